@@ -20,7 +20,7 @@ import numpy as np
 
 from edokit import Annotations, read_annotations, simulate
 from edokit.members import Group, train_members
-from edokit.members.recipe import plain_value
+from edokit.members.recipe_options import plain_value
 from edokit.metrics import compute_metrics
 
 METRICS = {"nominal": ("ce", "md"), "ordinal": ("ce", "rps", "w1"), "multi-label": ("ce", "md")}

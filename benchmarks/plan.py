@@ -29,7 +29,8 @@ from edokit.analysis.plan import plan
 from edokit.analysis.plan.comparison import difference_spreads
 from edokit.analysis.plan.options import PlanOptions
 from edokit.analysis.plan.soft_labels import soft_label_errors
-from edokit.members.recipe import MemberData, find_recipe
+from edokit.members.recipe import MemberData
+from edokit.members.registry import find_recipe
 from edokit.metrics import item_values
 
 ROOT = Path(__file__).resolve().parent

@@ -19,7 +19,7 @@ IMPORTED = (
     "edokit.cli.app",
     "edokit.datasets.read",
     "edokit.ensemble.estimator",
-    "edokit.members.folder",
+    "edokit.members.manifest",
     "edokit.members.recipes.linear",
     "edokit.members.recipes.llm",
     "httpx",

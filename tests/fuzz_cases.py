@@ -24,11 +24,11 @@ from edokit._io.tables import write_table
 from edokit.analysis.search.storage import open_storage
 from edokit.datasets.read import read_annotations
 from edokit.members import score, score_members
-from edokit.members.folder import read_manifest
+from edokit.members.arrays import read_arrays
+from edokit.members.card import read_card
 from edokit.members.groups import parse_groups
-from edokit.members.jobs import read_card
-from edokit.members.recipe import read_arrays
-from edokit.members.score import load_member
+from edokit.members.loaded import load_member
+from edokit.members.manifest import read_manifest
 from edokit.members.texts import read_annotators, read_texts
 from edokit.predictions.files import write_predictions
 from edokit.predictions.join import join_models

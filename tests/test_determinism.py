@@ -16,8 +16,8 @@ from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._io.tables import write_table
 from edokit.analysis.search import search
 from edokit.members import train_members
+from edokit.members.arrays import write_arrays
 from edokit.members.groups import parse_groups
-from edokit.members.recipe import write_arrays
 from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import read_predictions
 from edokit.report import write_report

@@ -27,9 +27,9 @@ from edokit._io.tables import read_table, write_table
 from edokit.bundle import Bundle
 from edokit.datasets.read import read_annotations
 from edokit.members import recipe, score_members, train_members
-from edokit.members.folder import read_manifest
 from edokit.members.groups import Group, read_groups
-from edokit.members.score import load_member
+from edokit.members.loaded import load_member
+from edokit.members.manifest import read_manifest
 from edokit.members.texts import read_texts
 from edokit.predictions.join import join_models
 from edokit.predictions.shards import read_predictions
@@ -116,7 +116,7 @@ def test_a_header_that_claims_too_much_is_refused(
 ) -> None:
     path = archive(tmp_path / "p.npz", **{name: claiming(shape, kind)})
     assert "can't be read as an .npz file of plain arrays" in refused(read_predictions, path)
-    assert "no file of plain arrays" in refused(read_member_arrays, path)
+    assert "not a file of plain arrays" in refused(read_member_arrays, path)
 
 
 def test_the_archive_of_the_other_tests_is_valid(tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_members_whose_names_point_outside_are_refused(name: str, members: Path)
     manifest["members"][0]["name"] = name
     (members / "manifest.json").write_text(json.dumps(manifest))
     message = refused(lambda path: score_members(path, ["a text"]), members)
-    assert re.search(r"members\[0\]\.name is no name of a folder|half a character", message)
+    assert re.search(r"members\[0\]\.name can't be the name of a folder|half a character", message)
 
 
 def test_a_folder_that_asks_for_code_is_refused(members: Path) -> None:

@@ -18,7 +18,7 @@ from commands import answer, assert_one_line, edo
 from edokit import EDOWarning, InputError, Run, RunOptions, pipeline, simulate
 from edokit.analysis.scores.result import Gain
 from edokit.members import Group
-from edokit.members.recipe import make_member
+from edokit.members.registry import make_member
 from edokit.pipeline.pool import Ingredient, default_pool
 from edokit.pipeline.source import read_source
 from edokit.pipeline.text import sentence

@@ -33,7 +33,7 @@ from edokit.analysis.compare.method import make_method, method_names
 from edokit.datasets import read as sources
 from edokit.datasets.get import DATASETS
 from edokit.members import recipes
-from edokit.members.recipe import find_recipe, recipe_names
+from edokit.members.registry import find_recipe, recipe_names
 from edokit.metrics import METRIC, register_metric
 
 ROOT = Path(__file__).resolve().parent.parent

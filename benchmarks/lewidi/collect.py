@@ -19,15 +19,11 @@ from tasks import BENCHMARKS, SEED, Data, Run, load_task
 
 from edokit._errors import EDOWarning
 from edokit.members import Group, TrainingOptions
-from edokit.members.folder import (
-    collect_predictions,
-    make_manifest,
-    member_cards,
-    unfinished_jobs,
-    write_training,
-)
+from edokit.members.collect import collect_predictions
 from edokit.members.groups import check_groups
-from edokit.members.jobs import TrainingPlan, make_plan
+from edokit.members.manifest import make_manifest, write_training
+from edokit.members.plan import TrainingPlan, make_plan
+from edokit.members.resume import member_cards, unfinished_jobs
 from edokit.members.training_data import TrainingData
 
 

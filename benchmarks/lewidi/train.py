@@ -51,7 +51,7 @@ def main() -> None:
             jobs=arguments.jobs,
             device=arguments.device,
             keep_models=run.keep_models,
-            step=print,
+            progress=print,
         )
 
 

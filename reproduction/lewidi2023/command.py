@@ -190,7 +190,7 @@ def _train(given: argparse.Namespace, data: Path | None, predictions: Path | Non
         given.out,
         device=given.device,
         jobs=given.jobs,
-        step=lambda pool, event: _progress(f"training {pool} {event.get('member', '')}"),
+        progress=lambda done, total, task: _progress(f"training {task}"),
     )
 
 

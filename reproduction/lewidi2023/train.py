@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from edokit._errors import EDOWarning, InputError, one_of
 from edokit._io.atomic import whole_file
 from edokit._io.documents import read_json
+from edokit._progress import Progress, no_progress
 from edokit.datasets.lewidi import read_lewidi
 from edokit.members import Group, train_members
 from reproduction.lewidi2023.study import DATASETS
@@ -21,7 +22,6 @@ MEMBERS = 20
 SINGLES = 5
 RECIPES = ("as-committed", "linear", "encoder", "transformer")
 _ON_TORCH = ("encoder", "transformer")
-Step = Callable[[str, dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,11 @@ def plans_for(
     return committed_plans(predictions, wanted)
 
 
+def _report(progress: Progress, pool: str, done: int, total: int, task: str) -> None:
+    """Pass on what the training of a pool reports, with the name of the pool."""
+    progress(done, total, f"{pool} {task}")
+
+
 def train_pools(
     data: Path,
     plans: Sequence[PoolPlan],
@@ -186,7 +191,7 @@ def train_pools(
     *,
     device: str | None = None,
     jobs: int | None = None,
-    step: Step = lambda what, event: None,
+    progress: Progress = no_progress,
 ) -> Path:
     """Train every pool and write its predictions like the committed ones; returns that folder.
 
@@ -210,7 +215,7 @@ def train_pools(
                 jobs=jobs,
                 keep_models=False,
                 source=plan.dataset,
-                step=partial(step, f"{plan.dataset} {plan.name}"),
+                progress=partial(_report, progress, f"{plan.dataset} {plan.name}"),
             )
         if trained.failed:
             reason = trained.failed[0].reason

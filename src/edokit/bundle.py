@@ -30,14 +30,12 @@ from edokit._package import __version__
 from edokit._types import Floats
 from edokit.ensemble.estimator import EDOEnsemble, write_fitted
 from edokit.ensemble.pooled import Pooled
-from edokit.members.folder import FolderName, check_format, new_manifest
-from edokit.members.jobs import CARD as MEMBER_CARD
-from edokit.members.jobs import (
-    FORMAT,
-    JOB_PREDICTIONS,
-    MANIFEST,
-    read_card,
-)
+from edokit.members.card import read_card
+from edokit.members.contexts import Text
+from edokit.members.layout import CARD as MEMBER_CARD
+from edokit.members.layout import FORMAT, JOB_PREDICTIONS, MANIFEST
+from edokit.members.loaded import LoadedMembers
+from edokit.members.manifest import FolderName, check_format, new_manifest
 from edokit.members.pretrained import (
     check_model,
     copy_model,
@@ -45,8 +43,7 @@ from edokit.members.pretrained import (
     local_folder,
     public_name,
 )
-from edokit.members.recipe import Member, Text, asks_server
-from edokit.members.score import LoadedMembers
+from edokit.members.recipe import Member
 from edokit.members.texts import Texts
 from edokit.panels import Panel
 from edokit.predictions.core import ANONYMOUS
@@ -223,7 +220,7 @@ class Bundle:
             ``probabilities``, ``entropy``, ``spread`` and ``labels`` of the N texts, in their
             order; ``to_table`` makes a table of them.
         """
-        checked = Texts.of(texts)
+        checked = Texts.from_texts(texts)
         by_item = None
         if annotators is not None:
             by_item = _by_item(annotators, checked.items)
@@ -509,7 +506,7 @@ def _copy_members(trained: LoadedMembers, out: Path) -> _CopiedMembers:
                 member.save(target)
                 digests = {file: digest_file(path) for file, path in files_below(target).items()}
             if model is not None:
-                card["options"]["model"] = public_names[model]
+                card["options"][str(member.capabilities.pretrained)] = public_names[model]
             write_json({**card, "sha256": digests}, target / MEMBER_CARD)
             prefix = target.relative_to(out).as_posix()
             copied.digests |= {f"{prefix}/{file}": digest for file, digest in digests.items()}
@@ -524,15 +521,16 @@ def _copy_members(trained: LoadedMembers, out: Path) -> _CopiedMembers:
 
 def _pretrained_model(member: Member) -> str | None:
     """The pretrained model that a member computes with on this machine, by hub id or folder."""
-    if asks_server(type(member)):
+    option_name = member.capabilities.pretrained
+    if option_name is None:
         return None
-    model: str | None = member.get_params().get("model")
+    model: str | None = member.get_params()[option_name]
     return model
 
 
-def _rename_model(member: Any, name: str) -> None:
-    """Refer to the pretrained model by another name; recipes with one have this attribute."""
-    member.model = name
+def _rename_model(member: Member, name: str) -> None:
+    """Refer to the pretrained model by another name, in the option that the recipe declares."""
+    setattr(member, str(member.capabilities.pretrained), name)
 
 
 def _copy_files(source: Path, target: Path, card_digests: Mapping[str, str]) -> dict[str, str]:

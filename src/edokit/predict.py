@@ -56,7 +56,7 @@ class TextSource:
 
     def by_item(self) -> dict[str, str]:
         """The text of each item, its context included."""
-        from edokit.members.recipe import joined
+        from edokit.members.contexts import joined
 
         texts = self.read()
         return dict(zip(texts.items, map(joined, texts.texts), strict=True))
@@ -314,7 +314,7 @@ class Predictor:
     def _unbundled(self) -> Bundle:
         """The ensemble with its members from their folders."""
         from edokit.bundle import Bundle
-        from edokit.members.score import LoadedMembers
+        from edokit.members.loaded import LoadedMembers
 
         names, folders = self.ensemble.needed_members(), self.options.members or []
         loaded = LoadedMembers(folders, names, keep=False, **self._loading)

@@ -21,10 +21,10 @@ from edokit import Annotations
 from edokit._errors import EDOWarning, InputError
 from edokit.members import Group, score_members, train_members
 from edokit.members.groups import parse_groups
+from edokit.members.loaded import load_member
 from edokit.members.recipe import MemberData
 from edokit.members.recipes._endpoint import Answer, Endpoint, RefusedError, Request
 from edokit.members.recipes.llm import LanguageModel
-from edokit.members.score import load_member
 from edokit.members.texts import Texts
 from edokit.scales import Scale
 from fuzz_damage import revalued

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from edokit._progress import Progress
 from edokit._types import Floats
-from edokit.members.recipe import Member, MemberData, Progress
+from edokit.members.recipe import Capabilities, Member, MemberData
 
 if TYPE_CHECKING:
     from edokit.annotations.core import Annotations
@@ -73,7 +74,7 @@ def on_scale(kind: str, n: int = 72, annotators: int = 3) -> Annotations:
 class PriorMember(Member):
     """Always answers the mean of its targets; the smallest possible recipe."""
 
-    multi_label = True
+    capabilities = Capabilities(multi_label=True)
 
     def __init__(self, n_classes: int, *, weight: float = 1.0, note: str = "") -> None:
         self.n_classes, self.weight, self.note = n_classes, weight, note
@@ -87,8 +88,12 @@ class PriorMember(Member):
                 stream.write(f"{random_state}\n")
         self.answer = data.targets(0).mean(axis=0)
         if progress is not None:
-            progress({"epoch": 1, "dev_ce": 0.5})
+            progress(1, 1, "epoch 1, dev CE 0.5")
         return self
+
+    @property
+    def history(self) -> Sequence[Mapping[str, Any]]:
+        return [{"epoch": 1, "dev_ce": 0.5}]
 
     def predict_proba(
         self, texts: Sequence[str], context: Any = None, annotators: Any = None
@@ -226,6 +231,8 @@ class BrokenMember(PriorMember):
 
 class EpochMember(PriorMember):
     """Asks for targets at every epoch and for dev texts."""
+
+    capabilities = Capabilities(epochs=True, multi_label=True)
 
     def __init__(
         self, n_classes: int, *, weight: float = 1.0, note: str = "", epochs: int = 3

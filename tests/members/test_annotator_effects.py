@@ -18,7 +18,8 @@ from edokit._types import Floats
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import AnnotatorEffects, _covariance
 from edokit.members import Group, score_members, train_members
-from edokit.members.recipe import MemberData, find_recipe, make_member
+from edokit.members.recipe import MemberData
+from edokit.members.registry import find_recipe, make_member
 from edokit.members.supervision import soft
 from edokit.predictions.shards import read_predictions
 from edokit.rows import Rows

@@ -21,7 +21,7 @@ from edokit._io.tables import read_table, write_table
 from edokit.config import from_flat
 from edokit.members import score_members, train_members
 from edokit.members.groups import parse_groups
-from edokit.members.score import LoadedMembers
+from edokit.members.loaded import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
 from edokit.predictions.core import Predictions
@@ -155,7 +155,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
         (["tea", None], "text 2 of 2 is missing"),
         (["tea", float("nan")], "text 2 of 2 is missing"),
         (["tea", "x" * 100_001], "text 2 has 100,001 characters, more than 100,000"),
-        (["tea", "half \ud800"], "text 2 holds half a character"),
+        (["tea", "half \ud800"], "text 2 contains invalid Unicode"),
         (["tea", ("tea", "the post before")], "text 2 has one"),
         (["tea", ["tea", "the post before"]], "text 2 has one"),
         (["tea", ["a", "b", "c"]], "text 2 of 2 is tuple"),

@@ -16,7 +16,7 @@ from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.members import Group, score_members, train_members
 from edokit.members.groups import parse_groups
-from edokit.members.jobs import member_names
+from edokit.members.plan import member_names
 from edokit.members.texts import Texts
 from edokit.predictions.shards import describe_predictions, read_predictions
 

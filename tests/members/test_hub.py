@@ -13,8 +13,9 @@ import pytest
 from tiny_transformer import tiny_model
 
 from edokit._errors import InputError
-from edokit.members.existing import match_labels, model_names, score_models
+from edokit.members.existing import match_labels
 from edokit.members.pretrained import DOWNLOAD, load_backbone, load_tokenizer, local_folder
+from edokit.members.score import model_names, score_models
 
 TEXTS = ["lovely day", "you are late again please stop it", "rude"]
 

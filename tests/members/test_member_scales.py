@@ -14,7 +14,7 @@ from edokit._errors import InputError
 from edokit._names import as_names
 from edokit.annotations.core import Annotations
 from edokit.members import Group, score_members, train_members
-from edokit.members.jobs import MANIFEST
+from edokit.members.layout import MANIFEST
 from edokit.members.supervision import (
     majority,
     per_annotator,

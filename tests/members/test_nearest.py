@@ -10,7 +10,8 @@ import pytest
 from member_cases import KIND, RUDE
 
 from edokit.annotations.core import Annotations
-from edokit.members.recipe import MemberData, make_member
+from edokit.members.recipe import MemberData
+from edokit.members.registry import make_member
 from edokit.members.supervision import soft
 
 TEXTS = ["tea garden river", "awful rubbish late"]

@@ -12,7 +12,10 @@ from member_cases import small_people
 
 from edokit._errors import EDOWarning
 from edokit._types import Floats
-from edokit.members.recipe import Member, MemberData, Text, find_recipe, known_options, make_member
+from edokit.members.contexts import Text
+from edokit.members.recipe import Member, MemberData
+from edokit.members.recipe_options import known_options
+from edokit.members.registry import find_recipe, make_member
 from edokit.members.supervision import majority, soft
 
 pytestmark = pytest.mark.usefixtures("own_cache")

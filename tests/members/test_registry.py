@@ -10,14 +10,9 @@ import pytest
 
 from edokit._errors import InputError
 from edokit.members.groups import Group
-from edokit.members.recipe import (
-    Member,
-    find_recipe,
-    known_options,
-    make_member,
-    recipe_names,
-    takes_device,
-)
+from edokit.members.recipe import Member
+from edokit.members.recipe_options import known_options
+from edokit.members.registry import find_recipe, make_member, recipe_names
 
 
 def recipe_options(recipe: str, options: Mapping[str, object]) -> Mapping[str, object]:
@@ -94,9 +89,9 @@ def test_wrong_options_are_refused(options: dict[str, object], reason: str) -> N
 
 
 def test_the_device_reaches_recipes_that_compute_with_torch() -> None:
-    assert takes_device(find_recipe("transformer"))
-    assert takes_device(find_recipe("encoder"))
-    assert not takes_device(find_recipe("linear"))
+    assert find_recipe("transformer").capabilities.device
+    assert find_recipe("encoder").capabilities.device
+    assert not find_recipe("linear").capabilities.device
     assert make_member("encoder", 2, {}, "cpu").device == "cpu"  # type: ignore[attr-defined]
     assert "device" not in known_options(find_recipe("encoder"))
 

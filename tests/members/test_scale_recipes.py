@@ -15,9 +15,10 @@ from edokit._errors import EDOWarning
 from edokit._names import as_names
 from edokit._types import Floats
 from edokit.members import Group, score_members, train_members
-from edokit.members.recipe import MemberData, find_recipe, make_member
+from edokit.members.recipe import MemberData
 from edokit.members.recipes._regression import Logistic
 from edokit.members.recipes.sklearn import _sets_of
+from edokit.members.registry import find_recipe, make_member
 from edokit.members.supervision import SUPERVISIONS, soft
 from edokit.scales import Scale
 

@@ -11,7 +11,8 @@ from member_cases import small_people
 
 from edokit._errors import InputError
 from edokit.members.groups import parse_groups
-from edokit.members.score import load_member, score_members
+from edokit.members.loaded import load_member
+from edokit.members.score import score_members
 from edokit.members.texts import Texts
 from edokit.members.train import train_members
 
@@ -64,7 +65,7 @@ def test_members_that_are_not_there_are_refused(tmp_path: Path, names: list[str]
 
 
 def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no manifest\.json"):
+    with pytest.raises(InputError, match=r"has no manifest\.json"):
         score_members(tmp_path, ["tea"])
 
 
@@ -92,7 +93,7 @@ def test_a_member_whose_files_changed_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_a_missing_member_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no member\.json"):
+    with pytest.raises(InputError, match=r"has no member\.json"):
         load_member(tmp_path)
 
 

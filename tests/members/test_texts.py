@@ -103,12 +103,12 @@ def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("odd", [None, 3, float("nan"), ("a", 3), ("a", "b", "c")])
 def test_what_is_no_text_is_refused(odd: object) -> None:
     with pytest.raises(InputError, match="text 2 of 2 is"):
-        Texts.of(["fine", odd])  # type: ignore[list-item]
+        Texts.from_texts(["fine", odd])  # type: ignore[list-item]
 
 
 def test_no_texts_are_refused() -> None:
-    with pytest.raises(InputError, match="there is no text"):
-        Texts.of([])
+    with pytest.raises(InputError, match="no text is given"):
+        Texts.from_texts([])
 
 
 # Contexts

@@ -22,7 +22,8 @@ from edokit._names import as_names
 from edokit.annotations.core import Annotations
 from edokit.members import runner
 from edokit.members.groups import parse_groups
-from edokit.members.jobs import TrainingJob, TrainingOptions, make_plan, member_data, run_job
+from edokit.members.jobs import member_data, run_job
+from edokit.members.plan import TrainingJob, TrainingOptions, make_plan
 from edokit.members.score import score_members
 from edokit.members.train import (
     Trained,
@@ -367,11 +368,17 @@ def test_pairs_reach_the_members() -> None:
 
 
 def test_progress_tells_members_and_epochs(tmp_path: Path) -> None:
-    events: list[dict[str, Any]] = []
-    train(f"{PRIOR}:2", tmp_path, step=events.append)
-    assert {"member": "PriorMember-01", "epoch": 1, "dev_ce": 0.5} in events
-    assert events[0] == {"done": 0, "total": 2, "member": "preparing"}
-    assert events[-1] == {"done": 2, "total": 2, "member": "PriorMember-02"}
+    reports: list[tuple[object, ...]] = []
+    train(f"{PRIOR}:2", tmp_path, progress=lambda *report: reports.append(report))
+    assert (0, 2, "PriorMember-01, epoch 1, dev CE 0.5") in reports
+    assert reports[0] == (0, 2, "preparing")
+    assert reports[-1] == (2, 2, "PriorMember-02")
+
+
+def test_the_history_of_a_member_is_in_its_card(tmp_path: Path) -> None:
+    train(f"{PRIOR}:1", tmp_path)
+    card = json.loads((tmp_path / "members" / "PriorMember-01" / "member.json").read_text())
+    assert card["history"] == [{"epoch": 1, "dev_ce": 0.5}]
 
 
 def test_a_recipe_refuses_its_options_before_anything_is_trained(tmp_path: Path) -> None:
@@ -416,10 +423,11 @@ def test_as_many_members_train_on_a_gpu_as_its_memory_holds(
 def test_only_what_is_missing_is_trained(tmp_path: Path) -> None:
     data, settings = TrainingData.from_annotations(PEOPLE), TrainingOptions(jobs=1)
     plan = make_plan(data, parse_groups("linear:2"), settings)
-    assert train_plan(plan, tmp_path) == []
-    events: list[Any] = []
-    assert train_plan(plan, tmp_path, events.append) == []
-    assert events == [{"done": 2, "total": 2, "member": "from before", "kept": 2}]
+    assert [outcome.reason for outcome in train_plan(plan, tmp_path)] == ["", ""]
+    reports: list[tuple[object, ...]] = []
+    assert train_plan(plan, tmp_path, lambda *report: reports.append(report)) == []
+    assert reports == [(2, 2, "from before")]
+    assert train("linear:2", tmp_path).resumed == 2
 
 
 def test_what_members_say_of_themselves_is_in_their_predictions(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tiny_transformer import LONGEST, lesson, texts_and_classes, tiny_model, tor
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError
 from edokit.members.pretrained import load_backbone
-from edokit.members.recipe import Member, MemberData, trains_on_device
+from edokit.members.recipe import Member, MemberData
 from edokit.members.recipes._training import new_reader
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.metrics import rps
@@ -575,7 +575,7 @@ def test_a_missing_package_names_the_extra(model: str, monkeypatch: pytest.Monke
 
 def test_it_is_a_recipe() -> None:
     assert Member in TransformerMember.__mro__
-    assert trains_on_device(TransformerMember)
+    assert TransformerMember.capabilities.trains_on_device
 
 
 def test_adapters_leave_the_encoder_frozen_and_are_merged_into_what_is_saved(

@@ -9,7 +9,7 @@ import pytest
 from reproduction_cases import small_lewidi
 
 from edokit._errors import EDOWarning, InputError
-from edokit.members.recipe import make_member
+from edokit.members.registry import make_member
 from reproduction.lewidi2023.study import Pool, Study
 from reproduction.lewidi2023.train import committed_plans, recipe_plans, train_pools
 

@@ -29,7 +29,7 @@ HEAVY = (
     "edokit.members.recipes.linear",
     "edokit.members.recipes.llm",
     "httpx",
-    "edokit.members.folder",
+    "edokit.members.manifest",
     "edokit.analysis.search.storage",
     "edokit.analysis.search",
     "edokit.ensemble.estimator",
@@ -187,7 +187,7 @@ def _serve() -> None:
             importlib.import_module(name)
         except ImportError:
             continue
-    from edokit.members.recipe import find_recipe
+    from edokit.members.registry import find_recipe
 
     find_recipe("linear")
     for line in sys.stdin:

@@ -84,7 +84,7 @@ def score(
     """
     from edokit.ensemble.estimator import EDOEnsemble
     from edokit.members import score_members, score_models
-    from edokit.members.existing import model_names
+    from edokit.members.score import model_names
     from edokit.predictions.files import check_ending, write_predictions
     from edokit.runs.folder import output_files
 
@@ -98,7 +98,7 @@ def score(
         _refuse_other_texts(out, items)
     labels: dict[str, LabelMap] = {}
     with console.progress() as bars:
-        step = console.add_bar(bars, "scoring")
+        progress = console.add_bar(bars, "scoring")
         if members:
             predictions = score_members(
                 members,
@@ -107,7 +107,7 @@ def score(
                 annotators=annotators,
                 by_annotator=trained.annotators is not None,
                 budget=trained.budget,
-                step=step,
+                progress=progress,
                 **options.keywords(loading),
             )
         else:
@@ -117,7 +117,7 @@ def score(
                 classes=existing.classes,
                 labels=existing.label or {},
                 device=loading.device,
-                step=step,
+                progress=progress,
             )
     with output_files(out, inputs=inputs, overwrite=overwrite):
         write_predictions(predictions, out)

@@ -15,7 +15,7 @@ from edokit.analysis.search.result import SearchResult, SearchTrial
 from edokit.analysis.search.space import SearchSpace
 from edokit.cli import console, options
 from edokit.cli.report import add_page
-from edokit.members.recipe import plain_value
+from edokit.members.recipe_options import plain_value
 from edokit.metrics import METRIC
 
 

@@ -13,7 +13,7 @@ from edokit._errors import InputError, counted
 from edokit.cli import console, options
 from edokit.members import Group, TrainingOptions, train_members
 from edokit.members.groups import parse_groups
-from edokit.members.jobs import BY_ANNOTATOR
+from edokit.members.layout import BY_ANNOTATOR
 from edokit.members.train import Trained
 from edokit.members.training_data import DEV, FIT
 from edokit.runs.folder import check_output
@@ -106,17 +106,10 @@ def train(
     groups = group_options.groups()
     annotations = reading.annotations(data)
     settings = replace(training, source=data.name)
-    resumed = 0
     with console.kept_if_interrupted(), console.progress() as bars:
-        update = console.add_bar(bars, "training")
-
-        def step(event: dict[str, Any]) -> None:
-            nonlocal resumed
-            resumed = event.get("kept", resumed)
-            update(event.get("done"), event.get("total"), _detail(event))
-
-        trained = train_members(annotations, groups, out=out, options=settings, step=step)
-    _show(trained, out, json, resumed)
+        progress = console.add_bar(bars, "training")
+        trained = train_members(annotations, groups, out=out, options=settings, progress=progress)
+    _show(trained, out, json)
     _check_failures(trained)
 
 
@@ -134,23 +127,10 @@ def _check_failures(trained: Trained) -> None:
     )
 
 
-def _detail(event: dict[str, Any]) -> str:
-    parts = [str(event["member"])]
-    if "epoch" in event:
-        parts.append(f"epoch {event['epoch']}")
-    if "requests" in event:
-        parts.append(f"request {event['requests']} of {event['of']}")
-    if "items_per_second" in event:
-        parts.append(f"{event['items_per_second']:,.0f} items a second")
-    if event.get("dev_ce") is not None:
-        parts.append(f"dev CE {event['dev_ce']:.4f}")
-    return ", ".join(parts)
-
-
 _JSON = ("cross_fit", "groups", "members", "mean", "failed", "predictions", "seconds")
 
 
-def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
+def _show(trained: Trained, out: Path, json: bool) -> None:
     manifest = trained.manifest
     if json:
         console.print_json({"out": str(out), **{key: manifest[key] for key in _JSON}})
@@ -159,17 +139,18 @@ def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
     # Quality is chosen on dev and reported on test once, by other commands.
     splits = [split for split in manifest["predictions"] if split in (FIT, *DEV)]
     title = f"{out}: {counted(len(members), 'member')}, {manifest['seconds']:.1f} s"
-    notes = _notes(trained, out, resumed, splits)
+    notes = _notes(trained, out, splits)
     console.print_records(title, _records(trained, splits), notes)
     console.print_request_costs({member["name"]: member.get("details", {}) for member in members})
 
 
-def _notes(trained: Trained, out: Path, resumed: int, splits: Sequence[str]) -> list[str]:
+def _notes(trained: Trained, out: Path, splits: Sequence[str]) -> list[str]:
     """What was there already, what was written, and which splits were not looked at."""
-    files, notes = trained.manifest["predictions"], []
-    if resumed:
-        verb = "was" if resumed == 1 else "were"
-        notes.append(f"{counted(resumed, 'fit')} had been done before and {verb} kept.")
+    files = trained.manifest["predictions"]
+    notes = []
+    if trained.resumed:
+        verb = "was" if trained.resumed == 1 else "were"
+        notes.append(f"{counted(trained.resumed, 'fit')} had been done before and {verb} kept.")
     notes.append(f"Predictions: {', '.join(str(out / name) for name in files.values())}")
     by_item = [split for split in files if not split.endswith(BY_ANNOTATOR)]
     unseen = [split for split in by_item if split not in splits]

@@ -1,13 +1,14 @@
 """From texts and annotations to fitted members and their predictions."""
 
-from edokit.members.existing import add_member, score_models
+from edokit.members.add import add_member
 from edokit.members.groups import Group, parse_groups
-from edokit.members.jobs import TrainingOptions
-from edokit.members.recipe import Member, MemberData
-from edokit.members.score import score_members
+from edokit.members.plan import TrainingOptions
+from edokit.members.recipe import Capabilities, Member, MemberData
+from edokit.members.score import score_members, score_models
 from edokit.members.train import train_members
 
 __all__ = [
+    "Capabilities",
     "Group",
     "Member",
     "MemberData",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -14,20 +13,18 @@ from pydantic import ConfigDict, Field
 
 from edokit._errors import InputError, check_number, errors_in, examples, one_of, option
 from edokit._io.documents import Document, read_model
-from edokit.members.recipe import (
-    asks_server,
+from edokit.members.layout import FOLDER_NAME
+from edokit.members.recipe_options import (
     check_options,
-    find_recipe,
-    has_epochs,
     known_options,
-    learns,
-    refuse_code,
+    learns_items,
+    learns_people,
 )
+from edokit.members.registry import find_recipe
 from edokit.members.supervision import EPOCH, ONCE, PER_ANNOTATOR, RANDOM_SELECT, SUPERVISIONS
+from edokit.members.trust import refuse_code
 
 _DEFAULT_MEMBERS = 10
-# What folders may be called: no path, no odd characters, not too long for a disk.
-FOLDER_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 
 
 @dataclass(frozen=True)
@@ -68,21 +65,23 @@ class Group:
 
     def checked(self) -> Group:
         """The same group with defaults filled in; an invalid one is refused."""
-        recipe, name = find_recipe(self.recipe), self.title
+        recipe = find_recipe(self.recipe)
+        name = self.title
         check_folder_name(name)
         check_number("members", self.members, 1, whole=True)
         one_of("supervision", self.supervision, SUPERVISIONS)
-        draw = self.draw or (EPOCH if has_epochs(recipe) else ONCE)
-        one_of("draw", draw, (EPOCH, ONCE) if has_epochs(recipe) else (ONCE,))
+        draws = (EPOCH, ONCE) if recipe.capabilities.epochs else (ONCE,)
+        draw = self.draw or draws[0]
+        one_of("draw", draw, draws)
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
-        for key in ("annotators", "examples"):
-            if options.get(key) and self.supervision == PER_ANNOTATOR:
-                raise InputError(
-                    f"group {name!r} has {key}={options[key]!r}, but with"
-                    f" {option('supervision', PER_ANNOTATOR)} each member learns one annotator",
-                    f"choose another supervision, or leave {key} out",
-                )
-        if self.members > 1 and not learns(recipe, options):
+        if self.supervision == PER_ANNOTATOR and learns_people(recipe, options):
+            people = recipe.capabilities.people
+            raise InputError(
+                f"group {name!r} learns who labelled ({people}), but with"
+                f" {option('supervision', PER_ANNOTATOR)} each member learns one annotator",
+                f"choose another supervision, or leave {people} out",
+            )
+        if self.members > 1 and not learns_items(recipe, options):
             raise InputError(
                 f"group {name!r} has {option('members', self.members)}, which would all be the"
                 " same: it learns nothing from the items",
@@ -99,12 +98,13 @@ class Group:
         }
         if not values_of:
             return [self]
-        groups, recipe_options = [], known_options(find_recipe(self.recipe))
+        titled = find_recipe(self.recipe).capabilities.titled
+        groups = []
         for combination in product(*(values.items() for values in values_of.values())):
             options = dict(self.options)
             for key, (name, value) in zip(values_of, combination, strict=True):
                 options[key] = value
-                if isinstance(self.options[key], Mapping) and f"{key}_name" in recipe_options:
+                if isinstance(self.options[key], Mapping) and key in titled:
                     options[f"{key}_name"] = name
             name = "-".join([self.title, *(name for name, _ in combination)])
             groups.append(replace(self, name=name, options=options))
@@ -115,26 +115,27 @@ def _named_values(option_name: str, values: Any) -> dict[str, Any]:
     """Values of an option by a word for each: the value itself if it is short, else its number."""
     if not values:
         raise InputError(f"the option {option_name} is an empty list", "name a value")
-    listed = list(values.values() if isinstance(values, Mapping) else values)
-    if repeated := [value for k, value in enumerate(listed) if value in listed[:k]]:
+    listed = list(values.values()) if isinstance(values, Mapping) else list(values)
+    repeated = [value for number, value in enumerate(listed) if value in listed[:number]]
+    if repeated:
         raise InputError(f"the option {option_name} has {examples(repeated)} twice", "name it once")
     if isinstance(values, Mapping):
         return {str(name): value for name, value in values.items()}
     words = [_word(str(value)) for value in listed]
     if not all(words) or len(set(words)) < len(words):
-        words = [f"{option_name}-{k + 1}" for k in range(len(words))]
+        words = [f"{option_name}-{number + 1}" for number in range(len(words))]
     return dict(zip(words, listed, strict=True))
 
 
 def _word(value: str) -> str:
-    """The last part of a name or path, if it is short and has no blanks."""
+    """The last part of a name or path, if it is short and without blanks."""
     part = re.sub(r"\.(?:txt|md|json)$", "", value.rpartition("/")[2])
     word = re.sub(r"[^A-Za-z0-9._]+", "-", part)
     return "" if len(word) > 40 or any(map(str.isspace, value)) else word.strip("-")
 
 
 def check_folder_name(name: str) -> None:
-    """Refuse a name of a group or member after which no folder can be named."""
+    """Raise an error if a group or member has a name that a folder can't have."""
     if not re.fullmatch(FOLDER_NAME, name):
         raise InputError(
             f"folders are named after groups and members, but {name!r} is not made of letters,"
@@ -182,26 +183,29 @@ def parse_groups(
     >>> [(group.name, group.members) for group in parse_groups("linear:5,encoder:3")]
     [('linear', 5), ('encoder', 3)]
     """
-    defaults: dict[str, Any] = {"supervision": supervision, "draw": draw}
-    toml = text.endswith(".toml")
+    is_file = text.endswith(".toml")
     parts = [_split_count(part.strip()) for part in text.split(",")]
-    if members is not None and (toml or len(parts) > 1 or parts[0][1] is not None):
+    has_numbers = is_file or len(parts) > 1 or parts[0][1] is not None
+    if members is not None and has_numbers:
         raise InputError(
             f"{option('members', members)}: the number of members is already in {text!r}",
             "leave it out",
         )
-    groups = read_groups(text, options or {}, **defaults) if toml else []
-    for recipe, count in () if toml else parts:
+    if is_file:
+        groups = read_groups(text, options or {}, supervision=supervision, draw=draw)
+        with errors_in(text):
+            return check_groups(_with_options(groups, options or {}))
+    groups = []
+    for recipe, count in parts:
         if count is None:
             count = usual_members(recipe) if members is None else members
-        groups.append(Group(recipe, count, **defaults))
-    with errors_in(text) if toml else nullcontext():
-        return check_groups(_with_options(groups, options or {}))
+        groups.append(Group(recipe, count, supervision=supervision, draw=draw))
+    return check_groups(_with_options(groups, options or {}))
 
 
 def usual_members(recipe: str) -> int:
     """How many members a group has by default; a server gives one answer to one question."""
-    return 1 if asks_server(find_recipe(recipe)) else _DEFAULT_MEMBERS
+    return 1 if find_recipe(recipe).capabilities.endpoint else _DEFAULT_MEMBERS
 
 
 def check_groups(groups: Iterable[Group]) -> list[Group]:
@@ -214,7 +218,7 @@ def check_groups(groups: Iterable[Group]) -> list[Group]:
             f"several groups are called {examples(repeated)}", "name them in a TOML file"
         )
     if not checked:
-        raise InputError("there is no group of members to train", "name a recipe")
+        raise InputError("no group of members is named to train", "name a recipe")
     return checked
 
 
@@ -237,11 +241,17 @@ class _GroupFile(Document):
     group: list[_GroupTable]
 
 
-def read_groups(path: str | Path, replaced: Collection[str] = (), **defaults: Any) -> list[Group]:
+def read_groups(
+    path: str | Path,
+    replaced: Collection[str] = (),
+    *,
+    supervision: str = RANDOM_SELECT,
+    draw: str | None = None,
+) -> list[Group]:
     """Read groups from a TOML file with a ``[[group]]`` table each.
 
-    ``defaults`` fill in what a table leaves out. Options that others replace, ``option`` or
-    ``group.option``, may name code.
+    ``supervision`` and ``draw`` are those of groups that leave them out. Options that others
+    replace, ``option`` or ``group.option``, may name code.
     """
     hint = (
         'write [[group]] and under it recipe = "linear"; a group may also have members, name,'
@@ -250,40 +260,55 @@ def read_groups(path: str | Path, replaced: Collection[str] = (), **defaults: An
     groups = []
     tables = read_model(path, _GroupFile, title="a file of [[group]] tables", hint=hint).group
     for number, table in enumerate(tables, start=1):
+        source = f"group {number} of {path}"
+        refuse_code(source, table.recipe)
+        with errors_in(path):
+            recipe = find_recipe(table.recipe)
         name = table.name or table.recipe
         options = {
             key: value
             for key, value in table.options.items()
-            if not {key, f"{name}.{key}"} & {*replaced}
+            if key not in replaced and f"{name}.{key}" not in replaced
         }
-        source = f"group {number} of {path}"
-        refuse_code(source, table.recipe)
-        with errors_in(path):
-            members = usual_members(table.recipe)
-        options = find_recipe(table.recipe).checked_options(options, source)
-        values = {**table.model_dump(exclude_none=True), "options": options}
-        groups.append(Group(**{"members": members, **defaults, **values}))
+        group = Group(
+            recipe=table.recipe,
+            members=usual_members(table.recipe) if table.members is None else table.members,
+            name=table.name,
+            supervision=supervision if table.supervision is None else table.supervision,
+            draw=draw if table.draw is None else table.draw,
+            options=recipe.checked_options(options, source),
+        )
+        groups.append(group)
     return groups
 
 
 def _split_count(text: str) -> tuple[str, int | None]:
+    """A recipe and its number of members, from text such as ``linear:5``."""
     name, colon, count = text.rpartition(":")
-    return (name, int(count)) if colon and re.fullmatch(r"-?\d+", count) else (text, None)
+    if colon and re.fullmatch(r"-?\d+", count):
+        return name, int(count)
+    return text, None
 
 
 def _with_options(groups: list[Group], options: Mapping[str, Any]) -> list[Group]:
     """Groups with these options: ``option`` of all that have it, ``group.option`` of one."""
-    names_of = {group.title: known_options(find_recipe(group.recipe)) for group in groups}
-    changes: dict[str, dict[str, Any]] = {title: {} for title in names_of}
+    options_of = {group.title: known_options(find_recipe(group.recipe)) for group in groups}
+    changes: dict[str, dict[str, Any]] = {title: {} for title in options_of}
     for key, value in options.items():
         title, dot, name = key.partition(".")
-        fitting = [title] if dot else [group for group in names_of if key in names_of[group]]
-        if not fitting or fitting[0] not in names_of:
-            lists = [f"{group}: {', '.join(names) or 'none'}" for group, names in names_of.items()]
+        if dot:
+            titles = [title] if title in options_of else []
+        else:
+            name = key
+            titles = [title for title in options_of if key in options_of[title]]
+        if not titles:
+            lists = [
+                f"{title}: {', '.join(known) or 'none'}" for title, known in options_of.items()
+            ]
             raise InputError(
                 f"no group has the option {key!r}; the options are: {'; '.join(lists)}",
                 "check the spelling",
             )
-        for group in fitting:
-            changes[group][name if dot else key] = value
+        for title in titles:
+            changes[title][name] = value
     return [replace(group, options={**group.options, **changes[group.title]}) for group in groups]

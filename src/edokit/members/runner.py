@@ -7,20 +7,19 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from edokit._errors import check_number
 from edokit._parallel import available_cores
-from edokit.members.jobs import Outcome, TrainingJob, TrainingPlan, run_job
+from edokit._progress import Progress, no_progress
+from edokit.members.jobs import Outcome, run_job
+from edokit.members.plan import TrainingJob, TrainingPlan
 from edokit.members.pretrained import choose_device, weight_bytes
-from edokit.members.recipe import asks_server, find_recipe, trains_on_device
+from edokit.members.registry import find_recipe
 
 _START_SECONDS = 5.0  # to start worker processes and load the libraries there
 _MAX_PER_GPU = 8  # beyond this, members on one GPU slow each other down
 _SPARE_MEMORY = 0.1  # share of a GPU's memory that stays free
 _ACTIVATION_BYTES = 4 * 2**30  # of a batch, and of the CUDA context of the process
-# Called with what happened in a training.
-Step = Callable[[dict[str, Any]], None]
 # Jobs with the device that each runs on.
 PlacedJobs = Sequence[tuple[TrainingJob, str | None]]
 
@@ -29,27 +28,30 @@ def run_jobs(
     plan: TrainingPlan,
     jobs: Sequence[TrainingJob],
     out: Path,
-    step: Step = lambda event: None,
+    progress: Progress = no_progress,
 ) -> Iterator[Outcome]:
     """Yield outcomes of jobs of one kind as they finish; their folders are complete by then.
 
     As many run at a time as the plan says. None: on GPUs as many as fit into their memory;
     otherwise jobs run in this process until worker processes, one per core, would save time. A
     worker that dies takes its own job with it and no other. Servers are asked by this process
-    alone, which counts the costs. ``step`` is called with what jobs in this process report.
+    alone, which counts the costs. ``progress`` is called with what jobs in this process report of
+    themselves.
     """
-    recipe = find_recipe(jobs[0].recipe)
-    on_device, device = trains_on_device(recipe), plan.options.device
-    n_jobs = 1 if asks_server(recipe) else plan.options.jobs
-    devices = available_devices(device) if on_device else (device,)
-    waiting = [(job, devices[k % len(devices)]) for k, job in enumerate(jobs)]
-    starts_here = n_jobs is None and not on_device
-    n_jobs = min(count_jobs(n_jobs, jobs, devices if on_device else None), len(jobs))
+    capabilities = find_recipe(jobs[0].recipe).capabilities
+    on_device = capabilities.trains_on_device
+    devices: Sequence[str | None] = (plan.options.device,)
+    if on_device:
+        devices = available_devices(plan.options.device)
+    waiting = [(job, devices[number % len(devices)]) for number, job in enumerate(jobs)]
+    asked_jobs = 1 if capabilities.endpoint else plan.options.jobs
+    n_jobs = min(count_jobs(asked_jobs, jobs, devices if on_device else None), len(jobs))
+    starts_here = asked_jobs is None and not on_device
     longest_seconds = 0.0
     while waiting and (n_jobs == 1 or starts_here):
-        (job, job_device), *waiting = waiting
+        job, device = waiting.pop(0)
         started = time.perf_counter()
-        yield run_job(plan, job, out, job_device, partial(_report, step, job.path))
+        yield run_job(plan, job, out, device, partial(_report, progress, job.path))
         longest_seconds = max(longest_seconds, time.perf_counter() - started)
         n_jobs = max(1, min(n_jobs, len(waiting)))
         saved_seconds = longest_seconds * len(waiting) * (1 - 1 / n_jobs)
@@ -60,8 +62,9 @@ def run_jobs(
         yield from _run_in_workers(run, waiting, n_jobs)
 
 
-def _report(step: Step, member: str, event: dict[str, Any]) -> None:
-    step({"member": member, **event})
+def _report(progress: Progress, member: str, done: int, total: int, task: str) -> None:
+    """Pass on what a member reports of itself, with its name."""
+    progress(done, total, f"{member}, {task}")
 
 
 def _run_in_workers(
@@ -73,7 +76,7 @@ def _run_in_workers(
     def run(some_jobs: PlacedJobs) -> Iterator[Outcome]:
         # At least two workers: with one, joblib would run the job in this process.
         parallel = Parallel(max(n_jobs, 2), backend="loky", return_as="generator_unordered")
-        outcomes = parallel(delayed(run_job)(job, device=at) for job, at in some_jobs)
+        outcomes = parallel(delayed(run_job)(job, device=device) for job, device in some_jobs)
         try:
             for outcome in outcomes:  # noqa: UP028
                 yield outcome
@@ -109,11 +112,16 @@ def count_jobs(
         return n_jobs
     if devices is None:
         return available_cores()
-    weights = max(weight_bytes(job.options.get("model")) for job in jobs)
-    member_bytes = 4 * weights + _ACTIVATION_BYTES
+    member_bytes = 4 * max(_weight_bytes(job) for job in jobs) + _ACTIVATION_BYTES
     fitting = min(_free_bytes(device) // member_bytes for device in devices)
     per_device = max(1, min(fitting, _MAX_PER_GPU, available_cores() // len(devices)))
     return int(per_device) * len(devices)
+
+
+def _weight_bytes(job: TrainingJob) -> int:
+    """The size of the pretrained weights that a job names; 0 if it names none."""
+    name = find_recipe(job.recipe).capabilities.pretrained
+    return 0 if name is None else weight_bytes(job.options.get(name))
 
 
 def _free_bytes(device: str | None) -> int:
@@ -127,7 +135,7 @@ def _free_bytes(device: str | None) -> int:
     return int(free_bytes - _SPARE_MEMORY * total_bytes)
 
 
-def available_devices(device: str | None) -> tuple[Any, ...]:
+def available_devices(device: str | None) -> tuple[str | None, ...]:
     """The devices that jobs take in turn: the one asked for, or every GPU."""
     if device not in (None, "cuda"):
         return (device,)
@@ -135,5 +143,7 @@ def available_devices(device: str | None) -> tuple[Any, ...]:
         import torch
     except ImportError:
         return (device,)
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return (device,) if count < 2 else tuple(f"cuda:{number}" for number in range(count))
+    n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if n_gpus < 2:
+        return (device,)
+    return tuple(f"cuda:{number}" for number in range(n_gpus))

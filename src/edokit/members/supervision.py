@@ -1,6 +1,6 @@
 """Targets [N, C] of a member from annotations, seed and epoch.
 
-A target is a distribution over classes or, of sets of labels, 0 … 1 for each label on its own.
+A target is a distribution over classes or, for multi-label data, 0 … 1 for each label on its own.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from edokit.annotations.core import Annotations
 
 
-# Which labels are a member's targets: one annotator's label (or set of labels) per item, drawn
-# uniformly; each member one annotator's labels, the most active first; the share of annotators per
-# class, or per label of sets; the hard label, or the labels that more than half of them chose.
-RANDOM_SELECT, PER_ANNOTATOR, SOFT, MAJORITY = "random-select", "per-annotator", "soft", "majority"
+# Which labels are a member's targets.
+RANDOM_SELECT = "random-select"  # the label (or set of labels) of an annotator drawn per item
+PER_ANNOTATOR = "per-annotator"  # the labels of one annotator, the most active first
+SOFT = "soft"  # the share of annotators per class or label
+MAJORITY = "majority"  # the hard label, or the labels that more than half of the annotators chose
 SUPERVISIONS = (RANDOM_SELECT, PER_ANNOTATOR, SOFT, MAJORITY)
-# When random-select draws: anew at every epoch, so that over epochs the targets are distributed
-# like the soft labels, or once per member.
-EPOCH, ONCE = "epoch", "once"
+
+# When random-select draws.
+EPOCH = "epoch"  # at every epoch: over epochs the targets are distributed like the soft labels
+ONCE = "once"  # once per member
 
 
 def random_select(annotations: Annotations, random_state: int, epoch: int = 0) -> Floats:
@@ -55,7 +57,7 @@ def soft(annotations: Annotations) -> Floats:
 
 
 def majority(annotations: Annotations, hard: Codes | None = None) -> Floats:
-    """The hard label of each item, one-hot [N, C]; of sets 1 for each label of the majority.
+    """The hard label of each item, one-hot [N, C]; in multi-label data several may be 1.
 
     ``hard`` are the hard labels, where ties have been broken before.
     """
@@ -84,9 +86,10 @@ def most_active(annotations: Annotations, members: int) -> list[str]:
     """
     available = len(annotations.annotators)
     if members > available:
+        verb = "is" if available == 1 else "are"
         raise InputError(
             f"{members} per-annotator members need an annotator each, but there"
-            f" {'is' if available == 1 else 'are'} {counted(available, 'annotator')}",
+            f" {verb} {counted(available, 'annotator')}",
             f"ask for {counted(available, 'member')} at most",
         )
     fewest = int(annotations.annotations_per_item.min())

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from edokit._errors import HAVE, InputError, are, errors_in, examples, headings, option, warn
-from edokit.members.recipe import Text, check_texts, joined
+from edokit.members.contexts import Text, check_texts, joined, split_context
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from edokit.annotations.core import Annotations
+    from edokit.datasets.read import Items
 
 # Columns of a table of texts.
 _ROLES = ("item", "text", "context")
@@ -36,22 +42,26 @@ class Texts:
     numbered: bool = False
 
     @classmethod
-    def of(cls, texts: Texts | Sequence[Text]) -> Texts:
+    def from_texts(cls, texts: Texts | Sequence[Text]) -> Texts:
         """Texts, checked; those without ids are named 0, 1, 2, …."""
-        if isinstance(texts, str) or not isinstance(texts, Texts | Iterable):
-            kind = "one string" if isinstance(texts, str) else type(texts).__name__
-            raise InputError(f"{option('texts')} is {kind}, not a list of texts", "write ['…']")
         if isinstance(texts, Texts):
             return texts.checked()
-        return _numbered([tuple(t) if isinstance(t, list) else t for t in texts]).checked()
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            kind = "one string" if isinstance(texts, str) else type(texts).__name__
+            raise InputError(f"{option('texts')} is {kind}, not a list of texts", "write ['…']")
+        pairs = [tuple(text) if isinstance(text, list) else text for text in texts]
+        return _numbered(pairs).checked()
 
     @classmethod
-    def of_source(cls, source: Any) -> Texts:
+    def from_source(cls, source: Annotations | Items) -> Texts:
         """The texts of annotations, or of the items of another source, and their contexts."""
-        texts: Iterable[Any] = [text if isinstance(text, str) else "" for text in source.texts]
-        if source.contexts is not None:
-            texts = zip(texts, map(str, source.contexts), strict=True)
-        return cls(tuple(map(str, source.items)), tuple(texts))
+        assert source.texts is not None
+        strings = [text if isinstance(text, str) else "" for text in source.texts]
+        items = tuple(str(item) for item in source.items)
+        if source.contexts is None:
+            return cls(items, tuple(strings))
+        contexts = [str(context) for context in source.contexts]
+        return cls(items, tuple(zip(strings, contexts, strict=True)))
 
     def parts(self, rows: int) -> Iterator[Texts]:
         """Parts of ``rows`` texts each."""
@@ -69,9 +79,10 @@ class Texts:
         return self.place(self.items[self.texts.index(text)])
 
     def check_lengths(self, most: int) -> None:
-        """Refuse texts of more than so many characters, with their context."""
+        """Raise an error for a text that is longer, with its context, than ``most`` characters."""
         for item, text in zip(self.items, self.texts, strict=True):
-            if (length := sum(map(len, (text,) if isinstance(text, str) else text))) > most:
+            length = len(text) if isinstance(text, str) else sum(len(part) for part in text)
+            if length > most:
                 raise InputError(
                     f"{self.place(item)} has {length:,} characters, more than {most:,}",
                     f"shorten it, or raise {option('max_length')}",
@@ -80,17 +91,16 @@ class Texts:
     def checked(self) -> Texts:
         """Itself, if there are texts and none is missing."""
         if not self.texts:
-            raise InputError("there is no text to score", "give a text")
+            raise InputError("no text is given to score", "give a text")
         check_texts(self.texts)
-        missing = []
+        strings, _ = split_context(self.texts)
+        missing = [item for item, text in zip(self.items, strings, strict=True) if not text.strip()]
         for item, text in zip(self.items, self.texts, strict=True):
-            if not (text if isinstance(text, str) else text[0]).strip():
-                missing.append(item)
             try:
                 joined(text).encode()
             except UnicodeEncodeError as error:
                 raise InputError(
-                    f"{self.place(item)} holds half a character", "export or decode it again"
+                    f"{self.place(item)} contains invalid Unicode", "export or decode it again"
                 ) from error
         if missing and self.numbered:
             raise InputError(f"{self.place(missing[0])} is empty", "fill the gap or drop it")
@@ -141,10 +151,10 @@ def read_texts(
         source = read_items(path, columns=columns or None, **reading)
         if source.texts is None:
             raise InputError(
-                f"{path} holds no texts",
+                f"{path} has no texts",
                 f"name their column: {option('columns', {'text': 'NAME'})}",
             )
-        texts = replace(Texts.of_source(source), annotators=tuple(source.annotators))
+        texts = replace(Texts.from_source(source), annotators=tuple(source.annotators))
     with errors_in(path):
         return texts.checked()
 
@@ -163,23 +173,28 @@ def read_annotators(
     from edokit._io.tables import read_table
     from edokit.panels import read_panel
 
-    path, names = Path(path), columns or {}
+    path = Path(path)
+    names = columns or {}
     if path.suffix.lower() == ".txt":
         return dict.fromkeys(items, read_panel(path).annotators)
     if not _is_table(path):
         from edokit.datasets.read import read_items
 
         source = read_items(path, columns=columns or None)
-        return dict(zip(map(str, source.items), source.annotators, strict=True))
+        item_names = [str(item) for item in source.items]
+        return dict(zip(item_names, source.annotators, strict=True))
     table = read_table(path)
-    headers, item_names = {*table.column_names}, {"item", names.get("item", "item")}
-    if {"annotator", "share"} & headers and not item_names & headers:
+    headers = set(table.column_names)
+    has_items = "item" in headers or names.get("item", "item") in headers
+    if not has_items and ("annotator" in headers or "share" in headers):
         return dict.fromkeys(items, read_panel(path).annotators)
     rows = {}
     for role in ("item", "annotator"):
-        # The table of the texts may call its items by another name than this one.
         name = names.get(role, role)
-        rows[role] = _column(table, role if {name, role} & headers == {role} else name, role, path)
+        if name not in headers and role in headers:
+            # The table of the texts may call its items by another name than this one.
+            name = role
+        rows[role] = _column(table, name, role, path)
     by_item = pd.DataFrame(rows).drop_duplicates().groupby("item", sort=False)["annotator"]
     return {str(item): tuple(annotators) for item, annotators in by_item}
 
@@ -193,10 +208,11 @@ def read_attributes(path: Path) -> dict[str, dict[str, str]]:
     table = read_table(path)
     rows = {name: _column(table, name, name, path) for name in table.column_names}
     values = pd.DataFrame(rows).drop_duplicates().set_index("annotator")
-    if len(repeated := values.index[values.index.duplicated()]):
+    repeated = values.index[values.index.duplicated()]
+    if len(repeated):
+        varying = values.columns[values.loc[repeated[0]].nunique() > 1]
         raise InputError(
-            f"{path}: annotator {repeated[0]!r} has several values of"
-            f" {examples(values.columns[values.loc[repeated[0]].nunique() > 1])}",
+            f"{path}: annotator {repeated[0]!r} has several values of {examples(varying)}",
             "give each annotator one value",
         )
     return cast(dict[str, dict[str, str]], values.to_dict("index"))
@@ -209,10 +225,12 @@ def _is_table(path: Path) -> bool:
 
 
 def _numbered(texts: Sequence[Text]) -> Texts:
-    return Texts(tuple(map(str, range(len(texts)))), tuple(texts), numbered=True)
+    """Texts whose items are their positions."""
+    items = tuple(str(position) for position in range(len(texts)))
+    return Texts(items, tuple(texts), numbered=True)
 
 
-def _texts_of_table(table: Any, path: Path, columns: Mapping[str, str]) -> Texts:
+def _texts_of_table(table: pa.Table, path: Path, columns: Mapping[str, str]) -> Texts:
     """The texts of a table, each item once."""
     # Annotators may be in a table of their own.
     unknown = [role for role in columns if role not in (*_ROLES, "annotator")]
@@ -229,7 +247,9 @@ def _texts_of_table(table: Any, path: Path, columns: Mapping[str, str]) -> Texts
     if "item" in columns or "item" in table.column_names:
         items = _column(table, names["item"], "item", path)
         cells = [_filled(column, items) for column in cells]
-    texts: list[Text] = [*cells[0]] if len(cells) == 1 else [*zip(*cells, strict=True)]
+    texts: list[Text] = list(cells[0])
+    if len(cells) > 1:
+        texts = list(zip(cells[0], cells[1], strict=True))
     if items is None:
         _note_numbers(path, [name for name in table.column_names if name not in names.values()])
         return _numbered(texts)
@@ -244,7 +264,7 @@ def _note_numbers(path: Path, columns: Sequence[str]) -> None:
     """Say that texts are numbered, where one of these columns may have their ids."""
     if columns:
         warn(
-            f"{path} has no column item, so that its texts are numbered from 0; if another column"
+            f"{path} lacks a column item, so that its texts are numbered from 0; if another column"
             f" has their ids: {option('columns', {'item': columns[0]})}"
         )
 
@@ -257,8 +277,8 @@ def _filled(cells: list[str], items: list[str]) -> list[str]:
     return [cell or values[item] for item, cell in zip(items, cells, strict=True)]
 
 
-def _column(table: Any, name: str, role: str, path: Path) -> list[str]:
-    """A column of a table as text; items and annotators may have no gaps."""
+def _column(table: pa.Table, name: str, role: str, path: Path) -> list[str]:
+    """A column of a table as text; items and annotators must not have gaps."""
     from edokit._names import encode, row_number
 
     if name not in table.column_names:

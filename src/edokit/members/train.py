@@ -12,37 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import (
-    InputError,
-    counted,
-    examples,
-    local_path,
-    option,
-    warn,
-)
-from edokit.members.folder import (
-    Cards,
-    collect_predictions,
-    make_manifest,
-    member_cards,
-    open_folder,
-    write_training,
-)
+from edokit._errors import InputError, counted, examples, local_path, option, warn
+from edokit._progress import Progress, no_progress
+from edokit.members.collect import collect_predictions
 from edokit.members.groups import Group, check_groups
-from edokit.members.jobs import (
-    MEMBERS,
-    Outcome,
-    TrainingJob,
-    TrainingOptions,
-    TrainingPlan,
-    make_plan,
-)
-from edokit.members.recipe import (
-    asks_server,
-    find_recipe,
-    trains_on_device,
-)
-from edokit.members.runner import Step, run_jobs
+from edokit.members.jobs import Outcome
+from edokit.members.layout import MEMBERS
+from edokit.members.manifest import make_manifest, write_training
+from edokit.members.plan import TrainingJob, TrainingOptions, TrainingPlan, make_plan
+from edokit.members.registry import find_recipe
+from edokit.members.resume import Cards, member_cards, open_folder
+from edokit.members.runner import run_jobs
 from edokit.members.spending import session
 from edokit.members.training_data import TrainingData
 
@@ -50,7 +30,8 @@ if TYPE_CHECKING:
     from edokit.annotations.core import Annotations
     from edokit.predictions.core import Predictions
 
-_IDENTICAL = 1e-6
+# Members whose probabilities differ by no more than this predict the same.
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +47,14 @@ class Trained:
         What was trained, and its metrics; as in ``manifest.json``.
     failed : tuple of Outcome
         Jobs that failed, with the reason.
+    resumed : int
+        Number of jobs that had been finished before.
     """
 
     predictions: dict[str, Predictions]
     manifest: dict[str, Any]
     failed: tuple[Outcome, ...]
+    resumed: int = 0
 
 
 def train_members(
@@ -79,7 +63,7 @@ def train_members(
     *,
     out: str | Path | None = None,
     options: TrainingOptions | None = None,
-    step: Step = lambda event: None,
+    progress: Progress = no_progress,
     **changes: Any,
 ) -> Trained:
     """Train the members of groups, and predict every split but ``train``.
@@ -97,8 +81,9 @@ def train_members(
         Folder for members, predictions and manifest. None: nothing is kept but what is returned.
     options : TrainingOptions, default=None
         How to train. None: the defaults.
-    step : callable, default=no-op
-        Called with a dict for every event: done, total, member, epoch, ….
+    progress : callable, default=no_progress
+        Called with the number of fits done, of all fits, and what is being done: a member, and
+        where it is in its training.
     **changes
         Fields of `TrainingOptions` that differ from ``options``, such as ``random_state`` and
         ``cross_fit``.
@@ -135,7 +120,8 @@ def train_members(
         kept = replace(settings, keep_models=settings.keep_models and out is not None)
         plan = make_plan(data, check_groups(groups), kept)
         with session(budget=settings.budget, place=plan.data.place_of):
-            failed = train_plan(plan, folder, step)
+            outcomes = train_plan(plan, folder, progress)
+        failed = [outcome for outcome in outcomes if outcome.reason]
         failed_members = list(dict.fromkeys(outcome.job.member for outcome in failed))
         if len(failed_members) == len({job.member for job in plan.jobs}):
             raise InputError(f"no member was trained, all failed: {failed[0].reason}")
@@ -146,7 +132,8 @@ def train_members(
         manifest = make_manifest(plan, predictions, failed, cards)
         if out is not None:
             write_training(folder, predictions, manifest)
-    return Trained(predictions, manifest, tuple(failed))
+    resumed = len(plan.jobs) - len(outcomes)
+    return Trained(predictions, manifest, tuple(failed), resumed)
 
 
 @contextmanager
@@ -163,45 +150,48 @@ def _training_folder(out: str | Path | None, overwrite: bool) -> Iterator[Path]:
         yield folder
 
 
-def train_plan(plan: TrainingPlan, out: Path, step: Step = lambda event: None) -> list[Outcome]:
-    """Run the jobs of a plan that ``out`` does not hold yet; return those that failed.
+def train_plan(plan: TrainingPlan, out: Path, progress: Progress = no_progress) -> list[Outcome]:
+    """Run the jobs of a plan that ``out`` does not hold yet, and return how each of them ended.
 
     A warning that several of them give is shown once.
     """
     waiting = open_folder(plan, out)
-    done, failed, notes = len(plan.jobs) - len(waiting), list[Outcome](), set[str]()
+    total = len(plan.jobs)
+    done = total - len(waiting)
+    outcomes: list[Outcome] = []
+    shown_notes: set[str] = set()
 
-    def show(member: str, **event: Any) -> None:
-        step({"done": done, "total": len(plan.jobs), "member": member, **event})
+    def report_member(steps_done: int, steps: int, task: str) -> None:
+        progress(done, total, task)
 
     if done:
-        show("from before", kept=done)
-    for _, jobs in groupby(sorted(waiting, key=_place), key=_place):
-        show("preparing")
-        for outcome in run_jobs(plan, list(jobs), out, step):
-            if outcome.reason:
-                failed.append(outcome)
-            else:
+        progress(done, total, "from before")
+    for _, jobs in groupby(sorted(waiting, key=_resources), key=_resources):
+        progress(done, total, "preparing")
+        for outcome in run_jobs(plan, list(jobs), out, report_member):
+            outcomes.append(outcome)
+            if not outcome.reason:
                 done += 1
-            show(outcome.job.path)
+            progress(done, total, outcome.job.path)
             for note in outcome.notes:
-                if note not in notes:
+                if note not in shown_notes:
                     warn(f"{outcome.job.path}: {note}")
-            notes.update(outcome.notes)
-    return failed
+            shown_notes.update(outcome.notes)
+    return outcomes
 
 
-def _place(job: TrainingJob) -> tuple[bool, bool]:
+def _resources(job: TrainingJob) -> tuple[bool, bool]:
     """Whether a job asks a server, and whether it runs on a device; processors come first."""
-    recipe = find_recipe(job.recipe)
-    return asks_server(recipe), trains_on_device(recipe)
+    capabilities = find_recipe(job.recipe).capabilities
+    return capabilities.endpoint, capabilities.trains_on_device
 
 
 def _warn_of_other_members(plan: TrainingPlan, out: Path, cards: Cards) -> None:
     """Warn of members of an earlier training that are not part of this one."""
     members = dict.fromkeys(path.partition("/")[0] for path in cards)
     planned = {job.member for job in plan.jobs}
-    if names := [name for name in members if name not in planned]:
+    names = [name for name in members if name not in planned]
+    if names:
         warn(
             f"{out / MEMBERS} also holds {counted(len(names), 'member')} of an earlier training"
             f" ({examples(names)}), which predictions and manifest leave out; to include them, ask"
@@ -216,7 +206,7 @@ def _warn_of_identical_members(predictions: Mapping[str, Predictions]) -> None:
     groups = np.array(table.groups or ())
     for name in dict.fromkeys(groups):
         probabilities = np.asarray(table.probabilities)[:, groups == name]
-        if probabilities.shape[1] > 1 and (np.ptp(probabilities, axis=1) <= _IDENTICAL).all():
+        if probabilities.shape[1] > 1 and (np.ptp(probabilities, axis=1) <= _TOLERANCE).all():
             warn(
                 f"all members of a group predict the same: {name}; train one member, or with"
                 f" {option('supervision', 'random-select')}, and add groups that differ in recipe"

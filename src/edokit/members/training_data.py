@@ -15,7 +15,7 @@ from edokit._errors import InputError, are, examples, option, warn
 from edokit._io.digests import digest_text
 from edokit._types import Codes, Ints
 from edokit.folds import balanced_folds
-from edokit.members.recipe import Text, joined
+from edokit.members.contexts import Text, joined
 from edokit.members.texts import Texts
 from edokit.scales import NOMINAL, Scale
 
@@ -41,7 +41,7 @@ class TrainingData:
     texts : tuple of str or of (str, str)
         Texts [N], or pairs (utterance, context): of the n annotated items, then of the others.
     hard : ndarray
-        Hard labels [n]; of sets [n, C], 1 for each label that most annotators chose.
+        Hard labels [n]; for multi-label data [n, C], 1 for each label that most annotators chose.
     unlabelled : mapping of str to Texts
         Items without annotations, by their split, with the annotators that are to be predicted.
     """
@@ -65,11 +65,13 @@ class TrainingData:
                 "members train on texts, but the data has none",
                 f"add a text column, or name it: {option('columns', {'text': 'NAME'})}",
             )
-        n, splits = len(annotations.items), annotations.splits
-        texts = Texts.of_source(annotations).checked()
+        texts = Texts.from_source(annotations).checked()
+        splits = annotations.splits
+        if splits is None:
+            splits = np.full(len(annotations.items), TRAIN, dtype=object)
         labelled = replace(
             annotations,
-            splits=np.full(n, TRAIN, dtype=object) if splits is None else splits,
+            splits=splits,
             attributes={},
             item_columns={},
             annotation_columns={},
@@ -78,7 +80,7 @@ class TrainingData:
         return data._with_unlabelled(unlabelled or {})
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:
-        """The same data with further items, which have no annotations."""
+        """The same data with further items without annotations."""
         items = chain.from_iterable(texts.items for texts in texts_by_split.values())
         shared = {TRAIN, *DEV, *self.splits} & {*texts_by_split} or {*self.items} & {*items}
         if shared:
@@ -118,7 +120,8 @@ class TrainingData:
     @cached_property
     def people(self) -> list[tuple[str, ...]]:
         """The annotators who labelled each item [N] or, without labels, are predicted."""
-        labels, names = self.annotations, list(map(str, self.annotations.annotators))
+        labels = self.annotations
+        names = [str(name) for name in labels.annotators]
         people: list[dict[str, None]] = [{} for _ in labels.items]
         for item, annotator in zip(labels.item_codes, labels.annotator_codes, strict=True):
             people[item][names[annotator]] = None
@@ -138,7 +141,8 @@ class TrainingData:
     @cached_property
     def digest(self) -> str:
         """A digest of all texts and annotations; members of other data are not reused."""
-        labels, n = self.annotations, len(self.annotations.items)
+        labels = self.annotations
+        n = len(labels.items)
         no_labels = np.zeros_like(self.hard, shape=(len(self) - n, *self.hard.shape[1:]))
         content: dict[str, Any] = {
             "items": self.items,
@@ -212,7 +216,7 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
 
 
 def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -> None:
-    """Refuse data with a single class, with nothing to train on or nothing to predict.
+    """Raise an error for a single class, for nothing to train on and for nothing to predict.
 
     Members that learn nothing need no items to train on. Items without a split are counted in a
     warning.
@@ -223,18 +227,20 @@ def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -
             f"name all classes, also those that nobody chose: {option('classes', ['no', 'yes'])}",
         )
     names = list(dict.fromkeys(filter(None, data.splits)))
-    if not len(data.where(TRAIN) if learns else data.where(*names)):
+    needed = data.where(TRAIN) if learns else data.where(*names)
+    if not len(needed):
         raise InputError(
-            f"members train on the split 'train', which has no items; the splits are"
+            f"members train on the split 'train', which is empty; the splits are"
             f" {examples(names, 20) or 'unnamed'}",
             "name the splits train, dev and test, or make them with `edo data split`",
         )
     if n_folds is None and names == [TRAIN]:
         raise InputError(
-            "there is no split beside 'train' to predict",
+            "no split is left to predict: all items are in 'train'",
             f"make one with `edo data split`, or train in folds: {option('cross_fit', 5)}",
         )
-    if unsplit := len(data.where("")):
+    unsplit = len(data.where(""))
+    if unsplit:
         warn(
             f"{are(unsplit, len(data.splits), noun='item')} in no split: members neither train on"
             " such items nor predict them; `edo data split` puts them into splits"

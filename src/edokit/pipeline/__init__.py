@@ -186,11 +186,15 @@ class _Steps:
     def train(self, name: str, groups: Sequence[Group], *, in_time: bool = False) -> Trained:
         """Train members in folds, perhaps until time is up; those that are finished are kept."""
 
-        def progress(event: dict[str, Any]) -> None:
-            if "done" in event:
-                self.step(event["done"], event["total"], "training members")
-                if in_time and self.seconds_left() < 0:
-                    raise _OutOfTimeError
+        finished = -1
+
+        def progress(done: int, total: int, task: str) -> None:
+            nonlocal finished
+            self.step(done, total, "training members")
+            # A member that is being trained is finished before time is looked at.
+            if in_time and done > finished and self.seconds_left() < 0:
+                raise _OutOfTimeError
+            finished = done
 
         return train_members(
             self.source.annotations,
@@ -201,7 +205,7 @@ class _Steps:
             jobs=self.options.jobs,
             overwrite=self.options.overwrite,
             source=self.source.path.name,
-            step=progress,
+            progress=progress,
         )
 
     def seconds_left(self) -> float:

@@ -17,7 +17,7 @@ from edokit.analysis.compare import Comparison
 from edokit.analysis.scores.result import Gain
 from edokit.bundle import Bundle
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.members.recipe import Text
+from edokit.members.contexts import Text
 from edokit.members.train import Trained
 from edokit.metrics import paired_test
 from edokit.pipeline.options import RunOptions

@@ -81,7 +81,8 @@ def train_on_parts(
     pilot: Annotations, labels: HumanLabels, rng: np.random.Generator
 ) -> TrainingRuns:
     """Train TF-IDF members on parts of the items, with one label each and with the usual number."""
-    from edokit.members.recipe import MemberData, find_recipe
+    from edokit.members.recipe import MemberData
+    from edokit.members.registry import find_recipe
 
     texts = pilot.whole_texts
     assert texts is not None

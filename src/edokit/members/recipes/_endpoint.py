@@ -25,8 +25,8 @@ from pydantic import AliasPath, BaseModel, Field, OnErrorOmit
 from edokit._errors import InputError, counted, is_loopback, missing_extra, option
 from edokit._io.atomic import whole_file
 from edokit._io.digests import digest_json
+from edokit.members.contexts import Text
 from edokit.members.pretrained import cache_folder
-from edokit.members.recipe import Text
 from edokit.members.spending import Budget, current_session
 
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"

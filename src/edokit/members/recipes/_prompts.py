@@ -14,7 +14,7 @@ import numpy as np
 
 from edokit._errors import InputError, examples, option
 from edokit._types import Floats
-from edokit.members.recipe import Text
+from edokit.members.contexts import Text
 from edokit.scales import Scale, ScaleKind
 
 FIELDS = ("text", "context", "labels", "label", "answers", "persona", "examples")

@@ -16,22 +16,13 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController
 
 from edokit._errors import EDOWarning, warn
+from edokit._progress import Progress
 from edokit._types import Floats
 from edokit.annotator_effects import AnnotatorEffects
 from edokit.folds import random_folds
-from edokit.members.recipe import (
-    Annotators,
-    Context,
-    Member,
-    MemberData,
-    Progress,
-    Range,
-    Text,
-    check_types,
-    distinct_texts,
-    known_labels,
-    with_context,
-)
+from edokit.members.contexts import Context, Text, distinct_texts, with_context
+from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
+from edokit.members.recipe_options import Range, check_types
 from edokit.scales import NOMINAL, Scale
 
 # The links: weights per class, or a probability of its own for each label of sets.
@@ -162,7 +153,7 @@ class ClassifierMember(Member):
         Learn how each annotator differs from the anonymous answer.
     """
 
-    multi_label = True
+    capabilities = Capabilities(multi_label=True, people="annotators")
 
     n_classes: int
     _: KW_ONLY

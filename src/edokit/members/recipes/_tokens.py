@@ -13,8 +13,8 @@ import numpy.typing as npt
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import asked_pairs, label_shares
+from edokit.members.contexts import Text, check_texts
 from edokit.members.pretrained import using
-from edokit.members.recipe import Text, check_texts
 
 Arrays = dict[str, npt.NDArray[Any]]
 _MULTIPLE = 8  # tensor cores work on lengths in eights

@@ -16,9 +16,11 @@ from torch import nn
 from transformers import get_linear_schedule_with_warmup
 
 from edokit._errors import InputError, option
+from edokit._progress import Progress
 from edokit._types import Floats, Ints
 from edokit.members import pretrained
-from edokit.members.recipe import MemberData, Progress, Text, with_context
+from edokit.members.contexts import Text, with_context
+from edokit.members.recipe import MemberData
 from edokit.members.recipes import _network, _tokens
 from edokit.members.recipes._network import AnnotatorHead, Head, MemberNetwork
 from edokit.members.recipes._tokens import Arrays, Pairs, Reader
@@ -165,7 +167,7 @@ class Training:
     def _train(self, reader: Reader, device: torch.device) -> FineTuned:
         member, data = self.member, self.data
         if self.progress is not None:
-            self.progress({"items": len(data.texts), "epochs": member.epochs})
+            self.progress(0, member.epochs, "loading the model")
         tokens = reader(with_context(data.texts, data.context))
         network = self._new_network(reader.padded(tokens[:_SCALE_TEXTS]), device)
         tuned = FineTuned(network, reader, device)
@@ -196,10 +198,14 @@ class Training:
                     f"lower {option('learning_rate')}",
                 )
             scores, score = self._evaluate(tuned) if len(data.dev_texts) else ({}, np.inf)
-            report = {"epoch": epoch, "epochs": member.epochs, "loss": loss, **scores}
-            member.history_.append(report)
+            member.history_.append(
+                {"epoch": epoch, "epochs": member.epochs, "loss": loss, **scores}
+            )
             if self.progress is not None:
-                self.progress(report)
+                task = f"epoch {epoch}"
+                if "dev_ce" in scores:
+                    task += f", dev CE {scores['dev_ce']:.4f}"
+                self.progress(epoch, member.epochs, task)
             if score < best_score:
                 best_score, member.best_epoch_ = score, epoch
                 best_weights = {

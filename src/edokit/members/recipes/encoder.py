@@ -19,6 +19,8 @@ from edokit._io.atomic import whole_file
 from edokit._io.digests import digest_parts
 from edokit._io.locks import take_lock
 from edokit._types import Floats
+from edokit.members.arrays import read_arrays, write_arrays
+from edokit.members.contexts import Text
 from edokit.members.pretrained import (
     SAMPLE,
     cache_folder,
@@ -29,7 +31,8 @@ from edokit.members.pretrained import (
     require_packages,
     using,
 )
-from edokit.members.recipe import Range, Text, read_arrays, write_arrays
+from edokit.members.recipe import Capabilities
+from edokit.members.recipe_options import Range
 from edokit.members.recipes._regression import ARRAYS, ClassifierMember
 
 _FILE = "encoder.npz"
@@ -61,6 +64,10 @@ class EncoderMember(ClassifierMember):
 
     Options are those of `ClassifierMember`, the ``model`` (a hub id or folder) and the ``device``.
     """
+
+    capabilities = Capabilities(
+        device=True, multi_label=True, people="annotators", pretrained="model"
+    )
 
     context: Annotated[float, Range(0)] = 0.5
     model: str = MODEL

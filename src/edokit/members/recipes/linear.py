@@ -13,7 +13,9 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from edokit.members.recipe import Range, Text, have_contexts, read_arrays, write_arrays
+from edokit.members.arrays import read_arrays, write_arrays
+from edokit.members.contexts import Text, have_contexts
+from edokit.members.recipe_options import Range
 from edokit.members.recipes._regression import ARRAYS, ClassifierMember
 
 _FILE = "linear.npz"

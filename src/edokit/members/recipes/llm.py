@@ -17,22 +17,12 @@ from pydantic import Field, model_validator
 
 from edokit._errors import InputError, are, counted, errors_in, option, warn
 from edokit._io.documents import Count, Document, Json, Names, read_model, read_text, write_json
+from edokit._progress import Progress
 from edokit._types import Floats
 from edokit.annotator_effects import asked_pairs, label_shares, mean_over_pairs
-from edokit.members.recipe import (
-    Annotators,
-    Context,
-    Member,
-    MemberData,
-    Progress,
-    Range,
-    Text,
-    check_options,
-    check_types,
-    known_labels,
-    known_options,
-    with_context,
-)
+from edokit.members.contexts import Context, Text, with_context
+from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
+from edokit.members.recipe_options import Range, check_options, check_types, known_options
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._prompts import Questions, fields_of
 from edokit.members.spending import current_session
@@ -111,7 +101,14 @@ class LanguageModel(Member):
         How often a failed request is repeated.
     """
 
-    multi_label = True
+    capabilities = Capabilities(
+        endpoint=True,
+        multi_label=True,
+        trained=False,
+        people="examples",
+        operational=("concurrency", "timeout", "retries", "price_in", "price_out"),
+        titled=("prompt", "persona"),
+    )
 
     n_classes: int
     _: KW_ONLY
@@ -204,6 +201,11 @@ class LanguageModel(Member):
             if "\n" not in text and text.lower().endswith(_ENDINGS):
                 texts[name] = read_text(Path(text)).strip()
         return texts
+
+    @property
+    def address(self) -> str:
+        """The endpoint, which it sends texts to."""
+        return self.base_url
 
     @property
     def known_annotators(self) -> tuple[str, ...]:
@@ -354,7 +356,8 @@ class LanguageModel(Member):
         def report(answers: int) -> None:
             session = current_session()
             if self._progress is not None:
-                self._progress({"requests": done + answers, "of": total})
+                task = f"request {done + answers} of {total}"
+                self._progress(done + answers, total, task)
             elif session.report is not None:
                 session.report(f"{session.member}, request {done + answers} of {total}")
 

@@ -20,21 +20,12 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 from edokit._errors import warn
+from edokit._progress import Progress
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import AnnotatorEffects, asked_pairs, label_shares, mean_over_pairs
-from edokit.members.recipe import (
-    Annotators,
-    Context,
-    Member,
-    MemberData,
-    Progress,
-    Text,
-    distinct_texts,
-    known_labels,
-    read_arrays,
-    with_context,
-    write_arrays,
-)
+from edokit.members.arrays import read_arrays, write_arrays
+from edokit.members.contexts import Context, Text, distinct_texts, with_context
+from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
 from edokit.members.recipes.encoder import EncoderMember
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TFIDF, TfIdf, counts_of
 from edokit.scales import NOMINAL, Scale
@@ -131,7 +122,7 @@ class NearestMember(Member):
         Look up each annotator's own answers, too.
     """
 
-    multi_label = True
+    capabilities = Capabilities(multi_label=True, people="annotators", pretrained="model")
 
     n_classes: int
     _: KW_ONLY

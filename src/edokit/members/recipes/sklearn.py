@@ -17,24 +17,15 @@ from threadpoolctl import threadpool_limits
 
 from edokit._errors import InputError, option, warn
 from edokit._io.skops import read_estimator_file, write_estimator
+from edokit._progress import Progress
 from edokit._types import Bools, Floats, Ints
-from edokit.members.recipe import (
-    Annotators,
-    Context,
-    Member,
-    MemberData,
-    Progress,
-    Range,
-    Text,
-    check_types,
-    code_in_file,
-    joined,
-    read_arrays,
-    with_context,
-    write_arrays,
-)
+from edokit.members.arrays import read_arrays, write_arrays
+from edokit.members.contexts import Context, Text, joined, with_context
+from edokit.members.recipe import Annotators, Capabilities, Member, MemberData
+from edokit.members.recipe_options import Range, check_types
 from edokit.members.recipes._regression import over_all_classes
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TfIdf, counts_of
+from edokit.members.trust import code_in_file
 
 _FILE, _ESTIMATOR = "sklearn.npz", "estimator.skops"
 _ARRAYS = ("n_classes", "seen", "n", "estimator", "features", "pieces", "always", "columns", "idf")
@@ -61,7 +52,7 @@ class SklearnMember(Member):
         Packages that you trust beside scikit-learn, separated by commas.
     """
 
-    multi_label = True
+    capabilities = Capabilities(multi_label=True)
 
     n_classes: int
     _: KW_ONLY

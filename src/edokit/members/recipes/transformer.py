@@ -5,31 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from edokit._errors import InputError, errors_in, option, warn
 from edokit._io.documents import Count, Document, Json, read_model, write_json
+from edokit._progress import Progress
 from edokit._types import Floats
 from edokit.annotator_effects import asked_pairs, mean_over_pairs
+from edokit.members.contexts import Context, Text, distinct_texts, with_context
 from edokit.members.pretrained import FINE_TUNED, require_packages
-from edokit.members.recipe import (
-    Annotators,
-    Context,
-    Member,
-    MemberData,
-    Progress,
-    Range,
-    Text,
-    check_options,
-    check_types,
-    distinct_texts,
-    known_labels,
-    known_options,
-    with_context,
-)
+from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
+from edokit.members.recipe_options import Range, check_options, check_types, known_options
 from edokit.scales import NOMINAL, Scale
 
 WEIGHT_DECAY = (0.005, 0.015)  # where the weight decay of a member is drawn from
@@ -127,7 +116,9 @@ class TransformerMember(Member):
         Number of training labels of each of them.
     """
 
-    multi_label: ClassVar[bool] = True
+    capabilities = Capabilities(
+        epochs=True, device=True, multi_label=True, people="annotators", pretrained="model"
+    )
 
     n_classes: Annotated[int, Range(2)]
     _: KW_ONLY
@@ -185,6 +176,11 @@ class TransformerMember(Member):
     def warmup_of(self, steps: int) -> int:
         """Warm-up steps of a run of so many steps."""
         return min(self.warmup_steps, int(WARMUP_SHARE * steps))
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Losses and metrics of its epochs."""
+        return self.history_
 
     @property
     def known_annotators(self) -> tuple[str, ...]:

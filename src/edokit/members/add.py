@@ -1,0 +1,141 @@
+"""A model that one has becomes a member of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from edokit._errors import InputError, examples, local_path, option
+from edokit._io.atomic import discard, whole_folder
+from edokit._io.documents import write_json
+from edokit.members.card import card_fields, write_card
+from edokit.members.existing import ExistingModel
+from edokit.members.groups import check_folder_name
+from edokit.members.layout import EXISTING, HAS_CONTEXTS, MANIFEST, MEMBERS
+from edokit.members.manifest import new_manifest, read_manifest, scale_of
+from edokit.members.resume import member_cards
+from edokit.scales import check_same_scale
+
+
+def add_member(
+    folder: str | Path,
+    name: str,
+    model: str | Path,
+    *,
+    labels: Mapping[str, str] | None = None,
+    classes: Sequence[str] | None = None,
+    trust: Sequence[str] = (),
+    overwrite: bool = False,
+) -> dict[str, str]:
+    """Add a model that you have to a folder of such models, where it is a member like any other.
+
+    `score_members` and `Bundle.create` take this folder beside those of trained members.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A new folder, or one of models that were added before.
+    name : str
+        The name of the member.
+    model : str or Path
+        A fitted scikit-learn classifier of texts that ``skops.io.dump`` wrote, the folder of a
+        Hugging Face text-classification model, or its hub id.
+    labels : mapping of str to str, default=None
+        The class of a label, where the names differ; several labels may have the same class.
+        Labels that are only numbered have the classes in order.
+    classes : sequence of str, default=None
+        The classes of a new folder, in order. None: the labels of the model.
+    trust : sequence of str, default=()
+        Packages beside scikit-learn whose types the file may hold.
+    overwrite : bool, default=False
+        Whether to replace a member of this name.
+
+    Returns
+    -------
+    dict of str to str
+        The class of each label of the model.
+
+    Raises
+    ------
+    InputError
+        If the model can't be read, its labels do not fit the classes, or the name is taken.
+
+    Examples
+    --------
+    >>> edokit.add_member("members", "polite", "polite.skops")  # doctest: +SKIP
+    {'no': 'no', 'yes': 'yes'}
+    """
+    from edokit.runs.folder import output_folder
+
+    folder = local_path(folder)
+    check_folder_name(name)
+    if not overwrite and (folder / MEMBERS / name).exists():
+        raise InputError(
+            f"{folder} has a member {name!r} already",
+            f"choose another name, or replace it with {option('overwrite', True)}",
+        )
+    with output_folder(folder, "members", overwrite=overwrite):
+        _check_only_existing(folder)
+        manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+        if manifest is not None:
+            classes = _check_classes(folder, manifest["data"]["classes"], classes)
+        member = ExistingModel.read(str(model), classes, labels, trust=trust)
+        if manifest is None:
+            manifest = new_manifest(member.classes, member.scale)
+        scale = scale_of(manifest["data"])
+        check_same_scale(member.scale, f"model {name}", scale, f"members in {folder}")
+        _write_member(member, folder / MEMBERS / name)
+        _write_entry(manifest, name, folder)
+    return member.labels
+
+
+def _check_only_existing(folder: Path) -> None:
+    """Raise an error if a folder has trained members."""
+    if any(card["recipe"] != EXISTING for card in member_cards(folder).values()):
+        raise InputError(
+            f"{folder} holds trained members, whose manifest and predictions are of a training",
+            "add the model to another folder, and name both where members predict",
+        )
+
+
+def _check_classes(
+    folder: Path, present: Sequence[str], classes: Sequence[str] | None
+) -> Sequence[str]:
+    """The classes of a folder, which must be those that are asked for."""
+    if classes is not None and sorted(classes) != sorted(present):
+        raise InputError(
+            f"the members in {folder} have the classes {examples(present, 20)}, not"
+            f" {examples(classes, 20)}",
+            f"leave {option('classes')} out",
+        )
+    return present
+
+
+def _write_member(member: ExistingModel, folder: Path) -> None:
+    """Write a model and its card."""
+    card = {
+        "recipe": EXISTING,
+        "options": {"model": member.model},
+        "fingerprint": "",
+        "kept": True,
+        "seconds": 0.0,
+        **card_fields(member, member.classes, member.scale),
+    }
+    discard(folder)
+    with whole_folder(folder) as member_folder:
+        member.save(member_folder)
+        write_card(card, member_folder)
+
+
+def _write_entry(manifest: Mapping[str, Any], name: str, folder: Path) -> None:
+    """Write the manifest of a folder with one more member, or another of this name."""
+    entry = {
+        "name": name,
+        "group": name,
+        "recipe": EXISTING,
+        "kept": True,
+        HAS_CONTEXTS: None,  # it reads texts with and without a context
+    }
+    others = [present for present in manifest["members"] if present["name"] != name]
+    write_json({**manifest, "members": [*others, entry]}, folder / MANIFEST)

@@ -1,0 +1,114 @@
+"""The options of recipes: which there are, their types, and their limits."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from contextlib import suppress
+from types import NoneType
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from edokit._errors import InputError, check_number, examples, one_of
+from edokit.members.recipe import Member
+
+# What an option may be.
+OptionValue = str | int | float | bool | None
+
+_NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+
+
+class Range(NamedTuple):
+    """The numbers that an option may have: ``Annotated[int, Range(1)]``; ``above`` the least."""
+
+    least: float
+    largest: float = float("inf")
+    above: bool = False
+
+
+def known_options(recipe: type[Member]) -> dict[str, Any]:
+    """The recipe's options and their defaults."""
+    reserved = {"n_classes"}
+    if recipe.capabilities.device:
+        reserved.add("device")  # the runner's, not an option of a group
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(recipe).parameters.items()
+        if name not in reserved and parameter.kind is not parameter.VAR_KEYWORD
+    }
+
+
+def learns_people(recipe: type[Member], options: Mapping[str, Any]) -> bool:
+    """Whether a member with these options learns who labelled."""
+    name = recipe.capabilities.people
+    if name is None:
+        return False
+    return bool(options.get(name, known_options(recipe)[name]))
+
+
+def learns_items(recipe: type[Member], options: Mapping[str, Any]) -> bool:
+    """Whether a member with these options learns from the items to train on."""
+    return recipe.capabilities.trained or learns_people(recipe, options)
+
+
+def check_options(
+    owner: str, defaults: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Options in the types of their defaults; text such as "3" or "true" is converted."""
+    unknown = [name for name in options if name not in defaults]
+    if unknown:
+        raise InputError(
+            f"{owner} has no option {examples(unknown)}; its options are"
+            f" {', '.join(defaults) or '(none)'}",
+            "check the spelling",
+        )
+    return {name: _typed(name, value, defaults[name]) for name, value in options.items()}
+
+
+def _typed(name: str, value: Any, default: OptionValue) -> Any:
+    """The value of an option in the type of its default."""
+    if isinstance(value, str) and not isinstance(default, str):
+        value = plain_value(value)
+    if default is None or (value is None and not isinstance(default, str)):
+        return value
+    kind = type(default)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        shown = repr(default).lower() if kind is bool else repr(default)
+        raise InputError(
+            f"the option {name} is {value!r}, but must be {_NOUNS.get(kind, kind.__name__)}",
+            f"its default is {shown}",
+        )
+    return value
+
+
+def plain_value(text: str) -> OptionValue:
+    """``"3"`` as 3, ``"true"`` as True; anything else stays text."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def check_types(member: Member) -> None:
+    """Check options against the `Range`, or the ``Literal`` values, that their types name."""
+    for name, hint in get_type_hints(type(member), include_extras=True).items():
+        if get_origin(hint) is Literal:
+            one_of(name, getattr(member, name), get_args(hint))
+        elif get_origin(hint) is Annotated:
+            kind, limits = get_args(hint)
+            value = getattr(member, name)
+            kinds = get_args(kind) or (kind,)
+            if value is None and NoneType in kinds:
+                continue
+            check_number(
+                name,
+                value,
+                limits.least,
+                limits.largest,
+                above=limits.above,
+                whole=int in kinds,
+            )

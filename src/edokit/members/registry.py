@@ -1,0 +1,98 @@
+"""Recipes by name: those of EDO, and classes of other packages."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, TypeGuard
+
+from edokit._errors import InputError, examples
+from edokit.members import recipes
+from edokit.members.recipe import Capabilities, Member
+
+
+def recipe_names() -> list[str]:
+    """The names of EDO's recipes, none of which is imported."""
+    names = [module.name for module in pkgutil.iter_modules(recipes.__path__)]
+    # Files with an underscore are parts of recipes.
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+def find_recipe(name: str) -> type[Member]:
+    """The recipe of this name, or the class at ``package.module:Class``."""
+    if name in recipe_names():
+        return _find_own(name)
+    module_name, colon, class_name = name.partition(":")
+    if not colon or module_name in recipe_names():
+        hint = f"write {module_name}:10 for ten members" if colon else "choose one of these"
+        raise InputError(
+            f"there is no recipe {examples([name])}; recipes are {examples(recipe_names(), 20)} and"
+            " 'package.module:Class'",
+            hint,
+        )
+    try:
+        recipe = getattr(import_module(module_name), class_name)
+    except Exception as error:  # whatever importing an arbitrary module may raise
+        raise InputError(
+            f"the recipe {examples([name])} can't be imported: {error}", "check the spelling"
+        ) from error
+    if not _is_member(recipe):
+        raise InputError(
+            f"the recipe {examples([name])} is not a class with edokit.members.Member as its base",
+            "see edokit/members/recipes/linear.py for an example",
+        )
+    _check_capabilities(name, recipe)
+    return recipe
+
+
+def _find_own(name: str) -> type[Member]:
+    """The one class that a file of ``recipes`` defines."""
+    module = import_module(f"{recipes.__name__}.{name}")
+    classes = [value for value in vars(module).values() if _is_member(value)]
+    # Others, such as its base, are imported from elsewhere.
+    defined = [member for member in classes if member.__module__ == module.__name__]
+    if len(defined) != 1:
+        raise InputError(f"{module.__name__} holds {len(defined)} classes", "leave one recipe")
+    recipe = defined[0]
+    _check_capabilities(name, recipe)
+    return recipe
+
+
+def _check_capabilities(name: str, recipe: type[Member]) -> None:
+    """Raise an error if a recipe declares options that it does not have."""
+    capabilities = recipe.capabilities
+    if not isinstance(capabilities, Capabilities):
+        raise InputError(
+            f"the recipe {examples([name])} has capabilities = {capabilities!r}",
+            "declare them as edokit.members.Capabilities(…)",
+        )
+    parameters = inspect.signature(recipe).parameters
+    declared = list(capabilities.named_options())
+    if capabilities.device:
+        declared.append("device")
+    missing = [option_name for option_name in declared if option_name not in parameters]
+    if missing:
+        raise InputError(
+            f"the recipe {examples([name])} declares the option {examples(missing)}, which it does"
+            " not have",
+            "correct its capabilities",
+        )
+
+
+def _is_member(value: object) -> TypeGuard[type[Member]]:
+    return isinstance(value, type) and issubclass(value, Member)
+
+
+def make_member(
+    name: str, n_classes: int, options: Mapping[str, Any], device: str | None = None
+) -> Member:
+    """A member that is not fitted yet."""
+    recipe: Any = find_recipe(name)  # the parameters of a recipe are its own
+    member: Member
+    if recipe.capabilities.device:
+        member = recipe(n_classes, **options, device=device)
+    else:
+        member = recipe(n_classes, **options)
+    return member
