@@ -22,7 +22,7 @@ IMPORTED = (
     "edokit.members.manifest",
     "edokit.members.recipes.linear",
     "edokit.members.recipes.llm",
-    "httpx",
+    "httpx2",
     "pandas",
     "rich.table",
     "scipy.optimize",

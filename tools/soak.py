@@ -31,6 +31,7 @@ def parts(share: float, jobs: int, page: Path | None) -> dict[str, list[str]]:
             *processes,
         ],
         "faults (below)": faults if page is None else [*faults, "--write", str(page)],
+        "hostile endpoint": ["tools/hostile_endpoint.py", "--minutes", f"{3 * share:g}"],
         "server": [
             *("tools/serve_soak.py", "--requests", f"{10_000 * share:.0f}"),
             *("--minutes", f"{4 * share:g}"),

@@ -9,7 +9,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from edokit.members import Group, score_members, train_members
 from edokit.members.groups import parse_groups
 from edokit.members.loaded import load_member
 from edokit.members.recipe import MemberData
-from edokit.members.recipes._endpoint import Answer, Endpoint, RefusedError, Request
+from edokit.members.recipes import _endpoint
+from edokit.members.recipes._completions import Completion
+from edokit.members.recipes._endpoint import Endpoint, Request, RequestRefusedError
 from edokit.members.recipes.llm import LanguageModel
 from edokit.members.texts import Texts
 from edokit.scales import Scale
@@ -33,7 +35,7 @@ HERE = "http://127.0.0.1:9/v1"
 THERE = "https://llm.example.org/v1"
 LABELS = ("polite", "rude")
 WHO = ("ann", "bob", "cem")
-Reply = Callable[[Mapping[str, Any]], Answer]
+Reply = Callable[[Mapping[str, Any]], Completion]
 
 
 @pytest.fixture(autouse=True)
@@ -50,11 +52,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Callable[[Reply], list[Mapping[st
     def serve(reply: Reply) -> list[Mapping[str, Any]]:
         sent: list[Mapping[str, Any]] = []
 
-        def post(self: Endpoint, client: Any, request: Request, *limits: Any) -> Answer:
+        def attempt(self: Endpoint, transport: Any, request: Request) -> Completion:
             sent.append(request.body)
             return reply(request.body)
 
-        monkeypatch.setattr(Endpoint, "_post", post)
+        monkeypatch.setattr(Endpoint, "_attempt", attempt)
+        monkeypatch.setattr(_endpoint, "_open_transport", lambda *_: nullcontext())
         return sent
 
     return serve
@@ -64,11 +67,11 @@ def prompt_of(body: Mapping[str, Any]) -> str:
     return str(body["messages"][-1]["content"])
 
 
-def by_word(body: Mapping[str, Any]) -> Answer:
+def by_word(body: Mapping[str, Any]) -> Completion:
     """The label B with a probability of 0.9 for texts with "fool" in them, else of 0.2."""
     p = 0.9 if "fool" in prompt_of(body).rpartition("Text:")[2] else 0.2
     top = [["B", math.log(p)], ["A", math.log(1 - p)]]
-    return Answer("B", [[top[0], *top]] if "logprobs" in body else None, 10, 1)
+    return Completion("B", [[top[0], *top]] if "logprobs" in body else None, 40, 1)
 
 
 def people(n: int = 12) -> Annotations:
@@ -103,12 +106,12 @@ def test_probabilities_are_the_keys_and_a_text_is_asked_once(server: Any) -> Non
     assert {body["top_logprobs"] for body in sent} == {20}
     info = dict(member.details)
     assert (info["requests"], info["failures"], info["probabilities"]) == (4, 0, "logprobs")
-    assert info["cost"] == pytest.approx(12 / 1e6)
+    assert info["cost"] == pytest.approx(42 / 1e6)
 
 
 def test_samples_are_counted_with_smoothing_and_failures_left_out(server: Any) -> None:
     replies = iter(["B", "hm", "B", "A"])
-    sent = server(lambda body: Answer(next(replies), None))
+    sent = server(lambda body: Completion(next(replies), None))
     member = fitted(probabilities="samples", samples=4, smoothing=0.5, concurrency=1)
     with pytest.warns(EDOWarning, match="1 of 4 answers names no label"):
         shares = member.predict_proba(["good day"])
@@ -120,7 +123,7 @@ def test_samples_are_counted_with_smoothing_and_failures_left_out(server: Any) -
 
 
 def test_a_server_without_log_probabilities_is_found_out_once(server: Any) -> None:
-    sent = server(lambda body: Answer("A", None))
+    sent = server(lambda body: Completion("A", None))
     for _ in range(2):
         fitted(samples=3).predict_proba(["one", "two"])
     assert sum("logprobs" in body for body in sent) == 1
@@ -128,7 +131,7 @@ def test_a_server_without_log_probabilities_is_found_out_once(server: Any) -> No
 
 
 def test_a_model_that_never_names_a_label_costs_twenty_prompts(server: Any) -> None:
-    sent = server(lambda body: Answer("It depends on the day.", None))
+    sent = server(lambda body: Completion("It depends on the day.", None))
     member = fitted(probabilities="samples", samples=1)
     with pytest.raises(InputError, match=r"m never names a label.*20 answers.*A or B"):
         member.predict_proba([f"text {k}" for k in range(50)])
@@ -161,7 +164,7 @@ def test_an_annotators_own_labels_are_shown_and_nobody_elses(server: Any) -> Non
 
 
 def test_an_annotator_without_labels_gets_the_anonymous_answer(server: Any) -> None:
-    server(lambda body: Answer("B" if "one annotator" in prompt_of(body) else "A", None))
+    server(lambda body: Completion("B" if "one annotator" in prompt_of(body) else "A", None))
     member = fitted(probabilities="samples", samples=1)
     member._examples = {"ann": [("good day", [0])]}
     asked = member.predict_proba(["one"] * 4, annotators=[["ann"], ["zoe"], [], ["ann", "zoe"]])
@@ -174,7 +177,7 @@ def test_an_annotator_without_labels_gets_the_anonymous_answer(server: Any) -> N
 
 
 def test_each_label_of_a_set_is_asked_for_on_its_own(server: Any) -> None:
-    sent = server(lambda body: Answer("yes" if "\njoy" in prompt_of(body) else "No.", None))
+    sent = server(lambda body: Completion("yes" if "\njoy" in prompt_of(body) else "No.", None))
     member = fitted(Scale("multi-label"), ("joy", "anger", "fear"), samples=1, smoothing=0.0)
     np.testing.assert_array_equal(member.predict_proba(["good day"]), [[1, 0, 0]])
     sampled = [body for body in sent if "logprobs" not in body]
@@ -251,7 +254,7 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_asked(
 
 
 def test_more_labels_than_letters_are_sampled(server: Any) -> None:
-    sent = server(lambda body: Answer("27", None))
+    sent = server(lambda body: Completion("27", None))
     classes = tuple(f"label {k}" for k in range(27))
     shares = fitted(classes=classes, samples=2).predict_proba(["good day"])
     assert shares.argmax() == 26
@@ -288,20 +291,20 @@ def test_predictions_and_manifest_hold_what_it_is_and_costs(server: Any, tmp_pat
     trained = train_members(people(), group(**options), out=tmp_path / "members")
     (info,) = trained.predictions["dev"].member_info.values()
     assert info["persona"] == "You are a cook."
-    assert info["cost"] == pytest.approx(1e-5)
+    assert info["cost"] == pytest.approx(4e-5)
     assert trained.manifest["members"][0]["details"] == info
     scored = score_members(tmp_path / "members", ["another fool", "a day"])
-    assert scored.member_info["llm-01"]["cost"] == pytest.approx(1e-5)
+    assert scored.member_info["llm-01"]["cost"] == pytest.approx(4e-5)
     assert scored.member_info["llm-01"]["requests"] == 2
 
 
 def test_a_spent_budget_keeps_what_is_finished(server: Any, tmp_path: Path) -> None:
     sent = server(by_word)
     models = {"model": ["one", "two", "three"], "price_in": 1e5, "price_out": 0.0}
-    out = tmp_path / "members"  # a request costs 1
-    trained = train_members(people(), group(**models), out=out, budget=12.5)
+    out = tmp_path / "members"  # a request costs 4, and could cost 13
+    trained = train_members(people(), group(**models), out=out, budget=43)
     assert [one.job.member for one in trained.failed] == ["llm-two-01", "llm-three-01"]
-    assert len(sent) == 12
+    assert len(sent) == 8
     assert len({one.reason for one in trained.failed}) == 1
     assert trained.predictions["dev"].members == ("llm-one-01",)
     whole = train_members(people(), group(**models), out=out, budget=100)
@@ -309,20 +312,25 @@ def test_a_spent_budget_keeps_what_is_finished(server: Any, tmp_path: Path) -> N
     assert len(whole.predictions["dev"].members) == 3
     with pytest.raises(InputError, match=r"budget of 1\.5 .*same command"):
         score_members(out, ["new one", "new two"], budget=1.5)
-    assert len(score_members(out, ["new one", "new two"], budget=9)) == 2
+    assert len(score_members(out, ["new one", "new two"], budget=60)) == 2
     assert len(sent) == 24 + 6
 
 
-def test_a_budget_needs_prices(server: Any) -> None:
+def test_a_budget_needs_prices_and_a_limit_on_answers(server: Any) -> None:
     server(by_word)
     with pytest.raises(InputError, match="price_in"):
         train_members(people(), group(), budget=1.0)
+    priced = {"price_in": 1.0, "price_out": 1.0, "max_tokens": None}
+    with pytest.raises(InputError, match="max_tokens"):
+        train_members(people(), group(**priced), budget=1.0)
+    extra = '{"max_completion_tokens": 20}'
+    assert train_members(people(), group(**priced, extra=extra), budget=1.0).predictions
 
 
 def test_a_text_that_a_server_refuses_is_named_by_its_item(server: Any, tmp_path: Path) -> None:
-    def short_alone(body: Mapping[str, Any]) -> Answer:
+    def short_alone(body: Mapping[str, Any]) -> Completion:
         if "long" in prompt_of(body).rpartition("Text:")[2]:
-            raise RefusedError("refuses the request (status 400)", "correct the options")
+            raise RequestRefusedError("refuses the request (status 400)", "correct the options")
         return by_word(body)
 
     server(short_alone)
@@ -423,7 +431,7 @@ def test_a_damaged_file_is_one_error(server: Any, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*no label:edokit.EDOWarning")
 def test_a_mutated_file_is_refused_or_can_be_used(server: Any, tmp_path: Path) -> None:
-    server(lambda body: Answer("A", None))
+    server(lambda body: Completion("A", None))
     member = fitted(Scale("ordinal", (1, 2)), examples=0, label_descriptions="rude: hurts")
     member._examples = {"ann": [("good day", [0]), (("oh", "a post"), [1])]}
     member.save(tmp_path)

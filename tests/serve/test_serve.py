@@ -19,7 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 import numpy as np
 import pandas as pd
 import pytest

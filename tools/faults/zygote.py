@@ -28,7 +28,7 @@ HEAVY = (
     "edokit.datasets.read",
     "edokit.members.recipes.linear",
     "edokit.members.recipes.llm",
-    "httpx",
+    "httpx2",
     "edokit.members.manifest",
     "edokit.analysis.search.storage",
     "edokit.analysis.search",

@@ -303,16 +303,19 @@ class Loading:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What requests to language models may cost.
+    """What requests to language models may cost, and how they are sent.
 
     Parameters
     ----------
     budget : float, optional
-        Maximum cost of requests to language models (prices are options of the recipe); the same
-        command resumes a run that stopped there.
+        Maximum cost of this run's requests to language models (prices are options of the recipe);
+        the same command continues a run that stopped there.
+    allow_http : bool, default=False
+        Allow members to send texts, and your key, to other machines over http, unencrypted.
     """
 
     budget: float | None = None
+    allow_http: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,7 @@ def predict(
     files = [ensemble / "ensemble.json", *inputs.files]
     with (
         output_files(out, inputs=files, overwrite=overwrite),
-        session(budget=spending.budget) as requests,
+        session(budget=spending.budget, allow_http=spending.allow_http) as requests,
     ):
         if len(predictor.panels) == 2:
             comparison = predictor.compare(out)

@@ -107,6 +107,7 @@ def score(
                 annotators=annotators,
                 by_annotator=trained.annotators is not None,
                 budget=trained.budget,
+                allow_http=trained.allow_http,
                 progress=progress,
                 **options.keywords(loading),
             )

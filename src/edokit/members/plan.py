@@ -81,8 +81,10 @@ class TrainingOptions:
     unlabelled : mapping of str to Texts, default=None
         Texts without labels to predict as well, by the name of their split, such as ``test``.
     budget : float, default=None
-        What the requests of members that ask a server may cost together, in the unit of their
-        prices. Members that it does not cover fail; all answers are kept, and not asked again.
+        What the requests of this run to servers may cost together, in the unit of their prices.
+        Members that it does not cover fail; all answers are kept, and not asked again.
+    allow_http : bool, default=False
+        Whether members may send texts, and your key, to other machines over http, unencrypted.
     """
 
     random_state: int = 0
@@ -94,6 +96,7 @@ class TrainingOptions:
     source: str = ""
     unlabelled: Mapping[str, Texts] | None = None
     budget: float | None = None
+    allow_http: bool = False
 
 
 @dataclass(frozen=True, eq=False)

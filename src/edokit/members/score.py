@@ -31,6 +31,7 @@ def score_members(
     annotators: Mapping[str, Iterable[str]] | None = None,
     by_annotator: bool = False,
     budget: float | None = None,
+    allow_http: bool = False,
     progress: Progress = no_progress,
 ) -> Predictions:
     """Predict texts with trained members.
@@ -56,8 +57,10 @@ def score_members(
         supervision become one member, named like the group: the one trained on an annotator's
         labels predicts for that annotator, their mean for everybody else and anonymously.
     budget : float, default=None
-        What the requests of members that ask a server may cost together, in the unit of their
-        prices. It is an error if they cost more; all answers are kept.
+        What the requests of this call to servers may cost together, in the unit of their prices.
+        It is an error if they might cost more; all answers are kept.
+    allow_http : bool, default=False
+        Whether members may send texts, and your key, to other machines over http, unencrypted.
     progress : callable, default=no_progress
         Called with the number of members done, of all members, and the name of the next.
 
@@ -77,7 +80,7 @@ def score_members(
     >>> predictions = score_members("members", ["a first text", "another"])  # doctest: +SKIP
     """
     loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
-    with session(budget=budget):
+    with session(budget=budget, allow_http=allow_http):
         return loaded.predict(
             texts, annotators=annotators, by_annotator=by_annotator, progress=progress
         )

@@ -11,59 +11,150 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
 
 from edokit._errors import InputError, check_number, option
+from edokit.members.contexts import Text
+
+_BYTES_PER_TOKEN = 4  # of English in UTF-8, on average
+_FRAME_TOKENS = 8  # around each message: its role, and marks of the chat template
+
+
+@dataclass(frozen=True)
+class TokenEstimate:
+    """How many tokens a request and its answer have, before a server has counted them.
+
+    Attributes
+    ----------
+    prompt : int
+        Tokens that the prompt has on average.
+    most_prompt : int
+        Tokens that the prompt has at most: one a byte, and what a chat template adds.
+    most_answer : int or None
+        Tokens that the answer may have; None if the request does not limit them.
+    """
+
+    prompt: int
+    most_prompt: int
+    most_answer: int | None
+
+
+def estimate_tokens(texts: list[str], most_answer: int | None) -> TokenEstimate:
+    """Estimate the tokens of a request from the contents of its messages.
+
+    No tokenizer makes more tokens than the text has bytes.
+    """
+    n_bytes = sum(utf8_length(text) for text in texts)
+    frame = _FRAME_TOKENS * (len(texts) + 1)
+    return TokenEstimate(answer_tokens(n_bytes), n_bytes + frame, most_answer)
+
+
+def answer_tokens(n_bytes: int) -> int:
+    """Tokens that a text of this length has on average."""
+    return -(-n_bytes // _BYTES_PER_TOKEN)
+
+
+def utf8_length(text: str) -> int:
+    """Length of a text in bytes; an unpaired surrogate has three."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices per million tokens of prompts and of answers."""
+
+    prompt: float
+    answer: float
+
+    def cost(self, prompt_tokens: int, answer_tokens: int) -> float:
+        """The cost of tokens."""
+        return (prompt_tokens * self.prompt + answer_tokens * self.answer) / 1e6
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What a request should cost at most, and the amount that is set aside for it."""
+
+    most: float
+    amount: float
 
 
 class Budget:
-    """What requests may cost together; one that may cost more than is left is refused."""
+    """A limit on what the requests of one command cost together.
+
+    Before a request is sent, the most that it can cost is reserved. It is sent if that fits beside
+    what was spent and what is reserved for requests under way; it waits while one of those may
+    still turn out cheaper, and is refused otherwise. Only a server that counts more tokens than a
+    request allows can exceed the limit; after the first such answer requests are sent one by one,
+    and as much more is reserved for each.
+
+    Parameters
+    ----------
+    limit : float, default=None
+        The most that requests may cost; None: as much as they do.
+
+    Attributes
+    ----------
+    spent : float
+        Cost of the requests so far, answered or perhaps charged for without an answer.
+    """
 
     def __init__(self, limit: float | None = None) -> None:
         if limit is not None:
             check_number("budget", limit, 0)
         self.limit = limit
         self.spent = 0.0
-        self._rate: float | None = None  # highest cost so far per character of a request
-        self._pending = 0  # characters of requests under way
+        self._reserved = 0.0
+        self._under_way = 0
+        # The highest cost of a request so far, divided by what it should have cost at most.
+        self._excess: float | None = None
         self._changed = threading.Condition()
 
-    def reserve(self, size: int) -> None:
-        """Wait until a request of so many characters fits, or refuse it."""
+    def reserve(self, most: float) -> Reservation:
+        """Wait until a request that costs at most this fits, and reserve that; or refuse it."""
         with self._changed:
-            while not self._fits(size):
-                if not self._pending:
-                    raise InputError(
-                        f"the budget of {self.limit:g} does not cover the next request;"
-                        f" {self.spent:.4g} was spent on requests of this run, whose answers are"
-                        " cached",
-                        f"run the same command with a larger {option('budget')}: it resumes from"
-                        " there",
-                    )
+            while True:
+                amount = most * max(1.0, self._excess or 0.0)
+                if self._fits(amount):
+                    self._reserved += amount
+                    self._under_way += 1
+                    return Reservation(most, amount)
+                if not self._under_way:
+                    raise self._refusal(amount)
                 self._changed.wait()
-            self._pending += size
 
-    def settle(self, size: int, cost: float | None) -> None:
-        """Record the cost of a finished request; None if it failed."""
+    def settle(self, reservation: Reservation, cost: float) -> None:
+        """Replace what was reserved for a request by its cost; 0 if it was refused."""
         with self._changed:
-            self._pending -= size
-            if cost is not None:
-                self.spent += cost
-                self._rate = max(self._rate or 0.0, cost / size)
+            self._reserved -= reservation.amount
+            self._under_way -= 1
+            self.spent += cost
+            if reservation.most == 0:
+                self._excess = self._excess or 0.0
+            elif cost > 0:
+                self._excess = max(self._excess or 0.0, cost / reservation.most)
             self._changed.notify_all()
 
-    def count_lost(self, size: int) -> None:
-        """Count an attempt that was not answered in time as if it cost as much as any before."""
-        with self._changed:
-            self.spent += (self._rate or 0.0) * size
+    def _refusal(self, amount: float) -> InputError:
+        problem = (
+            f"the budget of {self.limit:g} does not cover the next request, which may cost"
+            f" {amount:.4g}"
+        )
+        if self.spent == 0:
+            return InputError(problem, f"run the same command with a larger {option('budget')}")
+        return InputError(
+            f"{problem}; {self.spent:.4g} was spent in this run, and its answers are cached",
+            f"run the same command again to continue: {option('budget')} is per run",
+        )
 
-    def _fits(self, size: int) -> bool:
+    def _fits(self, amount: float) -> bool:
         if self.limit is None:
             return True
+        # Until one answer has shown how the server counts, requests are sent one by one.
+        is_trusted = self._excess is not None and self._excess <= 1
+        if self._under_way and not is_trusted:
+            return False
         remaining = self.limit - self.spent
-        if self._rate is None:  # the cost of the first request is not known, so it runs alone
-            return remaining > 0 and not self._pending
-        return remaining > 0 and self._rate * (self._pending + size) <= remaining
+        return remaining > 0 and self._reserved + amount <= remaining * (1 + 1e-12)
 
 
 @dataclass
@@ -74,6 +165,8 @@ class Session:
     ----------
     budget : Budget
         What requests may cost.
+    allow_http : bool
+        Whether texts and keys may be sent to other machines without encryption.
     place : callable
         Names the item of a text that is asked about.
     member : str
@@ -83,7 +176,8 @@ class Session:
     """
 
     budget: Budget = field(default_factory=Budget)
-    place: Callable[[Any], str] | None = None
+    allow_http: bool = False
+    place: Callable[[Text], str] | None = None
     member: str = ""
     report: Callable[[str], None] | None = None
 
@@ -93,10 +187,13 @@ _SESSION: ContextVar[Session | None] = ContextVar("session", default=None)
 
 @contextmanager
 def session(
-    *, budget: float | None = None, place: Callable[[Any], str] | None = None
+    *,
+    budget: float | None = None,
+    allow_http: bool = False,
+    place: Callable[[Text], str] | None = None,
 ) -> Iterator[Session]:
     """Requests inside share this budget."""
-    opened = Session(Budget(budget), place)
+    opened = Session(Budget(budget), allow_http, place)
     token = _SESSION.set(opened)
     try:
         yield opened

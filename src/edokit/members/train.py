@@ -119,7 +119,9 @@ def train_members(
         data = TrainingData.from_annotations(annotations, unlabelled=settings.unlabelled)
         kept = replace(settings, keep_models=settings.keep_models and out is not None)
         plan = make_plan(data, check_groups(groups), kept)
-        with session(budget=settings.budget, place=plan.data.place_of):
+        with session(
+            budget=settings.budget, allow_http=settings.allow_http, place=plan.data.place_of
+        ):
             outcomes = train_plan(plan, folder, progress)
         failed = [outcome for outcome in outcomes if outcome.reason]
         failed_members = list(dict.fromkeys(outcome.job.member for outcome in failed))

@@ -110,8 +110,8 @@ class ParetoFront:
     @classmethod
     def of(cls, trials: Sequence[SearchTrial]) -> ParetoFront:
         """The front of these trials."""
-        is_on_front = non_dominated(_points(trials))
-        front = [trial for trial, is_kept in zip(trials, is_on_front, strict=True) if is_kept]
+        on_front = zip(trials, non_dominated(_points(trials)), strict=True)
+        front = [trial for trial, is_kept in on_front if is_kept]
         return cls(tuple(sorted(front, key=_best_first)))
 
     def __len__(self) -> int:
@@ -137,7 +137,7 @@ def _points(trials: Sequence[SearchTrial]) -> Floats:
     return np.asarray(values * _SIGNS)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SearchResult:
     """All trials of a search, the Pareto front, and the trial that was chosen from it.
 
@@ -217,7 +217,7 @@ class SearchResult:
             warnings.simplefilter("ignore", EDOWarning)
             return ensemble.fit(*self.fit)
 
-    def to_table(self) -> pa.Table:
+    def table(self) -> pa.Table:
         """A row per trial: settings, estimates, size, weights, whether on the front and chosen."""
         import pyarrow as pa
 
@@ -225,26 +225,18 @@ class SearchResult:
         rows = []
         for trial in self.trials:
             settings = trial.configuration.parameters(self.plan.solver)
-            row: dict[str, object] = {
+            row: dict[str, Any] = {
                 "number": trial.number,
                 "generation": trial.generation,
                 "slot": trial.slot,
+                **{name: 0.0 for name in SCALE_TERMS if name in trial.searched},
+                # The kind of cross-entropy is not to be taken for its value.
+                **{"ce_variant" if name == "ce" else name: v for name, v in settings.items()},
             }
-            for name in SCALE_TERMS:
-                if name in trial.searched:
-                    row[name] = 0.0
-            for name, value in settings.items():
-                # Here "ce" is the kind of cross-entropy, and below its value.
-                column = "ce_variant" if name == "ce" else name
-                row[column] = value
-            for prefix, kind in (
-                ("", trial.judge),
-                ("optimistic_", "optimistic"),
-                ("cross_fitted_", "cross-fitted"),
-            ):
+            kinds = {"": trial.judge, "optimistic_": "optimistic", "cross_fitted_": "cross-fitted"}
+            for prefix, kind in kinds.items():
                 estimate = trial.estimates.get(kind) or {}
-                for name in trial.values:
-                    row[prefix + name] = estimate.get(name)
+                row.update({prefix + name: estimate.get(name) for name in trial.values})
             weights = dict(zip(self.members, trial.weights, strict=False))
             row["size"] = trial.size
             row["weights"] = json.dumps(weights, ensure_ascii=False)
@@ -254,7 +246,7 @@ class SearchResult:
         return pa.Table.from_pylist(rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """The search in plain values, ready for JSON: the number of trials, front and choice."""
+        """The search in plain values, ready for JSON: trials, front, choice and test metrics."""
         return {
             "study": self.plan.study,
             "trials": len(self.trials),
@@ -286,4 +278,4 @@ class SearchResult:
     def save_trials(self, folder: str | Path) -> None:
         """Write ``search/search.json`` and ``search/trials.parquet``."""
         write_json({**self.to_dict(), "space": self.plan.space.to_dict()}, Path(folder) / SUMMARY)
-        write_table(self.to_table(), Path(folder) / TRIALS)
+        write_table(self.table(), Path(folder) / TRIALS)

@@ -11,65 +11,113 @@ import os
 import random
 import re
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
-from dataclasses import KW_ONLY, astuple, dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pydantic import AliasPath, BaseModel, Field, OnErrorOmit
-
-from edokit._errors import InputError, counted, is_loopback, missing_extra, option
-from edokit._io.atomic import whole_file
+from edokit._errors import (
+    InputError,
+    counted,
+    in_bytes,
+    is_loopback,
+    missing_extra,
+    option,
+    warn,
+)
 from edokit._io.digests import digest_json
 from edokit.members.contexts import Text
 from edokit.members.pretrained import cache_folder
-from edokit.members.spending import Budget, current_session
+from edokit.members.recipes._completions import AnswerCache, Completion, read_answer, without_key
+from edokit.members.spending import (
+    Budget,
+    Prices,
+    TokenEstimate,
+    answer_tokens,
+    current_session,
+    estimate_tokens,
+    utf8_length,
+)
 
-KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+if TYPE_CHECKING:
+    import httpx2
+    from anyio.from_thread import BlockingPortal
+
+KEY = "OPENAI_API_KEY"
+ADDRESS = "OPENAI_BASE_URL"
+ALLOW_HTTP = "EDO_ALLOW_HTTP"
 _RETRIED = (408, 409, 425, 429)  # besides 5xx: what may be better the next time
 _REFUSED = (400, 413, 422)
 _PATH = "/chat/completions"
 _LONGEST_WAIT = 300.0  # seconds; a longer Retry-After is an error
 _CONNECTION_RETRIES = 2  # where nothing listens, the address is probably wrong
-_MOST_BYTES = 1 << 26  # of a response; an answer with all its log-probabilities has a few million
-_MOST_POSITIONS = 16  # tokens of an answer that are kept: a label is named by the first few
+# Bytes of a response. An answer of a few words has a few thousand, each alternative to a token that
+# a request asks for about a hundred.
+_MOST_BYTES = 2**18
+_ALTERNATIVE_BYTES = 256
+_MOST_BYTES_WITH_ALTERNATIVES = 2**22
+# Parameters that limit the tokens of an answer; the second is OpenAI's newer name.
+_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass(frozen=True)
 class Request:
-    """The body of a request, the number of the sample where it is sent several times, and the text.
+    """A request to a chat endpoint.
 
-    The text is that which the request asks about; errors name its item.
+    Attributes
+    ----------
+    body : mapping
+        The parameters of the request.
+    draw : int
+        Number of the sample, where the same body is sent several times.
+    text : str or (str, str)
+        The text that the request asks about; errors name its item.
     """
 
-    body: Mapping[str, Any]
+    body: Mapping[str, object]
     draw: int = 0
     text: Text = ""
 
     @property
     def content(self) -> str:
-        """All that is sent, as one text."""
+        """All that is sent, as JSON in ASCII: unpaired surrogates are escaped."""
         return json.dumps(self.body, sort_keys=True)
 
+    @property
+    def most_answer_tokens(self) -> int | None:
+        """How many tokens the answer may have; None if the request does not say."""
+        limits = [self.body[name] for name in _LIMITS if name in self.body]
+        numbers = [limit for limit in limits if isinstance(limit, int)]
+        return max(numbers, default=None)
 
-@dataclass(frozen=True)
-class Answer:
-    """The answer of a model.
+    @property
+    def estimate(self) -> TokenEstimate:
+        """How many tokens the request and its answer have, before a server has counted them."""
+        messages = self.body.get("messages")
+        contents = []
+        if isinstance(messages, Sequence):
+            for message in messages:
+                if isinstance(message, Mapping):
+                    contents.append(str(message.get("content") or ""))
+        return estimate_tokens(contents, self.most_answer_tokens)
 
-    ``logprobs`` has [token, log-probability] of each token, followed by those of alternatives.
-    """
+    @property
+    def most_bytes(self) -> int:
+        """Bytes that a response may have."""
+        alternatives = self.body.get("top_logprobs")
+        if not isinstance(alternatives, int):
+            return _MOST_BYTES
+        tokens = self.most_answer_tokens
+        if tokens is None:
+            return _MOST_BYTES_WITH_ALTERNATIVES
+        size = _MOST_BYTES + tokens * (alternatives + 1) * _ALTERNATIVE_BYTES
+        return min(size, _MOST_BYTES_WITH_ALTERNATIVES)
 
-    text: str
-    logprobs: list[list[list[Any]]] | None
-    tokens_in: int = 0
-    tokens_out: int = 0
 
-
-class RefusedError(InputError):
+class RequestRefusedError(InputError):
     """The server understood a request, and does not accept it."""
 
 
@@ -106,8 +154,12 @@ def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> 
     Users trust an endpoint by the environment or by ``trust``; None if there is no such option.
     """
     base_url = check_address(base_url)
-    addresses = [os.environ.get(ADDRESS, ""), *(name for name in trust or () if "://" in name)]
-    if _is_local(base_url) or base_url in map(check_address, filter(None, addresses)):
+    if _is_local(base_url):
+        return
+    addresses = [name for name in trust or () if "://" in name]
+    if os.environ.get(ADDRESS):
+        addresses.append(os.environ[ADDRESS])
+    if base_url in [check_address(address) for address in addresses]:
         return
     permission = option("base_url" if trust is None else "trust", base_url)
     raise InputError(
@@ -116,34 +168,17 @@ def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> 
     )
 
 
-class AnswerCache:
-    """Answers by the digest of their request, a file each, whole before the next is awaited.
-
-    Several processes may write, and what a killed one had written stays.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            folder.chmod(0o700)  # a model may repeat what it was asked
-        except OSError as error:
-            raise InputError(
-                f"{folder}, where answers are cached so that none is paid for twice, can't be used:"
-                f" {error}",
-                "name another folder in EDO_CACHE",
-            ) from error
-
-    def get(self, key: str) -> Answer | None:
-        """The answer to a request; None if there is none, or a damaged one."""
-        with suppress(OSError, ValueError, TypeError):
-            return Answer(*json.loads((self.folder / f"{key}.json").read_bytes()))
-        return None
-
-    def put(self, key: str, answer: Answer) -> None:
-        """Write an answer."""
-        with whole_file(self.folder / f"{key}.json") as path:
-            path.write_text(json.dumps(astuple(answer)), encoding="utf-8")
+def refuse_clear_text(base_url: str) -> None:
+    """Refuse to send texts and the key to another machine over a connection without encryption."""
+    if base_url.startswith("https:") or _is_local(base_url):
+        return
+    if current_session().allow_http or os.environ.get(ALLOW_HTTP) == "1":
+        return
+    raise InputError(
+        f"{base_url} is on another machine, and http would send texts and your key unencrypted",
+        "use an https address; where the network is your own, allow it:"
+        f" {option('allow_http', True)}, or {ALLOW_HTTP}=1 in the environment",
+    )
 
 
 @dataclass
@@ -155,118 +190,152 @@ class Endpoint:
     timeout: float = 60.0
     retries: int = 5
     concurrency: int = 8
-    prices: tuple[float, float] | None = None
+    prices: Prices | None = None
 
     def cost(self, tokens_in: int, tokens_out: int) -> float | None:
         """The cost of tokens, if prices are known."""
         if self.prices is None:
             return None
-        return (tokens_in * self.prices[0] + tokens_out * self.prices[1]) / 1e6
+        return self.prices.cost(tokens_in, tokens_out)
 
     def key(self, request: Request) -> str:
         """A digest of everything that determines the answer."""
-        parts = [self.base_url, dict(request.body), request.draw]
-        return digest_json(parts)
+        return digest_json([self.base_url, dict(request.body), request.draw])
+
+    def cached(self, requests: Sequence[Request]) -> set[str]:
+        """The keys of requests that were answered before."""
+        cache = AnswerCache(cache_folder() / "answers")
+        keys = {self.key(request) for request in requests}
+        return {key for key in keys if cache.get(key) is not None}
 
     def ask(
         self, requests: Sequence[Request], report: Callable[[int], None] | None = None
-    ) -> list[Answer]:
+    ) -> list[Completion]:
         """The answers, in order; cached ones are not asked for again.
 
         A request that fails for good ends all of them; the answers that came are cached.
         """
         cache = AnswerCache(cache_folder() / "answers")
         keys = [self.key(request) for request in requests]
-        stored = {key: cache.get(key) for key in keys}
-        answers = {key: answer for key, answer in stored.items() if answer is not None}
-        keyed = zip(keys, requests, strict=True)
-        waiting = {key: request for key, request in keyed if key not in answers}
-        for key, answer in self._send(waiting, cache) if waiting else ():
-            answers[key] = answer
-            if report is not None:
-                report(len(answers))
-        return [answers[key] for key in keys]
+        answers: dict[str, Completion] = {}
+        waiting: dict[str, Request] = {}
+        for key, request in zip(keys, requests, strict=True):
+            if key in answers or key in waiting:
+                continue
+            answer = cache.get(key)
+            if answer is None:
+                waiting[key] = request
+            else:
+                answers[key] = answer
+        if cache.damaged:
+            warn(
+                f"{counted(len(cache.damaged), 'cached answer')} in {cache.folder} can't be used,"
+                " since the file is damaged or of an earlier version: asking again"
+            )
+        if waiting:
+            for key, answer in self._send(waiting, cache):
+                answers[key] = answer
+                if report is not None:
+                    report(len(answers))
+        found = [answers[key] for key in keys]
+        if self.prices is not None and not all(answer.has_usage for answer in found):
+            warn(
+                f"{self.base_url} does not report how many tokens it used: costs are estimated from"
+                " above, a token for each byte of a prompt and as many as max_tokens for an answer"
+            )
+        return found
 
     def _send(
         self, waiting: Mapping[str, Request], cache: AnswerCache
-    ) -> Iterator[tuple[str, Answer]]:
+    ) -> Iterator[tuple[str, Completion]]:
         """Answers with their keys as they come, once they are cached."""
-        budget, place = current_session().budget, current_session().place
+        refuse_clear_text(self.base_url)
+        budget = current_session().budget
+        place = current_session().place
+        self._check_budget(budget, waiting.values())
+        secret = _key_of_environment()
         stop = threading.Event()
-        if budget.limit is not None and self.prices is None:
-            raise InputError(
-                f"{option('budget')} needs prices, but what this server's tokens cost is not known",
-                "pass price_in and price_out, per million tokens, as options of the recipe",
-            )
-        client = self._client()
 
-        def send(key: str) -> Answer:
-            request, cost = waiting[key], None
-            size = len(request.content)
-            budget.reserve(size)
+        def send(transport: _Transport, key: str) -> Completion:
+            request = waiting[key]
             try:
-                answer = self._post(client, request, stop, budget)
-                cost = self.cost(answer.tokens_in, answer.tokens_out)
-            except RefusedError as error:
+                answer = self._post(transport, request, stop, budget)
+            except RequestRefusedError as error:
                 name = place(request.text) if place is not None else "a text"
-                raise RefusedError(
+                raise RequestRefusedError(
                     f"{name}: {error.message}",
                     f"shorten it, leave it out or choose a model that takes it; else {error.hint}",
                 ) from error
-            finally:
-                budget.settle(size, cost)
+            answer = without_key(answer, secret)
             # Before the next request of this thread: a killed run has lost no other answer.
             cache.put(key, answer)
             return answer
 
         pool = ThreadPoolExecutor(self.concurrency, "edo-llm")
         try:
-            futures = {pool.submit(send, key): key for key in waiting}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except InputError:
-            # Requests under way are not tried again, but may be paid for already.
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
+            with _open_transport(self, secret) as transport:
+                futures = {pool.submit(send, transport, key): key for key in waiting}
+                try:
+                    for future in as_completed(futures):
+                        yield futures[future], future.result()
+                except InputError:
+                    # Requests under way are not tried again, but may be paid for already.
+                    stop.set()
+                    pool.shutdown(cancel_futures=True)
+                    raise
         finally:
             stop.set()
-            client.close()
             pool.shutdown(cancel_futures=True)
 
-    def _client(self) -> Any:
-        try:
-            import httpx
-        except ImportError as error:
-            raise missing_extra(
-                f"asking a server needs httpx, but it can't be imported: {error}", "llm"
-            ) from error
-        key = os.environ.get(KEY, "").strip()
-        if not (key.isascii() and key.isprintable()):
-            raise InputError(f"{KEY} has characters that no key can have", "copy the key again")
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        return httpx.Client(
-            headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
-            timeout=self.timeout,
-            limits=httpx.Limits(max_connections=self.concurrency),
-            # A proxy of the environment can't reach what is on this machine.
-            trust_env=not _is_local(self.base_url),
-        )
+    def _check_budget(self, budget: Budget, requests: Collection[Request]) -> None:
+        """Refuse a budget for requests whose cost has no bound."""
+        if budget.limit is None:
+            return
+        if self.prices is None:
+            raise InputError(
+                f"{option('budget')} needs prices, but what this server's tokens cost is not known",
+                "pass price_in and price_out, per million tokens, as options of the recipe",
+            )
+        if any(request.most_answer_tokens is None for request in requests):
+            raise InputError(
+                f"{option('budget')} needs a limit on the tokens of an answer",
+                "set the option max_tokens, or max_completion_tokens in extra",
+            )
 
-    def _post(self, client: Any, request: Request, stop: threading.Event, budget: Budget) -> Answer:
+    def _most_cost(self, request: Request) -> float:
+        """What a request costs at most, unless the server counts more than it allows."""
+        if self.prices is None:
+            return 0.0
+        estimate = request.estimate
+        return self.prices.cost(estimate.most_prompt, estimate.most_answer or 0)
+
+    def _post(
+        self, transport: _Transport, request: Request, stop: threading.Event, budget: Budget
+    ) -> Completion:
         """The answer to a request, which is repeated while that may help."""
         for attempt in range(self.retries + 1):
+            reservation = budget.reserve(self._most_cost(request))
+            cost = 0.0
             try:
-                return self._attempt(client, request)
+                if stop.is_set():
+                    raise InputError("the run was stopped before this request was sent")
+                answer = self._attempt(transport, request)
+                tokens_in, tokens_out = counted_tokens(request, answer)
+                cost = self.cost(tokens_in, tokens_out) or 0.0
+                return answer
             except _TemporaryError as error:
                 problem = error
-                if problem.is_lost:
-                    budget.count_lost(len(request.content))
+                if problem.may_be_charged:
+                    cost = reservation.amount
+            finally:
+                budget.settle(reservation, cost)
             pause = problem.pause
             if pause is None:
                 pause = min(60.0, 2.0**attempt) * random.uniform(0.5, 1.0)
-            is_final = attempt >= min(self.retries, problem.retries) or pause > _LONGEST_WAIT
-            if is_final or stop.wait(pause):
+            retries = self.retries
+            if problem.retries is not None:
+                retries = min(retries, problem.retries)
+            if attempt >= retries or pause > _LONGEST_WAIT or stop.wait(pause):
                 break
         raise InputError(
             f"{self.base_url} {problem.reason} after {counted(attempt + 1, 'attempt')}; the answers"
@@ -274,48 +343,19 @@ class Endpoint:
             f"{problem.hint}; the same command then resumes from there",
         )
 
-    def _attempt(self, client: Any, request: Request) -> Answer:
+    def _attempt(self, transport: _Transport, request: Request) -> Completion:
         """Send a request once; what may be better the next time is a `_TemporaryError`."""
-        import httpx
-
+        response = transport.exchange(request)
+        if response.status != 200:
+            raise self._error(response.status, response.retry_after, request)
         try:
-            response, content = self._receive(client, request)
-        except (httpx.RequestError, httpx.InvalidURL) as error:
-            never_listened = isinstance(error, httpx.ConnectError | httpx.InvalidURL)
-            raise _TemporaryError(
-                f"can't be reached, or does not answer in {self.timeout:g} s"
-                f" ({type(error).__name__})",
-                f"start the server, correct {option('base_url')} or raise the option timeout",
-                retries=_CONNECTION_RETRIES if never_listened else self.retries,
-                is_lost=isinstance(error, httpx.TimeoutException),
-            ) from None
-        if response.status_code != 200:
-            raise self._error(response.status_code, response.headers.get("retry-after"), request)
-        try:
-            return read_answer(content)
+            return read_answer(response.content)
         except (ValueError, RecursionError):
             raise _TemporaryError(
                 "returned something other than a chat completion, or absurd counts of tokens",
                 f"check {option('base_url')}: most end in /v1",
+                may_be_charged=True,
             ) from None
-
-    def _receive(self, client: Any, request: Request) -> tuple[Any, bytes]:
-        """The response to a request, cut off where it is too large or takes too long."""
-        import httpx
-
-        content, deadline = bytearray(), time.monotonic() + self.timeout
-        # As JSON in ASCII: half a character, which a text may hold, is escaped.
-        url, body = self.base_url + _PATH, request.content
-        with client.stream("POST", url, content=body) as response:
-            # As it is sent: a packed response, which nobody asked for, is not unpacked.
-            for chunk in response.iter_raw():
-                content += chunk
-                if len(content) > _MOST_BYTES:
-                    problem = f"sent more than {_MOST_BYTES >> 20} MiB for an answer"
-                    raise _TemporaryError(problem, "lower the option max_tokens")
-                if time.monotonic() > deadline:
-                    raise httpx.ReadTimeout("the response never ends")
-        return response, bytes(content)
 
     def _error(self, status: int, retry_after: str | None, request: Request) -> Exception:
         """The error for a status.
@@ -328,7 +368,9 @@ class Endpoint:
             return _TemporaryError(f"returned status {status}", hint, pause=pause)
         if status in _REFUSED:
             hint = "correct the options model, max_tokens, temperature or extra"
-            return RefusedError(f"{self.base_url} refuses the request (status {status})", hint)
+            return RequestRefusedError(
+                f"{self.base_url} refuses the request (status {status})", hint
+            )
         problem = f"returned status {status} for the model {request.body['model']!r}"
         hint = f"check the option model and {option('base_url')}: most addresses end in /v1"
         if status in (401, 403):
@@ -337,10 +379,145 @@ class Endpoint:
         return InputError(f"{self.base_url} {problem}", hint)
 
 
+def counted_tokens(request: Request, answer: Completion) -> tuple[int, int]:
+    """Tokens of a prompt and its answer: the larger of those reported and those estimated.
+
+    What a server does not report counts as much as the request allows.
+    """
+    estimate = request.estimate
+    if answer.tokens_in is None:
+        tokens_in = estimate.most_prompt
+    else:
+        tokens_in = max(answer.tokens_in, estimate.prompt)
+    said = answer_tokens(utf8_length(answer.text))
+    if estimate.most_answer is not None:
+        said = min(said, estimate.most_answer)
+    if answer.tokens_out is None:
+        tokens_out = said if estimate.most_answer is None else estimate.most_answer
+    else:
+        tokens_out = max(answer.tokens_out, said)
+    return tokens_in, tokens_out
+
+
+def _key_of_environment() -> str:
+    key = os.environ.get(KEY, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise InputError(f"{KEY} has characters that no key can have", "copy the key again")
+    return key
+
+
+@dataclass(frozen=True)
+class _Response:
+    status: int
+    retry_after: str | None
+    content: bytes
+
+
+class _Transport:
+    """Connections to an endpoint, for requests of many threads.
+
+    Requests run in an event loop: only there can an exchange be stopped at a deadline wherever it
+    waits, be it for a connection, for a header that arrives byte by byte or for the rest of an
+    answer.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, client: httpx2.AsyncClient, portal: BlockingPortal
+    ) -> None:
+        self._url = endpoint.base_url + _PATH
+        self._timeout = endpoint.timeout
+        self._client = client
+        self._portal = portal
+
+    def exchange(self, request: Request) -> _Response:
+        """Send a request and receive the response within one deadline."""
+        import httpx2
+
+        progress = _Progress()
+        try:
+            return self._portal.call(self._exchange, request, progress)
+        except (TimeoutError, httpx2.RequestError, httpx2.InvalidURL) as error:
+            nothing_listens = isinstance(error, httpx2.ConnectError | httpx2.InvalidURL)
+            raise _TemporaryError(
+                f"can't be reached, or does not answer in {self._timeout:g} s"
+                f" ({type(error).__name__})",
+                f"start the server, correct {option('base_url')} or raise the option timeout",
+                retries=_CONNECTION_RETRIES if nothing_listens else None,
+                may_be_charged=progress.is_sent,
+            ) from None
+
+    async def _exchange(self, request: Request, progress: _Progress) -> _Response:
+        import anyio
+
+        content = bytearray()
+        most_bytes = request.most_bytes
+        extensions = {"trace": progress.trace}
+        with anyio.fail_after(self._timeout):
+            async with self._client.stream(
+                "POST", self._url, content=request.content, extensions=extensions
+            ) as response:
+                # As it is sent: a compressed response, which was not asked for, is not unpacked.
+                async for chunk in response.aiter_raw():
+                    content += chunk
+                    if len(content) > most_bytes:
+                        raise _TemporaryError(
+                            f"sent more than {in_bytes(most_bytes)} for an answer",
+                            "lower the option max_tokens",
+                            may_be_charged=True,
+                        )
+                return _Response(
+                    response.status_code, response.headers.get("retry-after"), bytes(content)
+                )
+
+
+class _Progress:
+    """How far an exchange has come; a request that was sent may be charged."""
+
+    def __init__(self) -> None:
+        self.is_sent = False
+
+    async def trace(self, event: str, info: Mapping[str, object]) -> None:
+        """Called by the client with the name of each step."""
+        if event.endswith("send_request_headers.complete"):
+            self.is_sent = True
+
+
+@contextmanager
+def _open_transport(endpoint: Endpoint, key: str) -> Iterator[_Transport]:
+    """Connections to an endpoint, and the thread with their event loop."""
+    try:
+        import httpx2
+        from anyio.from_thread import start_blocking_portal
+    except ImportError as error:
+        raise missing_extra(
+            f"asking a server needs httpx2, but it can't be imported: {error}", "llm"
+        ) from error
+    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    client = httpx2.AsyncClient(
+        headers=headers,
+        timeout=None,  # one deadline for the whole exchange, in `_Transport`
+        limits=httpx2.Limits(max_connections=endpoint.concurrency),
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        # A proxy of the environment can't reach what is on this machine.
+        trust_env=not _is_local(endpoint.base_url),
+    )
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client):
+        yield _Transport(endpoint, client, portal)
+
+
 class _TemporaryError(Exception):
     """What went wrong, but may be better the next time.
 
-    ``is_lost``: the server may have answered, and count it, but no answer arrived.
+    Attributes
+    ----------
+    pause : float or None
+        Seconds to wait, if the server says so.
+    retries : int or None
+        How often to try again at most; None: as often as the endpoint allows.
+    may_be_charged : bool
+        Whether the server may have answered, and charge for it, though no answer can be used.
     """
 
     def __init__(
@@ -349,56 +526,18 @@ class _TemporaryError(Exception):
         hint: str,
         *,
         pause: float | None = None,
-        retries: int = 1000,
-        is_lost: bool = False,
+        retries: int | None = None,
+        may_be_charged: bool = False,
     ) -> None:
-        self.reason, self.hint, self.pause, self.retries = reason, hint, pause, retries
-        self.is_lost = is_lost
-
-
-class _Token(BaseModel):
-    token: str
-    logprob: float
-
-
-class _Position(_Token):
-    top_logprobs: list[_Token]
-
-
-class _Message(BaseModel):
-    content: str | None = None
-
-
-_TokenCount = Annotated[int | None, Field(ge=0, le=10**9)]
-
-
-class _Completion(BaseModel):
-    """The parts of a chat completion that count."""
-
-    message: _Message = Field(validation_alias=AliasPath("choices", 0, "message"))
-    logprobs: list[OnErrorOmit[_Position]] | None = Field(
-        None, validation_alias=AliasPath("choices", 0, "logprobs", "content")
-    )
-    tokens_in: _TokenCount = Field(None, validation_alias=AliasPath("usage", "prompt_tokens"))
-    tokens_out: _TokenCount = Field(None, validation_alias=AliasPath("usage", "completion_tokens"))
-
-
-def read_answer(content: bytes) -> Answer:
-    """An answer from a chat completion; anything else is a ValueError."""
-    # Half a character, which a cut answer may end with, becomes a question mark.
-    text = json.dumps(json.loads(content), ensure_ascii=False).encode("utf-8", "replace")
-    completion = _Completion.model_validate_json(text)
-    tokens = [
-        [[token.token, token.logprob] for token in (position, *position.top_logprobs)]
-        for position in (completion.logprobs or [])[:_MOST_POSITIONS]
-    ]
-    # Without alternatives, a token is listed beside itself alone.
-    has_alternatives = any(len(alternatives) > 2 for alternatives in tokens)
-    counts = completion.tokens_in or 0, completion.tokens_out or 0
-    return Answer(completion.message.content or "", tokens if has_alternatives else None, *counts)
+        self.reason = reason
+        self.hint = hint
+        self.pause = pause
+        self.retries = retries
+        self.may_be_charged = may_be_charged
 
 
 def _retry_after(seconds: str | None) -> float | None:
     """Seconds to wait; None where a server names no number."""
-    is_number = seconds is not None and re.fullmatch(r"\d{1,9}(\.\d{1,9})?", seconds)
-    return float(seconds or 0) if is_number else None
+    if seconds is None or not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", seconds):
+        return None
+    return float(seconds)

@@ -33,7 +33,7 @@ _LEAST_MASS = 0.01  # tokens that name labels with less than this probability na
 _FLOOR = 1e-6
 _AROUND = " \t\r\n\"'`*()[]{}<>.:,;!ĠĊ▁“”‘’"
 _AFTER = r"\s*(?:$|[.,;:!)\]\n\"'*`]|[-–—(]\s*\w)"
-_THOUGHTS = re.compile(r"(?s)<think>.*?</think>|^.*</think>")
+_THINK = re.compile(r"(</?think>)")
 _BETWEEN = re.compile(r"[,;/\n]|\band\b|\bor\b")
 
 
@@ -120,7 +120,7 @@ class Choices:
 
     def named(self, answer: str) -> int | None:
         """The label that an answer names: alone, at its beginning, or as "the answer is …"."""
-        text = _THOUGHTS.sub("", answer).casefold()
+        text = without_thoughts(answer).casefold()
         if (label := self._forms.get(_bare(text))) is not None:
             return label
         labels = {self._forms.get(_bare(part)) for part in _BETWEEN.split(text)} - {None}
@@ -210,6 +210,26 @@ def example_lines(answered: Sequence[tuple[Text, str]]) -> str:
         parts = text if isinstance(text, str) else "\nContext: ".join(text)
         blocks.append(f"Text: {parts}\nAnswer: {answer}\n\n")
     return "".join([head, *blocks]) if blocks else ""
+
+
+def without_thoughts(answer: str) -> str:
+    """The answer without what a model thought before it, between ``<think>`` and ``</think>``.
+
+    Servers may leave out the first mark, and an answer that is cut off has no second one: then all
+    of it is a thought. Takes time proportional to the length of the answer.
+    """
+    kept: list[str] = []
+    is_thought = False
+    for part in _THINK.split(answer):
+        if part == "<think>":
+            is_thought = True
+        elif part == "</think>":
+            if not is_thought:
+                kept.clear()
+            is_thought = False
+        elif not is_thought:
+            kept.append(part)
+    return "".join(kept)
 
 
 _YES = ("no", "yes")

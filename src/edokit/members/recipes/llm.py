@@ -24,8 +24,9 @@ from edokit.members.contexts import Context, Text, with_context
 from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
 from edokit.members.recipe_options import Range, check_options, check_types, known_options
 from edokit.members.recipes import _endpoint as endpoints
+from edokit.members.recipes._completions import Completion
 from edokit.members.recipes._prompts import Questions, fields_of
-from edokit.members.spending import current_session
+from edokit.members.spending import Prices, current_session
 from edokit.scales import NOMINAL, DeclaredScale, Scale
 
 _FILE = "llm.json"
@@ -155,13 +156,15 @@ class LanguageModel(Member):
                 f"an option contains the key in {endpoints.KEY}, and options are written to files",
                 "remove it: the key is read from the environment",
             )
-        priced = self.price_in is not None or self.price_out is not None
+        prices = None
+        if self.price_in is not None or self.price_out is not None:
+            prices = Prices(self.price_in or 0.0, self.price_out or 0.0)
         self._server = endpoints.Endpoint(
             self.base_url,
             timeout=self.timeout,
             retries=self.retries,
             concurrency=self.concurrency,
-            prices=(self.price_in or 0.0, self.price_out or 0.0) if priced else None,
+            prices=prices,
         )
         self._questions: Questions  # once the classes are known
         self._examples: dict[str, list[Example]] = {}
@@ -225,6 +228,8 @@ class LanguageModel(Member):
         if self._top is not None:
             info["probabilities"] = "logprobs" if self._top else f"{self.samples} samples"
         info |= {name: usage[name] for name in ("requests", "failures", "tokens_in", "tokens_out")}
+        if usage["without_usage"]:
+            info["tokens"] = "estimated"
         if self._top == 0:
             info["answers"] = usage["requests"] - usage["failures"]
         cost = self._server.cost(usage["tokens_in"], usage["tokens_out"])
@@ -361,14 +366,18 @@ class LanguageModel(Member):
             elif session.report is not None:
                 session.report(f"{session.member}, request {done + answers} of {total}")
 
-        answers = self._server.ask(self._requests(prompts, self._top or 0), report)
+        requests = self._requests(prompts, self._top or 0)
+        answers = self._server.ask(requests, report)
         self._usage["requests"] += len(answers)
-        self._usage["tokens_in"] += sum(answer.tokens_in for answer in answers)
-        self._usage["tokens_out"] += sum(answer.tokens_out for answer in answers)
+        for request, answer in zip(requests, answers, strict=True):
+            tokens_in, tokens_out = endpoints.counted_tokens(request, answer)
+            self._usage["tokens_in"] += tokens_in
+            self._usage["tokens_out"] += tokens_out
+            self._usage["without_usage"] += not answer.has_usage
         starts = range(0, len(answers), self._draws)
         return [self._shares(answers[k : k + self._draws]) for k in starts]
 
-    def _shares(self, answers: Sequence[endpoints.Answer]) -> Floats:
+    def _shares(self, answers: Sequence[Completion]) -> Floats:
         """Probabilities from the answers to one prompt; failures are counted and left out."""
         choices, n = self._questions.choices, len(self._questions.choices.names)
         if self._top:
@@ -409,7 +418,7 @@ class LanguageModel(Member):
         if self._top is not None:
             return self._top
         for top in _TOP:
-            with suppress(endpoints.RefusedError):
+            with suppress(endpoints.RequestRefusedError):
                 answer = self._server.ask(self._requests([prompt], top))[0]
                 return 0 if answer.logprobs is None else top
         return 0
