@@ -72,7 +72,7 @@ def finished(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "default_pool", small_pool)
         with pytest.raises(KeyboardInterrupt):
-            edokit.run(votes, folder, columns=COLUMNS, jobs=1, step=killed)
+            edokit.run(votes, folder, columns=COLUMNS, jobs=1, progress=killed)
         before = cards(folder)
         with pytest.raises(InputError, match="no finished run"):
             Run.load(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from edokit._errors import InputError
 from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
+from edokit._progress import Progress, no_progress
 from edokit.analysis.compare import Comparison, compare
 from edokit.annotations.core import Annotations
 from edokit.datasets.simulate.simulation import Simulation, simulate
@@ -30,7 +31,6 @@ from edokit.runs.folder import output_folder
 from edokit.runs.inputs import Input
 from edokit.runs.record import RunRecord, begin_run
 
-Step = Callable[[int, int, str], None]
 TRIALS = 50
 CAMPS = "two-camps"
 """The regime whose two groups of annotators are the panels."""
@@ -47,7 +47,7 @@ def run_demo(
     random_state: int = 0,
     out: Path | None = None,
     overwrite: bool = False,
-    step: Step = lambda done, total, what: None,
+    progress: Progress = no_progress,
     command: str = "",
 ) -> tuple[dict[str, Any], PanelComparison]:
     """Simulate annotations, train members, learn their weights on dev, compare on test.
@@ -64,7 +64,7 @@ def run_demo(
         simulation = simulate(regime, random_state=random_state)
         annotations = simulation.annotations
         shares = [TRAIN_SHARES[k % len(TRAIN_SHARES)] for k in range(members)]
-        predictions = train_quick_members(annotations, members, random_state, step, shares)
+        predictions = train_quick_members(annotations, members, random_state, progress, shares)
         comparison = compare(
             predictions["dev"],
             annotations,
@@ -74,9 +74,9 @@ def run_demo(
             train_split="train",
             methods=METHODS,
             random_state=random_state,
-            step=step,
+            progress=progress,
         )
-        step(0, 1, "asking two panels")
+        progress(0, 1, "asking two panels")
         panels = compare_camps(random_state)
         ensemble: Any = comparison.fitted["edo"]
         searched: Any = comparison.fitted["edo-paper"]
@@ -174,7 +174,7 @@ def train_quick_members(
     annotations: Annotations,
     members: int,
     random_state: int,
-    step: Step = lambda done, total, what: None,
+    progress: Progress = no_progress,
     shares: Sequence[float] | None = None,
 ) -> dict[str, Predictions]:
     """The predictions of quick members for dev and test.
@@ -188,7 +188,7 @@ def train_quick_members(
     corpus = tuple(text for part in texts.values() for text in part)
     probabilities: dict[str, list[Any]] = {name: [] for name in held_out}
     for k in range(members):
-        step(k, members, "training members")
+        progress(k, members, "training members")
         part, seed = train, random_state + k
         if shares is not None and shares[k] < 1:
             n = min(len(train.items), max(20, round(shares[k] * len(train.items))))
@@ -203,7 +203,7 @@ def train_quick_members(
         member.fit(data, random_state=seed)
         for name in held_out:
             probabilities[name].append(member.predict_proba(texts[name]))
-    step(members, members, "training members")
+    progress(members, members, "training members")
     return {
         name: Predictions.from_arrays(
             probabilities[name],

@@ -99,7 +99,7 @@ def test_progress_names_the_method_in_work(files: Path) -> None:
         test_split="test",
         methods=["greedy"],
         samples=0,
-        step=lambda *step: steps.append(step),
+        progress=lambda *step: steps.append(step),
     )
     assert [name for *_, name in steps] == [*(score.name for score in found.scores), "done"]
     assert [done for done, *_ in steps] == list(range(4))

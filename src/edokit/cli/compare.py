@@ -84,18 +84,18 @@ def compare(
         inputs = predictions, annotations, *further_files
         guard = output_folder(out, "comparison", *inputs, overwrite=overwrite)
     with guard, console.progress() as bars:
-        update = console.add_bar(bars, "")
+        progress = console.add_stages(bars, "")
         comparison = compare_methods(
             predictions,
             annotations,
             options=methods,
             extra=extra,
-            step=lambda done, total, what: update(done, total, description=what),
+            progress=progress,
             **options.keywords(files),
             **options.keywords(reading),
         )
         if out is not None:
-            update(1, 1, description="writing")
+            progress(1, 1, "writing")
             comparison.save(out, command=console.command_line(), overwrite=overwrite)
             if report:
                 add_page(out, overwrite=overwrite)

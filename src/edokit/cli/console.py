@@ -13,8 +13,9 @@ from edokit._io.markup import Table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rich.progress import Progress
+    from rich.progress import Progress as ProgressBars
 
+    from edokit._progress import Progress
     from edokit.panels import PanelComparison
     from edokit.predictions.core import Predictions
 
@@ -208,7 +209,7 @@ def kept_if_interrupted() -> Iterator[None]:
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
+def progress() -> Iterator[ProgressBars]:
     """Progress bars on stderr, silent when it is not a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -227,18 +228,23 @@ def progress() -> Iterator[Progress]:
         yield bars
 
 
-def add_bar(bars: Progress, description: str, total: int | None = None) -> Callable[..., None]:
-    """One more bar; call what comes back with what is done, of how many, and a detail."""
-    task = bars.add_task(description, total=total, detail="")
+def add_bar(bars: ProgressBars, description: str, total: int | None = None) -> Progress:
+    """One more bar; the task that it is called with is shown behind it."""
+    bar = bars.add_task(description, total=total, detail="")
 
-    def update(
-        done: int | None = None,
-        total: int | None = None,
-        detail: str = "",
-        description: str | None = None,
-    ) -> None:
-        # Names of methods and members may hold characters that steer a terminal.
-        text = description and printable(description)
-        bars.update(task, completed=done, total=total, detail=printable(detail), description=text)
+    def update(done: int, total: int, task: str) -> None:
+        # Names of members may hold characters that steer a terminal.
+        bars.update(bar, completed=done, total=total, detail=printable(task))
+
+    return update
+
+
+def add_stages(bars: ProgressBars, description: str, total: int | None = None) -> Progress:
+    """One more bar; the task that it is called with replaces its description."""
+    bar = bars.add_task(description, total=total, detail="")
+
+    def update(done: int, total: int, task: str) -> None:
+        # Names of methods may hold characters that steer a terminal.
+        bars.update(bar, completed=done, total=total, description=printable(task))
 
     return update

@@ -45,7 +45,7 @@ def demo(
         Seed of annotators, texts and members.
     """
     with console.progress() as bars:
-        update = console.add_bar(bars, "starting")
+        progress = console.add_stages(bars, "starting")
         from edokit.demo import run_demo
 
         result, panels = run_demo(
@@ -54,7 +54,7 @@ def demo(
             random_state=random_state,
             out=out,
             overwrite=overwrite,
-            step=lambda done, total, what: update(done, total, description=what),
+            progress=progress,
             command=console.command_line(),
         )
         if out is not None:

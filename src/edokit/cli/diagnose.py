@@ -37,7 +37,7 @@ def diagnose(
             groups=group_by,
             permutations=permutations,
             random_state=random_state,
-            step=console.add_bar(bars, "permuting labels"),
+            progress=console.add_stages(bars, "permuting labels"),
         )
     flags = reading_flags({k: v for k, v in options.keywords(reading).items() if k != "split"})
     diagnosis = diagnosis.with_source(annotations, flags)

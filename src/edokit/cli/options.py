@@ -275,12 +275,11 @@ class Streaming:
         shards = Shards.open(predictions, learn=learn)
         if not required and shards.needs <= SHARD_MEMORY:
             return None
-        update = console.add_bar(bars, "reading", total=len(shards.files))
         return {
             "jobs": self.jobs,
             "engine": self.engine,
             "scratch": self.scratch,
-            "progress": lambda what, done, total: update(done, total, description=what),
+            "progress": console.add_stages(bars, "reading", total=len(shards.files)),
         }
 
 

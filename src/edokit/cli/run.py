@@ -55,12 +55,11 @@ def run(
         Folder for members, ensemble, comparison, page and bundle.
     """
     with console.kept_if_interrupted(), console.progress() as bars:
-        update = console.add_bar(bars, "reading")
         result = run_all(
             annotations,
             out,
             thoroughness,
-            step=lambda done, total, what: update(done, total, description=what),
+            progress=console.add_stages(bars, "reading"),
             command=console.command_line(),
             **options.keywords(reading),
         )

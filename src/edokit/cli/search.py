@@ -89,7 +89,7 @@ def search(
         raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
     with console.kept_if_interrupted(), console.progress() as bars:
         passes = streaming.passes(bars, predictions, reading.learn)
-        progress = console.add_bar(bars, "searching", total=settings.trials)
+        progress = console.add_stages(bars, "searching", total=settings.trials)
         result = run_search(
             predictions,
             annotations,

@@ -19,6 +19,7 @@ from edokit._errors import InputError, check_number, one_of, option
 from edokit._io.atomic import whole_file
 from edokit._io.digests import digest_parts, git_digest
 from edokit._package import __version__
+from edokit._progress import Progress
 
 REPOSITORY = "https://github.com/Le-Wi-Di/le-wi-di.github.io"
 COMMIT = "45d7b06e4c36b59472d6bdf9281f7f1e395eb0e0"
@@ -74,7 +75,7 @@ def get_dataset(
     out: str | Path,
     source: str | Path | None = None,
     *,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
     timeout: float = 600,
     open_url: Callable[[str], BinaryIO] | None = None,
 ) -> list[Path]:

@@ -250,7 +250,7 @@ class FitData:
         learn : {"items", "pairs", "pairs+anonymous"}, optional
             What is learned from predictions for pairs of an item and an annotator.
         progress : callable, optional
-            Called with what is done, the shards done and the number of shards.
+            Called with the shards done, the number of shards, and what is being done.
         **options
             Further arguments of `read_annotations`.
 

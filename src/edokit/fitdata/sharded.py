@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from edokit._errors import are, warn
 from edokit._io.atomic import drop_folder
 from edokit._io.digests import digest_text
 from edokit._parallel import LOCAL, Workers, how_many_jobs
+from edokit._progress import Progress
 from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, contradiction_message
 from edokit.datasets.read import recognise
@@ -37,9 +38,6 @@ from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
 from edokit.predictions.shards import Shards, check_once
 from edokit.scales import ScaleLike
-
-# Called with what is done, how many shards are done, and of how many.
-Progress: TypeAlias = Callable[[str, int, int], None]
 
 SAMPLE = 65_536  # items of the sample that serves as a start
 _SAMPLE_NUMBERS = 2**23  # at most so many probabilities in it
@@ -220,7 +218,7 @@ class ShardedData(FitData):
         for number, result in enumerate(self._workers.run(work, tasks), start=1):
             yield result
             if self._progress is not None:
-                self._progress(task, number, len(tasks))
+                self._progress(number, len(tasks), task)
 
     def _sums(self, distances: bool, log_losses: bool) -> Summaries:
         if self._summaries is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from pydantic_core import to_jsonable_python
 from edokit._errors import EDOError, EDOWarning, InputError, local_path, option
 from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
+from edokit._progress import Progress, no_progress
 from edokit.analysis.compare import Comparison, compare
 from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle
@@ -42,7 +43,6 @@ from edokit.runs.folder import REPORT, output_folder
 from edokit.runs.inputs import Input, InputReader, merge_options
 from edokit.runs.record import RUN_RECORD, RunRecord, begin_run
 
-Step = Callable[[int, int, str], None]
 FOLDS = 5
 METHODS = ("best-single", "greedy", "linear-pool", "edo")
 """What EDO is compared with, besides the constant answer and the uniform mean."""
@@ -61,7 +61,7 @@ def run(
     out: str | Path,
     options: RunOptions | None = None,
     *,
-    step: Step = lambda done, total, what: None,
+    progress: Progress = no_progress,
     command: str = "",
     **settings: Any,
 ) -> Run:
@@ -76,8 +76,8 @@ def run(
         The folder of the run. What is finished there is not done again.
     options : RunOptions, default=None
         How thorough it is. None: the defaults.
-    step : callable, default: nothing
-        Called as ``step(done, total, what)``.
+    progress : callable, default=no_progress
+        Called with the steps done, their total, and what is being done.
     command : str, default=""
         The command line to record in ``run.json``.
     **settings
@@ -117,7 +117,7 @@ def run(
         begin_run(folder)
         # By this the folder is known as a run's, should the process end before it has a result.
         write_json({"options": asdict(options), "summary": None}, folder / SUMMARY)
-        job = _Steps(folder, source, options, started, step, command)
+        job = _Steps(folder, source, options, started, progress, command)
         result = job.run()
         write_json(result.results, folder / SUMMARY)
         inputs = {"annotations": source.recorded()}
@@ -157,7 +157,7 @@ class _Steps:
     source: AnnotationsFile
     options: RunOptions
     started: float
-    step: Step
+    progress: Progress
     command: str
     left_out: list[str] = field(default_factory=list)
     out_of_time: list[str] = field(default_factory=list)
@@ -170,15 +170,15 @@ class _Steps:
         predictions = trained.predictions["fit"]
         labels = self.source.to_learn_from
         inputs = self.inputs()
-        self.step(0, 4, "learning weights")
+        self.progress(0, 4, "learning weights")
         ensemble = self.fit(predictions, labels, inputs)
-        self.step(1, 4, "comparing")
+        self.progress(1, 4, "comparing")
         comparison = self.compare(predictions, labels, soft.predictions["fit"], inputs)
-        self.step(2, 4, "making the bundle")
+        self.progress(2, 4, "making the bundle")
         bundle = Bundle.create(
             ensemble, self.folder / "members", self.folder / "bundle", overwrite=True
         )
-        self.step(3, 4, "making the page")
+        self.progress(3, 4, "making the page")
         self.write_page(comparison, predictions, labels, inputs)
         summary = self.summarize(comparison, trained)
         return Run(self.folder, summary.to_dict()).keep(ensemble, bundle)
@@ -190,7 +190,7 @@ class _Steps:
 
         def progress(done: int, total: int, task: str) -> None:
             nonlocal finished
-            self.step(done, total, "training members")
+            self.progress(done, total, "training members")
             # A member that is being trained is finished before time is looked at.
             if in_time and done > finished and self.seconds_left() < 0:
                 raise _OutOfTimeError

@@ -186,7 +186,7 @@ def test_progress_tells_how_far(memory: StudyStorage) -> None:
     seen: list[Any] = []
     plan = replace(PLAN, trials=6)
     run_study(memory, plan, data(), progress=lambda *told: seen.append(told))
-    assert seen == [(0, 6), (4, 6), (6, 6)]
+    assert [told[:2] for told in seen] == [(0, 6), (4, 6), (6, 6)]
 
 
 @pytest.mark.parametrize(

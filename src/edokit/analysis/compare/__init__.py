@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -25,6 +25,7 @@ from edokit._errors import (
 from edokit._io.atomic import whole_file
 from edokit._io.documents import write_json
 from edokit._io.markup import Cell, Table
+from edokit._progress import Progress, no_progress
 from edokit._types import Codes, Floats, Ints
 from edokit.analysis.compare.method import Method, find_method, make_method, method_names
 from edokit.analysis.scores.result import CONSTANT, Score, lowest_score
@@ -54,7 +55,6 @@ _SLOW = "a search that takes seconds to minutes; ask for it by name, or for all 
 
 AnyPredictions = Predictions | npt.ArrayLike | str | Path
 AnyAnnotations = Annotations | npt.ArrayLike | str | Path
-Step = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +221,7 @@ def compare(
     test_split: str | Sequence[str] | None = None,
     train_split: str | Sequence[str] | None = None,
     extra: Mapping[str, tuple[AnyPredictions, AnyPredictions]] | None = None,
-    step: Step = lambda done, total, what: None,
+    progress: Progress = no_progress,
     **settings: Any,
 ) -> Comparison:
     """Fit EDO and every baseline on the same members and evaluate them once on test items.
@@ -251,8 +251,8 @@ def compare(
         Other pools of members on the same items (without test predictions: the predictions twice).
         Each gives a row ``NAME``, the uniform mean of its members, and, if there are several,
         ``edo:NAME``.
-    step : callable, default: nothing
-        Called as ``step(done, total, method)`` before each fit.
+    progress : callable, default=no_progress
+        Called before each fit with the methods done, their number, and the name of the next.
     **settings
         Single fields of `CompareOptions`, such as ``samples=200``, and further arguments of
         `read_annotations`, such as ``columns`` or ``classes``, for annotations that are files.
@@ -303,7 +303,7 @@ def compare(
         data = replace(data, train_labels=labels.with_classes(data.classes))
     names, skipped = _method_names(options.methods)
     rows = _rows(names, data, extra or {}, InputReader(scale=reading.get("scale")))
-    fits, failures = _fit_methods(rows, data, options, step)
+    fits, failures = _fit_methods(rows, data, options, progress)
     losses = {fit.score.name: fit.losses for fit in fits}
     resampling = Resampling(
         options.samples, options.level, options.random_state, data.test.rows.clusters
@@ -434,7 +434,7 @@ class _Fit(NamedTuple):
 
 
 def _fit_methods(
-    rows: Sequence[_Row], data: _Samples, options: CompareOptions, step: Step
+    rows: Sequence[_Row], data: _Samples, options: CompareOptions, progress: Progress
 ) -> tuple[list[_Fit], dict[str, str]]:
     """Fit each method on dev and evaluate it on dev and test; why some could not be fitted."""
     drawing = {"ties": options.ties, "random_state": options.random_state}
@@ -443,7 +443,7 @@ def _fit_methods(
     fits: list[_Fit] = []
     failures = {}
     for number, row in enumerate(rows):
-        step(number, len(rows), row.name)
+        progress(number, len(rows), row.name)
         try:
             fits.append(_fit_row(row, data, truth, drawing))
         except EDOError as error:
@@ -451,7 +451,7 @@ def _fit_methods(
                 raise
             # The other methods' results are not lost for it.
             failures[row.name] = error.message
-    step(len(rows), len(rows), "done")
+    progress(len(rows), len(rows), "done")
     return fits, failures
 
 

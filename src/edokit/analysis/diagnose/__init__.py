@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import ascii_uppercase
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from edokit._errors import InputError, check_number, check_seed, option
+from edokit._progress import Progress, no_progress
 from edokit._types import Ints
 from edokit.analysis.diagnose import overview
 from edokit.analysis.diagnose.advice import advise
@@ -40,7 +40,7 @@ def diagnose(
     groups: str | None = None,
     permutations: int = PERMUTATIONS,
     random_state: int = 0,
-    step: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = no_progress,
 ) -> Diagnosis:
     """Diagnose the disagreement in annotations: structured or noise, and what follows.
 
@@ -55,8 +55,8 @@ def diagnose(
         Permutations of the test for structure, at least 39; 0 for no test.
     random_state : int, default=0
         Seed of permutations, halves and blocks of items.
-    step : callable, optional
-        Called with the permutations done and their total, for a progress bar.
+    progress : callable, default=no_progress
+        Called with the permutations done, their total, and what is being done.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def diagnose(
     vectors = LabelVectors.of(annotations)
     declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
     analysis = _analyse(
-        annotations, vectors, declared, len(names), permutations, random_state, step
+        annotations, vectors, declared, len(names), permutations, random_state, progress
     )
     if declared is None:
         group, names, findings = _found_groups(vectors, analysis)
@@ -161,7 +161,7 @@ def _analyse(
     count: int,
     permutations: int,
     random_state: int,
-    step: Callable[[int, int], None],
+    progress: Progress,
 ) -> _Analysis:
     """Components of the variance, the permutation test, groups and careless annotators."""
     if not (vectors.per_item >= 2).any():
@@ -182,7 +182,7 @@ def _analyse(
         analysis.variance = _variance_values(*shares, declared is not None)
     if permutations and (vectors.scatter > 1e-12).any():
         analysis.test = permutation_test(
-            vectors, design, structure, permutations, random_state, step
+            vectors, design, structure, permutations, random_state, progress
         )
     analysis.careless = _careless(annotations, vectors, design, analysis.test)
     return analysis

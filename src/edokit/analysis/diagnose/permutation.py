@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from edokit._progress import Progress, no_progress
 from edokit._types import Floats, Ints
 from edokit.analysis.diagnose.clusters import Design, Structure, find_structure
 from edokit.analysis.diagnose.vectors import LabelVectors, finite, products
@@ -23,7 +24,7 @@ def permutation_test(
     structure: Structure,
     permutations: int,
     random_state: int,
-    step: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Test whether labels are more structured than the same labels permuted within items.
 
@@ -41,7 +42,7 @@ def permutation_test(
     with threadpool_limits(1):
         for done, table in enumerate(tables, start=1):
             statistics.append(_statistics(find_structure(table, design)))
-            step(done, 2 * permutations)
+            progress(done, 2 * permutations, "permuting labels")
     bias, scores = np.array(statistics[: permutations + 1]).T
     strict_scores = [score for _, score in [statistics[0], *statistics[permutations + 1 :]]]
     columns = {"annotator": bias, "group_item": scores, "views": np.array(strict_scores)}

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import counted, option, warn
+from edokit._progress import Progress
 from edokit.analysis.search.options import Plan, SearchOptions
 from edokit.analysis.search.result import JOURNAL, SearchResult
 from edokit.analysis.search.storage import find_storage, open_storage
-from edokit.analysis.search.study import Progress, run_study
+from edokit.analysis.search.study import run_study
 from edokit.fitdata.data import FitData
 from edokit.fitdata.inputs import align_inputs, read_inputs
 from edokit.runs.folder import check_output, output_folder
@@ -63,7 +64,7 @@ def search(
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``jobs``,
         ``scratch``, ….
     progress : callable, optional
-        Called with the finished trials and all trials.
+        Called with the finished trials, all trials, and what is being done.
     command : sequence of str, optional
         The command line to record in ``run.json``.
     **settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from edokit._errors import InputError, option
+from edokit._progress import Progress
 from edokit.analysis.search.options import FORMAT, Plan
 from edokit.analysis.search.proposals import DIRECTIONS, Place, Proposals
 from edokit.analysis.search.result import SearchTrial
@@ -28,8 +29,6 @@ from edokit.analysis.search.storage import StudyStorage, quiet
 from edokit.fitdata.data import FitData
 from edokit.metrics import search_metrics
 
-Progress = Callable[[int, int], None]
-"""Called with the finished trials and all trials."""
 IDENTITY = "edo"
 """Attribute of a study: which search it is."""
 RESULT = "result"
@@ -69,7 +68,7 @@ def run_study(
             limit = -(-plan.population // _SHARE)
         while (done := len(study.finished())) < plan.trials:
             if progress is not None:
-                progress(done, plan.trials)
+                progress(done, plan.trials, "searching")
             batch = study.claim(limit)
             if not batch:  # other processes have the rest of the generation
                 time.sleep(_POLL)
@@ -81,7 +80,7 @@ def run_study(
             for trial, evaluation in zip(batch, evaluations, strict=True):
                 study.tell(trial, evaluation)
         if progress is not None:
-            progress(plan.trials, plan.trials)
+            progress(plan.trials, plan.trials, "searching")
         return study.results(), done_before
 
 
