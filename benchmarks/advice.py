@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from edokit import EDOEnsemble, Predictions, read_annotations, simulate
+from edokit import EDOEnsemble, Objective, Predictions, read_annotations, simulate
 from edokit.annotations.core import Annotations
-from edokit.config import from_flat
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
@@ -35,10 +34,10 @@ from edokit.metrics import ce, ce_items, entropy, paired_test
 PEOPLE = {"three-voices": 3, "partial-panel": 8, "two-camps": 6, "crowd": 10}
 LEWIDI = {"ArMIS": 3, "ConvAbuse": 8, "HS-Brexit": 6, "MD-Agreement": 10}
 STRUCTURED = (0.0, 0.3, 0.6, 0.9)
-SIGNS: dict[str, dict[str, Any]] = {
-    "": {},
-    ", preserve": {"lambda_div": 0.1},
-    ", suppress": {"lambda_div": 0.1, "diversity": "suppress"},
+SIGNS = {
+    "": Objective(),
+    ", preserve": Objective(div=0.1),
+    ", suppress": Objective(div=0.1, diversity="suppress"),
 }
 COLUMNS = [
     *("random-select", "soft", "per-annotator", "soft + random-select"),
@@ -109,10 +108,11 @@ def fitted(people: Annotations, count: int, seed: int) -> dict[str, Any]:
     """Probabilities [N, C] of the test items by supervision and sign."""
     result = {}
     for name, answers in pools(people, count, seed).items():
-        for label, settings in SIGNS.items():
+        for label, objective in SIGNS.items():
             if name + label not in COLUMNS:
                 continue
-            ensemble = EDOEnsemble(**from_flat(settings)).fit(answers["dev"], people.split("dev"))
+            ensemble = EDOEnsemble(objective=objective)
+            ensemble.fit(answers["dev"], people.split("dev"))
             result[name + label] = ensemble.predict_proba(answers["test"])
     return result
 

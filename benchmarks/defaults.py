@@ -16,39 +16,39 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from edokit import EDOEnsemble, Predictions, simulate
+from edokit import EDOEnsemble, Objective, Predictions, simulate
 from edokit.annotations.core import Annotations
-from edokit.config import from_flat
 from edokit.demo import train_quick_members
 from edokit.metrics import ce
 
 REGIMES = {"three-voices": None, "two-camps": None, "partial-panel": 0.5}
-# Each method by what it changes in: the pool's cross-entropy alone, exactly solved.
-CHANGES: dict[str, dict[str, Any]] = {
-    "CE alone": {},
-    "L2 0.001": {"lambda_reg": 1e-3},
-    "L2 0.01": {"lambda_reg": 1e-2},
-    "L2 0.03": {"lambda_reg": 3e-2},
-    "L2 0.1": {"lambda_reg": 0.1},
-    "F1 0.3, L2 0.01": {"lambda_f1": 0.3, "lambda_reg": 1e-2},
-    "F1 0.3, L2 0.03": {"lambda_f1": 0.3, "lambda_reg": 3e-2},
-    "F1 1, L2 0.01": {"lambda_f1": 1.0, "lambda_reg": 1e-2},
-    "preserve 0.03, L2 0.01": {"lambda_div": 0.03, "lambda_reg": 1e-2},
-    "preserve 0.1, L2 0.01": {"lambda_div": 0.1, "lambda_reg": 1e-2},
-    "preserve 1, L2 0.01": {"lambda_div": 1.0, "lambda_reg": 1e-2},
-    "suppress 0.1, L2 0.01": {"lambda_div": 0.1, "lambda_reg": 1e-2, "diversity": "suppress"},
-    "class weights, L2 0.01": {"class_weights": True, "lambda_reg": 1e-2},
-    "CE all, L2 0.01": {"ce": "all", "lambda_reg": 1e-2},
-    "log pool, L2 0.01": {"pool": "log", "lambda_reg": 1e-2},
-    "temperature, L2 0.01": {"recalibrate": "temperature", "lambda_reg": 1e-2},
+# The pool's cross-entropy alone, exactly solved, and what each method changes in it.
+OBJECTIVES = {
+    "CE alone": Objective(f1=0.0, reg=0.0),
+    "L2 0.001": Objective(f1=0.0, reg=1e-3),
+    "L2 0.01": Objective(f1=0.0, reg=1e-2),
+    "L2 0.03": Objective(f1=0.0, reg=3e-2),
+    "L2 0.1": Objective(f1=0.0, reg=0.1),
+    "F1 0.3, L2 0.01": Objective(f1=0.3, reg=1e-2),
+    "F1 0.3, L2 0.03": Objective(f1=0.3, reg=3e-2),
+    "F1 1, L2 0.01": Objective(f1=1.0, reg=1e-2),
+    "preserve 0.03, L2 0.01": Objective(f1=0.0, div=0.03, reg=1e-2),
+    "preserve 0.1, L2 0.01": Objective(f1=0.0, div=0.1, reg=1e-2),
+    "preserve 1, L2 0.01": Objective(f1=0.0, div=1.0, reg=1e-2),
+    "suppress 0.1, L2 0.01": Objective(f1=0.0, div=0.1, reg=1e-2, diversity="suppress"),
+    "class weights, L2 0.01": Objective(f1=0.0, class_weights=True, reg=1e-2),
+    "CE all, L2 0.01": Objective(f1=0.0, ce="all", reg=1e-2),
 }
-PLAIN = {"lambda_f1": 0.0, "lambda_div": 0.0, "lambda_reg": 0.0}
-METHODS: dict[str, dict[str, Any]] = {
-    "EDO, default": {},
-    **{name: {**PLAIN, **change} for name, change in CHANGES.items()},
-    "paper-fixed (gumbel)": {"preset": "paper-fixed"},
-    "paper-fixed, exact": {"preset": "paper-fixed", "solver": "exact"},
+L2 = Objective(f1=0.0, reg=1e-2)
+METHODS = {
+    "EDO, default": EDOEnsemble(),
+    **{name: EDOEnsemble(objective=objective) for name, objective in OBJECTIVES.items()},
+    "log pool, L2 0.01": EDOEnsemble(objective=L2, pool="log"),
+    "temperature, L2 0.01": EDOEnsemble(objective=L2, recalibrate="temperature"),
+    "paper-fixed (gumbel)": EDOEnsemble("paper-fixed"),
+    "paper-fixed, exact": EDOEnsemble("paper-fixed", solver="exact"),
 }
 
 
@@ -92,8 +92,8 @@ def measure(seeds: int) -> dict[str, dict[str, list[Any]]]:
                 rows = found.setdefault(f"{regime}, {name}", {})
                 single = EDOEnsemble().fit(pool["dev"], dev).member_ce_.argmin()
                 rows.setdefault("best single", []).append((ce(P[:, single], truth) - base, 1))
-                for method, parameters in METHODS.items():
-                    fitted = EDOEnsemble(**from_flat(parameters)).fit(pool["dev"], dev)
+                for method, ensemble in METHODS.items():
+                    fitted = clone(ensemble).fit(pool["dev"], dev)
                     gain = ce(fitted.predict_proba(pool["test"]), truth) - base
                     rows.setdefault(method, []).append((gain, fitted.size_))
     return found

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from edokit.fitdata.data import FitData
-from edokit.objective.settings import Settings
+from edokit.objective.settings import Objective
 from edokit.solvers.exact import solve_exact
 
 SIZES = [(1_104, 10, 2), (10_000, 50, 2), (5_000, 20, 11), (100_000, 20, 2), (100_000, 200, 2)]
 SETTINGS = {
-    "default": Settings(),
-    "preserve 0.1": Settings(div=0.1),
-    "suppress 0.1": Settings(div=0.1, diversity="suppress"),
+    "default": Objective().resolve(),
+    "preserve 0.1": Objective(div=0.1).resolve(),
+    "suppress 0.1": Objective(div=0.1, diversity="suppress").resolve(),
 }
 
 
@@ -55,7 +55,7 @@ def main() -> None:
     for shape in SIZES:
         data = pool(*shape)
         fit = FitData.from_arrays(*data)
-        build, _ = timed(lambda fit=fit: fit.problem(Settings()))
+        build, _ = timed(lambda fit=fit: fit.problem(Objective().resolve()))
         for name, settings in SETTINGS.items():
             solve, solution = timed(lambda fit=fit, s=settings: solve_exact(fit, s))
             proof = solution.certificate

@@ -22,7 +22,7 @@ from edokit.datasets.simulate.regimes import REGIMES
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.pools import softmax
-from edokit.objective.settings import PRESETS, Gumbel, GumbelSettings, Settings
+from edokit.objective.settings import PRESETS, Gumbel, GumbelSteps, Objective, ObjectiveSettings
 from edokit.objective.summaries import Problem, Summaries
 from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact
@@ -31,7 +31,7 @@ from edokit.solvers.gumbel import solve_gumbel
 SEEDS = tuple(range(20))
 
 
-def paper_space(count: int, ce: str) -> tuple[list[Settings], list[GumbelSettings]]:
+def paper_space(count: int, ce: str) -> tuple[list[ObjectiveSettings], list[GumbelSteps]]:
     """Configurations drawn from the paper's search space."""
     rng = np.random.default_rng(0)
     settings, options = [], []
@@ -40,7 +40,7 @@ def paper_space(count: int, ce: str) -> tuple[list[Settings], list[GumbelSetting
         sign = rng.choice(["preserve", "suppress"])
         reg, rate = 10 ** rng.uniform(-5, -2), 10 ** rng.uniform(-5, -3)
         settings.append(
-            Settings(
+            Objective(
                 f1=f1,
                 ce_weight=of_ce,
                 div=div,
@@ -48,10 +48,10 @@ def paper_space(count: int, ce: str) -> tuple[list[Settings], list[GumbelSetting
                 diversity=sign,
                 ce=ce,
                 class_weights=True,
-            )
+            ).resolve()
         )
         options.append(
-            GumbelSettings(
+            GumbelSteps(
                 learning_rate=rate,
                 temperature=rng.uniform(0.1, 1.0),
                 temperature_decay=rng.uniform(0.01, 0.2),
@@ -60,7 +60,7 @@ def paper_space(count: int, ce: str) -> tuple[list[Settings], list[GumbelSetting
     return settings, options
 
 
-def total(weights: Sequence[float], pool: Pool, settings: Settings) -> float:
+def total(weights: Sequence[float], pool: Pool, settings: ObjectiveSettings) -> float:
     """The joint loss at these weights over all items (``random`` in expectation)."""
     chosen = replace(settings, ce="all") if settings.ce == "random" else settings
     problem = Problem.from_arrays(*pool, class_weights=settings.class_weights)
@@ -81,7 +81,7 @@ def speed(count: int, rounds: int) -> None:
     plain = [part.float() for part in exact]
     items, members, classes = pool.P.shape
     print(
-        f"{count} configurations × {GumbelSettings().epochs} epochs, {items} items × {members} "
+        f"{count} configurations × {GumbelSteps().epochs} epochs, {items} items × {members} "
         f"members × {classes} classes; {platform.machine()}, numpy {np.__version__}, "
         f"torch {torch.__version__}\n"
     )
@@ -133,7 +133,7 @@ def defaults(seed: int) -> None:
         "with at least 5 % of the weight, mean."
     )
     for name in ("paper-fixed", "default"):
-        settings = Settings.of(PRESETS[name])
+        settings = PRESETS[name].resolve()
         print(f"\nPreset `{name}`\n")
         print(
             "| people | pool | items | gap, uniform | paper: movement | paper: K* (seeds) "
@@ -151,7 +151,7 @@ def defaults(seed: int) -> None:
         print(f"| all | | | {means[0]} | | | {means[1]} | | | {means[2]} | |")
 
 
-def compare(pool: Pool, settings: Settings) -> tuple[str, list[list[float]]]:
+def compare(pool: Pool, settings: ObjectiveSettings) -> tuple[str, list[list[float]]]:
     """The cells of one pool, and its gaps: uniform, the paper's settings, the thorough ones."""
     problem = Problem.from_arrays(*pool, class_weights=settings.class_weights)
     best = solve_exact(FitData.from_arrays(*pool), settings, max_members=MEMBERS)
@@ -160,7 +160,7 @@ def compare(pool: Pool, settings: Settings) -> tuple[str, list[list[float]]]:
     data = FitData.from_arrays(*pool)
     paper, thorough = (
         [solve_gumbel(data, settings, options, random_state=seed)[0] for seed in SEEDS]
-        for options in (GumbelSettings(), Gumbel().resolve(problem.items))
+        for options in (GumbelSteps(), Gumbel().resolve(problem.items))
     )
     moved = np.mean([np.abs(theta_weights(own) - 1 / MEMBERS).max() for own in paper])
     gaps = [[own.terms["total"] - optimum for own in found] for found in (paper, thorough)]

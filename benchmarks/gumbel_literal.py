@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edokit.objective.settings import CE, GumbelSettings, Settings
+from edokit.objective.settings import CE, GumbelSteps, ObjectiveSettings
 from edokit.solvers.batches import Draws
 
 EPSILON = 1e-12
@@ -65,7 +65,7 @@ class Ensemble(nn.Module):
     """Weights and a distribution over sizes; everything else is fixed."""
 
     def __init__(
-        self, members: int, settings: Settings, options: GumbelSettings, alpha: Tensor
+        self, members: int, settings: ObjectiveSettings, options: GumbelSteps, alpha: Tensor
     ) -> None:
         super().__init__()
         sizes = range(options.min_members, min(options.max_members, members) + 1)
@@ -116,7 +116,7 @@ class Ensemble(nn.Module):
         return (losses * (hard + soft - soft.detach())).sum(dim=1).mean()
 
 
-def temperatures(options: GumbelSettings) -> Iterator[float]:
+def temperatures(options: GumbelSteps) -> Iterator[float]:
     for epoch in range(options.epochs):
         cooled = options.temperature * np.exp(-options.temperature_decay * epoch)
         yield max(options.min_temperature, float(cooled))
@@ -127,8 +127,8 @@ def fit_literally(
     q: Tensor,
     y: Tensor,
     alpha: Tensor,
-    settings: Settings,
-    options: GumbelSettings,
+    settings: ObjectiveSettings,
+    options: GumbelSteps,
     noise: Noise,
 ) -> tuple[np.ndarray, int]:
     """Final weights [K] and size, for members that already stand in rank order."""

@@ -29,7 +29,7 @@ from edokit import read_annotations, read_predictions
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce
 from edokit.objective.pools import pool
-from edokit.objective.settings import Settings
+from edokit.objective.settings import Objective
 from edokit.objective.summaries import Problem
 
 POOLS = Path(__file__).resolve().parent / "lewidi2023"
@@ -121,7 +121,7 @@ def measure(case: Case, peers: list[Peer]) -> dict[str, Cell]:
     reached: dict[object, float] = {}
     able = [peer for peer in peers if case.fit.P.size <= peer.most]
     prepared = FitData.from_arrays(*case.fit)
-    prepared.problem(Settings())
+    prepared.problem(Objective().resolve())
     results = timed(case, prepared, able, ROUNDS)
     for peer in able:
         seconds, found = results[peer.name]

@@ -12,13 +12,13 @@ from edokit.analysis.compare.method import make_method
 from edokit.analysis.compare.methods.wel import evolve
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
-from edokit.objective.settings import GumbelSettings, Settings
+from edokit.objective.settings import GumbelSteps, Objective, ObjectiveSettings
 from edokit.objective.summaries import Problem, Summaries, rank_members
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 
-CE_ONLY = Settings(f1=0.0, reg=0.0)
-DEFAULT = Settings()
+CE_ONLY = Objective(f1=0.0, reg=0.0).resolve()
+DEFAULT = Objective().resolve()
 CONFIGURATIONS = 50
 LITERAL = 2  # configurations that the literal loop is timed on
 _BLOCK = 2_000_000  # pooled numbers at a time in differential evolution
@@ -36,7 +36,7 @@ class Peer:
     or a function from P to probabilities [N, C]."""
 
     name: str
-    settings: Settings | None
+    settings: ObjectiveSettings | None
     """The objective that it minimises; none if it has one of its own."""
     fit: Callable[[Any], Any]
     most: float = np.inf
@@ -49,23 +49,23 @@ class Peer:
     """Whether ``fit`` takes data that EDO has summed up already, instead of the arrays."""
 
 
-def exact(settings: Settings) -> Callable[[Data], np.ndarray]:
+def exact(settings: ObjectiveSettings) -> Callable[[Data], np.ndarray]:
     return lambda data: _weights(FitData.from_arrays(*data), settings, all_terms=False)
 
 
-def solving(settings: Settings) -> Callable[[FitData], np.ndarray]:
+def solving(settings: ObjectiveSettings) -> Callable[[FitData], np.ndarray]:
     return lambda data: _weights(data, settings)
 
 
-def _weights(data: FitData, settings: Settings, **options: bool) -> np.ndarray:
+def _weights(data: FitData, settings: ObjectiveSettings, **options: bool) -> np.ndarray:
     return solve_exact(data, settings, **options).weights[None]
 
 
-def configurations() -> list[GumbelSettings]:
+def configurations() -> list[GumbelSteps]:
     """Drawn from the paper's search space."""
     rng = np.random.default_rng(0)
     return [
-        GumbelSettings(
+        GumbelSteps(
             learning_rate=10 ** rng.uniform(-5, -3),
             temperature=rng.uniform(0.1, 1.0),
             temperature_decay=rng.uniform(0.01, 0.2),
@@ -86,7 +86,7 @@ def literal(data: Data) -> np.ndarray:
 
     # With steps this small more threads only slow PyTorch down.
     torch.set_num_threads(1)
-    ranks = rank_members(Summaries.from_arrays(*data))[: GumbelSettings().max_members]
+    ranks = rank_members(Summaries.from_arrays(*data))[: GumbelSteps().max_members]
     labels = np.eye(data.q.shape[1])[data.y]
     parts = (data.P[:, ranks], data.q, labels, np.ones(data.q.shape[1]))
     tensors = [torch.from_numpy(np.ascontiguousarray(part)).float() for part in parts]
@@ -134,7 +134,7 @@ def greedy(data: Data) -> np.ndarray:
     return method.find_weights(*data)[None]
 
 
-def slsqp(settings: Settings) -> Callable[[Data], np.ndarray]:
+def slsqp(settings: ObjectiveSettings) -> Callable[[Data], np.ndarray]:
     """With the gradient written out, from uniform weights."""
 
     def fit(data: Data) -> np.ndarray:
@@ -165,7 +165,7 @@ def slsqp(settings: Settings) -> Callable[[Data], np.ndarray]:
     return fit
 
 
-def clarabel(settings: Settings) -> Callable[[Data], np.ndarray]:
+def clarabel(settings: ObjectiveSettings) -> Callable[[Data], np.ndarray]:
     """As a model of cvxpy, with an exponential cone for each item and class that anybody chose."""
 
     def fit(data: Data) -> np.ndarray:
@@ -208,7 +208,7 @@ def simplex(points: np.ndarray) -> np.ndarray:
     return clipped / clipped.sum(axis=1, keepdims=True)
 
 
-def objective(weights: np.ndarray, problem: Problem, settings: Settings) -> np.ndarray:
+def objective(weights: np.ndarray, problem: Problem, settings: ObjectiveSettings) -> np.ndarray:
     """The joint loss [S] of weights [S, K], one formula for everybody."""
     return np.array([float(joint_loss(v, problem, settings).total) for v in weights])
 

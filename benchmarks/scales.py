@@ -20,21 +20,20 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from edokit import EDOEnsemble, Predictions, simulate
+from edokit import EDOEnsemble, Objective, Predictions, simulate
 from edokit.annotations.core import Annotations
-from edokit.config import from_flat
 from edokit.metrics import compute_metrics
 
-METHODS: dict[str, dict[str, dict[str, Any]]] = {
+METHODS = {
     "seven-points": {
-        "default (CE)": {},
-        "CE + RPS": {"lambda_rps": 1.0},
-        "CE + 10 RPS": {"lambda_rps": 10.0},
-        "RPS alone": {"lambda_f1": 0.0, "lambda_ce": 0.0, "lambda_rps": 1.0},
-        "CE + W1": {"lambda_w1": 1.0},
-        "W1 alone": {"lambda_f1": 0.0, "lambda_ce": 0.0, "lambda_w1": 1.0},
+        "default (CE)": Objective(),
+        "CE + RPS": Objective(rps=1.0),
+        "CE + 10 RPS": Objective(rps=10.0),
+        "RPS alone": Objective(f1=0.0, ce_weight=0.0, rps=1.0),
+        "CE + W1": Objective(w1=1.0),
+        "W1 alone": Objective(f1=0.0, ce_weight=0.0, w1=1.0),
     },
-    "three-labels": {"default": {}},
+    "three-labels": {"default": Objective()},
 }
 METRICS = {"seven-points": ("ce", "rps", "w1"), "three-labels": ("ce", "md", "bs")}
 
@@ -99,7 +98,8 @@ def main() -> None:
             truth, members = simulation.truth[simulation.rows("test")], pool(people, seed)
             hard, dev = scale.hard(truth), people.split("dev")
             answers = [
-                EDOEnsemble(**from_flat(how)).fit(members["dev"], dev) for how in methods.values()
+                EDOEnsemble(objective=objective).fit(members["dev"], dev)
+                for objective in methods.values()
             ]
             pools = [one.predict_proba(members["test"]) for one in answers]
             for row, p in enumerate([*pools, members["test"].uniform]):

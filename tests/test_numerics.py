@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
-from edokit.objective.settings import Settings
+from edokit.objective.settings import Objective
 from edokit.objective.summaries import Problem
 from edokit.solvers.exact import solve_exact
 
@@ -161,7 +161,7 @@ def test_no_weights_are_better_than_the_certificate_allows(
     case: Callable[[], Case], pool: str
 ) -> None:
     people, made = named(case())
-    settings = Settings(f1=0.0, ce_weight=1.0, div=0.0, reg=0.0, pool=pool)
+    settings = Objective(f1=0.0, ce_weight=1.0, div=0.0, reg=0.0).resolve(pool)
     problem = Problem.from_arrays(
         made.probabilities,
         people.soft_labels,
@@ -226,7 +226,7 @@ def test_narrow_numbers_change_the_result_by_their_rounding_alone(kind: Any) -> 
 
 
 def test_items_that_stand_there_twice_change_nothing() -> None:
-    settings = Settings(f1=0.0, ce_weight=1.0, div=0.0, reg=0.0)
+    settings = Objective(f1=0.0, ce_weight=1.0, div=0.0, reg=0.0).resolve()
     P, answers = ordinary(30, 4, 3)
     q = np.stack([(answers == c).mean(axis=1) for c in range(3)], axis=1)
     one, two = (

@@ -13,18 +13,18 @@ torch = pytest.importorskip("torch")
 from edokit._errors import InputError, MissingExtraError  # noqa: E402
 from edokit.objective.loss import joint_loss  # noqa: E402
 from edokit.objective.pools import effective_weights, pool, softmax  # noqa: E402
-from edokit.objective.settings import Settings  # noqa: E402
+from edokit.objective.settings import Objective, ObjectiveSettings  # noqa: E402
 from edokit.objective.summaries import Problem  # noqa: E402
 from edokit.torch import EDOHead  # noqa: E402
 
 N, K, C = 30, 4, 3
 VARIANTS = [
-    Settings(),
-    Settings(f1=1.0, div=1.0, class_weights=True),
-    Settings(ce="all", diversity="suppress"),
-    Settings(ce="random", class_weights=True),
-    Settings(pool="log"),
-    Settings(reg=0.1),
+    Objective().resolve(),
+    Objective(f1=1.0, div=1.0, class_weights=True).resolve(),
+    Objective(ce="all", diversity="suppress").resolve(),
+    Objective(ce="random", class_weights=True).resolve(),
+    Objective().resolve("log"),
+    Objective(reg=0.1).resolve(),
 ]
 
 
@@ -35,7 +35,7 @@ def data(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return P, q, np.concatenate([np.arange(C), rng.integers(0, C, N - C)])
 
 
-def head(settings: Settings | str = "default", **given: object) -> EDOHead:
+def head(settings: ObjectiveSettings | str = "default", **given: object) -> EDOHead:
     made = EDOHead(K, settings=settings, min_members=2, **given)
     rng = np.random.default_rng(5)
     with torch.no_grad():
@@ -45,7 +45,9 @@ def head(settings: Settings | str = "default", **given: object) -> EDOHead:
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
-def test_with_frozen_members_it_is_the_objective_of_prediction_space(settings: Settings) -> None:
+def test_with_frozen_members_it_is_the_objective_of_prediction_space(
+    settings: ObjectiveSettings,
+) -> None:
     P, q, y = data()
     rng = np.random.default_rng(1)
     size_noise, member_noise = rng.gumbel(size=K - 1), rng.gumbel(size=(N, K))
@@ -69,7 +71,7 @@ def test_with_frozen_members_it_is_the_objective_of_prediction_space(settings: S
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
-def test_gradients_reach_weights_sizes_and_members(settings: Settings) -> None:
+def test_gradients_reach_weights_sizes_and_members(settings: ObjectiveSettings) -> None:
     P, q, y = map(torch.from_numpy, data())
     scores = P.log().requires_grad_()
     edo = head(settings)
@@ -81,7 +83,7 @@ def test_gradients_reach_weights_sizes_and_members(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("settings", [s for s in VARIANTS if s.ce != "random"])
-def test_gradients_are_those_of_finite_differences(settings: Settings) -> None:
+def test_gradients_are_those_of_finite_differences(settings: ObjectiveSettings) -> None:
     P, q, y = map(torch.from_numpy, data())
     noise = torch.from_numpy(np.random.default_rng(1).gumbel(size=K - 1))
     edo = head(settings)
@@ -105,7 +107,7 @@ def test_gradients_are_those_of_finite_differences(settings: Settings) -> None:
 
 def test_class_counts_make_batches_weigh_classes_like_all_items() -> None:
     P, q, y = map(torch.from_numpy, data())
-    settings = Settings(class_weights=True)
+    settings = Objective(class_weights=True).resolve()
     noise = torch.zeros(K - 1, dtype=torch.float64)
     counted = head(settings, class_counts=np.bincount(y.numpy()).tolist())
     whole = counted.loss(P, q, y, size_noise=noise)
@@ -122,8 +124,8 @@ def test_a_batch_without_a_class_needs_class_counts() -> None:
     P, q, y = map(torch.from_numpy, data())
     zeros = torch.zeros_like(y)
     with pytest.raises(InputError, match="class weights need every class"):
-        head(Settings(class_weights=True)).loss(P, q, zeros)
-    head(Settings(class_weights=True), class_counts=[10, 10, 10]).loss(P, q, zeros)
+        head(Objective(class_weights=True).resolve()).loss(P, q, zeros)
+    head(Objective(class_weights=True).resolve(), class_counts=[10, 10, 10]).loss(P, q, zeros)
 
 
 def test_a_batch_of_logits_or_other_labels_is_refused() -> None:

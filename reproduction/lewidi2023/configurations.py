@@ -14,14 +14,14 @@ from edokit._types import Floats
 from edokit.fitdata.data import FitData
 from edokit.metrics import bs_items
 from edokit.objective.pools import pool
-from edokit.objective.settings import CE, GumbelSettings, Settings, preset
+from edokit.objective.settings import CE, Diversity, GumbelSteps, ObjectiveSettings, preset
 from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 from reproduction.lewidi2023.study import Missing, Pool, Study
 from reproduction.outcomes import Outcome, Predicted, outcome
 
-Solve = Callable[[Pool, Sequence[Settings], int], list[Solution]]
+Solve = Callable[[Pool, Sequence[ObjectiveSettings], int], list[Solution]]
 
 VARIANTS = ("random", "mean", "all")
 SIGNS = ("preserve", "suppress")
@@ -41,17 +41,17 @@ class Configuration:
     """``preserve`` (s = −1) or ``suppress`` (s = +1)."""
     with_diversity: bool = True
 
-    def settings(self) -> Settings:
+    def settings(self) -> ObjectiveSettings:
         """The paper's fixed settings with these choices."""
         terms = self.objective.split("+")
-        fixed = Settings.of(preset("paper-fixed"))
+        fixed = preset("paper-fixed").resolve()
         return replace(
             fixed,
             ce=CE(self.variant),
             f1=fixed.f1 if "f1" in terms else 0.0,
             ce_weight=fixed.ce_weight if "ce" in terms else 0.0,
             div=fixed.div if self.with_diversity else 0.0,
-            diversity=self.diversity,  # type: ignore[arg-type]  # a mode's name will do
+            diversity=Diversity(self.diversity),
         )
 
 
@@ -88,7 +88,7 @@ def fixed_outcomes(
 def solved(
     members: Pool,
     names: Sequence[Any],
-    settings: Sequence[Settings],
+    settings: Sequence[ObjectiveSettings],
     solve: Solve,
     seeds: int,
 ) -> dict[Any, Outcome]:
@@ -114,14 +114,14 @@ def pooled(members: Pool, weights: Floats) -> tuple[Predicted, Predicted]:
     return Predicted(pool(fit, weights)), Predicted(pool(test, weights))
 
 
-def by_gumbel(members: Pool, settings: Sequence[Settings], seed: int) -> list[Solution]:
+def by_gumbel(members: Pool, settings: Sequence[ObjectiveSettings], seed: int) -> list[Solution]:
     """As the paper does it: ten epochs, small steps."""
-    return solve_gumbel(_data(members), settings, GumbelSettings(), random_state=seed)
+    return solve_gumbel(_data(members), settings, GumbelSteps(), random_state=seed)
 
 
-def by_exact(members: Pool, settings: Sequence[Settings], seed: int) -> list[Solution]:
+def by_exact(members: Pool, settings: Sequence[ObjectiveSettings], seed: int) -> list[Solution]:
     """The optimum of the same objectives; a drawn member is taken in expectation."""
-    data, most = _data(members), GumbelSettings().max_members
+    data, most = _data(members), GumbelSteps().max_members
     return [solve_exact(data, one, max_members=most) for one in settings]
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from edokit import Annotations, EDOEnsemble, Predictions, read_predictions
+from edokit import Annotations, EDOEnsemble, Objective, Predictions, read_predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Codes, Floats, Ints
-from edokit.config import from_flat
 from edokit.metrics import ce_items, md_items, w1_items
 from edokit.metrics.formulas import decisions
 from edokit.rows import Rows
@@ -27,13 +26,13 @@ FOLDS = 5
 KNOWN = " (known)"
 """Ends the name of a pool whose answers are those for the annotators of an item."""
 ALL, ALL_ANONYMOUS = "all", "all, annotators unknown"
-OBJECTIVES: Mapping[str, Mapping[str, Any] | None] = {
+OBJECTIVES: Mapping[str, Objective | None] = {
     "uniform": None,
-    "EDO, CE": {},
-    "EDO, RPS": {"lambda_f1": 0.0, "lambda_ce": 0.0, "lambda_rps": 1.0},
-    "EDO, W1": {"lambda_f1": 0.0, "lambda_ce": 0.0, "lambda_w1": 1.0},
+    "EDO, CE": Objective(),
+    "EDO, RPS": Objective(f1=0.0, ce_weight=0.0, rps=1.0),
+    "EDO, W1": Objective(f1=0.0, ce_weight=0.0, w1=1.0),
 }
-"""Weights by name: None are equal ones, others are parameters of `EDOEnsemble`."""
+"""Weights by name: None are equal ones, others are learned by this objective."""
 CONSTANT = "constant"
 
 
@@ -252,13 +251,13 @@ class Study:
 
 def fit(pool: Predictions, labels: Annotations, method: str) -> EDOEnsemble:
     """Weights of members: equal ones, or learned by an objective."""
-    settings = OBJECTIVES[method]
+    objective = OBJECTIVES[method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
-        if settings is None:
+        if objective is None:
             equal = np.full(len(pool.members), 1 / len(pool.members))
             return EDOEnsemble.from_weights(equal, pool, labels)
-        return EDOEnsemble(**from_flat(settings)).fit(pool, labels)
+        return EDOEnsemble(objective=objective).fit(pool, labels)
 
 
 def answers(ensemble: EDOEnsemble, pool: Predictions, answer_for: Any) -> Floats:

@@ -1,78 +1,102 @@
-"""What a fit is asked for: the objective, the solver, the pool and how labels are read.
+"""What a fit is asked for: one frozen record, `FitConfig`, checked when it is made.
 
-In Python, options are objects (`Objective`, `Exact`, `Gumbel`). The command line, search spaces and
-``settings`` in ``ensemble.json`` name them flat: ``lambda_div``, ``solver``, ``max_members``, ….
+`from_parameters` makes it of the parameters of `EDOEnsemble`. The command line and the search make
+an `EDOEnsemble` of their flags and trials, and ``ensemble.json`` keeps its parameters:
+`parameters_from_document` and `parameters_to_document` read and write them, `settings_document`
+lists every choice of a fit by its name on the command line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
 
 from edokit._errors import InputError, check_seed, one_of, option, warn
+from edokit.annotations.core import Ties
 from edokit.objective.settings import (
+    AUTO,
     FLAT_NAMES,
+    PAPER_STEPS,
     PRESETS,
     SOLVERS,
     TERMS,
+    Auto,
     Diversity,
     Exact,
     Gumbel,
-    GumbelSettings,
+    GumbelSteps,
     Objective,
-    Settings,
+    ObjectiveSettings,
+    Pool,
+    check_pool,
 )
 from edokit.scales import DeclaredScale, ScaleLike
 
-_PAPER = GumbelSettings()
 PAPER_SOLVERS: Mapping[str, Exact | Gumbel] = {
-    "exact": Exact(_PAPER.max_members),
-    "gumbel": Gumbel(**{part.name: getattr(_PAPER, part.name) for part in fields(Gumbel)}),
+    "exact": Exact(PAPER_STEPS.max_members),
+    "gumbel": Gumbel(**asdict(PAPER_STEPS)),
 }
 """What the name of a solver stands for under the paper's presets."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """What a fit is asked for, the objects of the preset filled in."""
+class FitConfig:
+    """Everything a fit is asked for; a field is a value, or ``"auto"`` where the fit chooses it.
 
-    preset: str = "default"
-    pool: str = "linear"
-    groups: bool = False
+    Parameters
+    ----------
+    objective : Objective
+        Weights and modes of the loss; ``reg`` may be ``"auto"``.
+    solver : Exact or Gumbel
+        The solver and its options.
+    pool : {"linear", "log"}, default="linear"
+        The kind of opinion pool.
+    groups : bool, default=False
+        Whether the members of a group are averaged first.
+    recalibrate : {"temperature"}, default=None
+        What is fitted after pooling; None: nothing.
+    scale : str or Scale, default="auto"
+        The declared answer scale; ``"auto"``: that of the data.
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of items whose annotators are evenly split.
+    seed : int, default=0
+        Seed of gumbel, of random ties and of the folds of the cross-validation.
+
+    Raises
+    ------
+    InputError
+        If a value is not allowed, or some do not go together.
+    """
+
     objective: Objective
     solver: Exact | Gumbel
-    recalibrate: str | None = None
-    scale: ScaleLike | None = None
-    ties: Any = "first"
-    random_state: int = 0
+    pool: Pool = Pool.LINEAR
+    groups: bool = False
+    recalibrate: Literal["temperature"] | None = None
+    scale: ScaleLike | Auto = AUTO
+    ties: Ties = "first"
+    seed: int = 0
 
-    @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> Options:
-        """The options that these parameters of `EDOEnsemble` stand for, checked."""
-        for name in parameters:
-            one_of("parameter", name, [part.name for part in fields(cls)])
-        values = {name: value for name, value in parameters.items() if value is not None}
-        preset = values.get("preset", "default")
-        values["objective"] = objective_in_force(preset, values.get("objective"))
-        values["solver"] = solver_in_force(preset, values.get("solver"))
-        options = cls(**values)
-        options._check()
-        return options
-
-    def _check(self) -> None:
-        check_seed(self.random_state)
-        if self.scale is not None:
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        if self.scale != AUTO:
             DeclaredScale(self.scale)  # refuses what is no scale
         if self.recalibrate is not None:
             one_of("recalibrate", self.recalibrate, ("temperature",))
-        _ = self.settings  # refuses pools that do not go with the objective
-        if not any(weight or weight is None for _, weight in self.objective.weights()):
+        one_of("ties", self.ties, get_args(Ties))
+        check_pool(self.objective, self.pool)
+        if all(getattr(self.objective, term) == 0 for term in TERMS):
             names = [option(term.flat_name) for term in TERMS.values()]
             raise InputError(
                 f"there is nothing to optimise: {', '.join(names[:-1])} and {names[-1]} are all 0",
                 f"set {option(TERMS['ce_weight'].flat_name)} to 1",
             )
+
+    @property
+    def declared_scale(self) -> ScaleLike | None:
+        """The declared answer scale, if there is one."""
+        return None if self.scale == AUTO else self.scale
 
     def warn_of_idle(self) -> None:
         """Warn of options without effect."""
@@ -82,36 +106,34 @@ class Options:
                 f" {option(TERMS['div'].flat_name)}"
             )
 
-    @property
-    def label_options(self) -> dict[str, Any]:
-        """What `FitData` needs to read labels."""
-        return {"ties": self.ties, "random_state": self.random_state, "scale": self.scale}
 
-    @property
-    def settings(self) -> Settings:
-        """The objective and its pool; a penalty still to be chosen takes the default."""
-        return Settings.of(self.objective, self.pool)
-
-    def to_flat(self) -> dict[str, Any]:
-        """The options by their flat names."""
-        shared = {name: getattr(self, name) for name in SHARED}
-        objective = {flat: getattr(self.objective, name) for name, flat in FLAT_NAMES.items()}
-        solver = {part.name: getattr(self.solver, part.name) for part in fields(self.solver)}
-        return {**shared, "solver": self.solver.name, **solver, **objective}
-
-
-SHARED = tuple(part.name for part in fields(Options) if part.name not in ("objective", "solver"))
-"""Parameters of `EDOEnsemble` whose flat name is their own."""
-SOLVER_OPTIONS = tuple(
-    dict.fromkeys(part.name for kind in SOLVERS.values() for part in fields(kind))
-)
-"""Options of the solvers."""
-OPTION_NAMES = (*SHARED, "solver", *SOLVER_OPTIONS, *FLAT_NAMES.values())
-"""The flat names of all options."""
+def from_parameters(
+    *,
+    preset: str = "default",
+    pool: str | None = None,
+    groups: bool | None = None,
+    objective: Objective | None = None,
+    solver: Exact | Gumbel | str | None = None,
+    recalibrate: Literal["temperature"] | None = None,
+    scale: ScaleLike | None = None,
+    ties: Ties | None = "first",
+    random_state: int | None = 0,
+) -> FitConfig:
+    """Return the configuration that these parameters of `EDOEnsemble` stand for, checked."""
+    return FitConfig(
+        objective=preset_objective(preset, objective),
+        solver=preset_solver(preset, solver),
+        pool=Pool.LINEAR if pool is None else Pool(pool),
+        groups=bool(groups),
+        recalibrate=recalibrate,
+        scale=AUTO if scale is None else scale,
+        ties="first" if ties is None else ties,
+        seed=0 if random_state is None else random_state,
+    )
 
 
-def objective_in_force(preset: str, objective: Objective | None) -> Objective:
-    """The objective, or that of the preset."""
+def preset_objective(preset: str, objective: Objective | None = None) -> Objective:
+    """Return the objective, or that of the preset."""
     one_of("preset", preset, PRESETS)
     if objective is None:
         return PRESETS[preset]
@@ -123,37 +145,138 @@ def objective_in_force(preset: str, objective: Objective | None) -> Objective:
     return objective
 
 
-def solver_in_force(preset: str, solver: Exact | Gumbel | str | None) -> Exact | Gumbel:
-    """The solver, one of this name, or that of the preset."""
+def preset_solver(preset: str, solver: Exact | Gumbel | str | None = None) -> Exact | Gumbel:
+    """Return the solver, the one of this name, or that of the preset."""
     one_of("preset", preset, PRESETS)
     if isinstance(solver, Exact | Gumbel):
         return solver
-    by_default = preset == "default"
-    name = solver or ("exact" if by_default else "gumbel")
+    if preset == "default":
+        name = solver or "exact"
+        one_of("solver", name, SOLVERS)
+        return SOLVERS[name]()
+    name = solver or "gumbel"
     one_of("solver", name, SOLVERS)
-    return SOLVERS[name]() if by_default else PAPER_SOLVERS[name]
+    return PAPER_SOLVERS[name]
 
 
-def from_flat(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of `EDOEnsemble` from options by their flat names; None is the preset's.
+def to_parameters(config: FitConfig, preset: str) -> dict[str, Any]:
+    """Return the parameters of `EDOEnsemble` that stand for a configuration under this preset."""
+    objective = None if config.objective == preset_objective(preset) else config.objective
+    solver: Exact | Gumbel | str = config.solver
+    if solver == preset_solver(preset, config.solver.name):
+        solver = config.solver.name
+    return {
+        "preset": preset,
+        "pool": str(config.pool),
+        "groups": config.groups,
+        "objective": objective,
+        "solver": solver,
+        "recalibrate": config.recalibrate,
+        "scale": config.declared_scale,
+        "ties": config.ties,
+        "random_state": config.seed,
+    }
 
-    Options of the gumbel solver that the exact one does not have are left out, with a warning.
+
+# --- ensemble.json --------------------------------------------------------------------------------
+
+_SHARED = ("preset", "pool", "groups", "recalibrate", "scale", "ties", "random_state")
+"""Parameters of `EDOEnsemble` that are plain values."""
+_EARLIER = ("order", "regularize")
+"""Options of earlier builds, which do not change the answers."""
+
+
+def settings_document(
+    config: FitConfig,
+    objective: ObjectiveSettings | Objective,
+    solver: Exact | Gumbel | GumbelSteps,
+    *,
+    preset: str,
+    scale: str | None,
+) -> dict[str, Any]:
+    """Return every choice of a fit by its name on the command line, as ``settings`` keeps them.
+
+    ``objective`` and ``solver`` are those of the configuration with the values that the fit chose.
     """
-    values = {name: value for name, value in flat.items() if value is not None}
-    for name in values:
-        one_of("option", name, OPTION_NAMES)
-    parameters = {name: values[name] for name in (*SHARED, "solver") if name in values}
-    preset = values.get("preset", "default")
-    base = objective_in_force(preset, None)
-    terms = {name: values[key] for name, key in FLAT_NAMES.items() if key in values}
-    if (objective := replace(base, **terms)) != base:
+    document: dict[str, Any] = {
+        "preset": preset,
+        "pool": str(config.pool),
+        "groups": config.groups,
+        "recalibrate": config.recalibrate,
+        "scale": scale,
+        "ties": config.ties,
+        "random_state": config.seed,
+        "solver": config.solver.name,
+        **_without_auto(solver),
+    }
+    if scale is None:
+        del document["scale"]
+    for name, flat_name in FLAT_NAMES.items():
+        document[flat_name] = getattr(objective, name)
+    return document
+
+
+def parameters_to_document(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of `EDOEnsemble` as ``ensemble.json`` keeps them; ``"auto"`` is null."""
+    document = dict(parameters)
+    if document.get("objective") is not None:
+        document["objective"] = _without_auto(document["objective"])
+    solver = document.get("solver")
+    if isinstance(solver, Exact | Gumbel):
+        document["solver"] = {"name": solver.name, **_without_auto(solver)}
+    return document
+
+
+def parameters_from_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `EDOEnsemble` that ``ensemble.json`` keeps, checked."""
+    parameters = _current(document)
+    if parameters.pop("label_weights", "shared") != "shared":  # a parameter of earlier builds
+        raise ValueError("have weights for each label, which this version no longer has")
+    try:
+        if "objective" not in parameters:
+            parameters = _from_flat_document(parameters)
+        else:
+            if parameters["objective"] is not None:
+                parameters["objective"] = Objective(**_current(parameters["objective"]))
+            if isinstance(parameters["solver"], dict):
+                options = _current(parameters["solver"])
+                parameters["solver"] = SOLVERS[options.pop("name")](**options)
+        from_parameters(**parameters)
+    except (InputError, TypeError, LookupError) as error:
+        raise ValueError(f"can't be used: {error}") from error
+    return parameters
+
+
+def _from_flat_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a file of version 0.1.0, which names all options flat."""
+    stored = {name: value for name, value in document.items() if value is not None}
+    parameters: dict[str, Any] = {}
+    for name in (*_SHARED, "solver"):
+        if name in stored:
+            parameters[name] = stored.pop(name)
+    preset = parameters.get("preset", "default")
+    base = preset_objective(preset)
+    terms = {name: stored.pop(flat) for name, flat in FLAT_NAMES.items() if flat in stored}
+    objective = replace(base, **terms)
+    if objective != base:
         parameters["objective"] = objective
-    base_solver = solver_in_force(preset, values.get("solver"))
+    base_solver = preset_solver(preset, parameters.get("solver"))
     names = [part.name for part in fields(base_solver)]
-    solver_options = {name: values[name] for name in SOLVER_OPTIONS if name in values}
-    if idle := [name for name in solver_options if name not in names]:
-        warn(f"{', '.join(map(option, idle))}: only the gumbel solver uses this")
-    solver = replace(base_solver, **{n: v for n, v in solver_options.items() if n in names})
+    steps = {name: stored.pop(name) for name in names if name in stored}
+    solver = replace(base_solver, **steps)
     if solver != base_solver:
         parameters["solver"] = solver
+    for name in stored:  # options of the other solver are left out
+        one_of("option", name, [part.name for part in fields(Gumbel)])
     return parameters
+
+
+def _current(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without those of earlier builds alone."""
+    return {name: value for name, value in dict(options).items() if name not in _EARLIER}
+
+
+def _without_auto(options: Objective | Exact | Gumbel | GumbelSteps) -> dict[str, Any]:
+    """Return the fields by name, None where the value is ``"auto"``."""
+    values = asdict(options)
+    return {name: None if value == AUTO else value for name, value in values.items()}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from edokit._errors import InputError, missing_extra
 from edokit.objective.loss import Loss, joint_loss
 from edokit.objective.pools import effective_weights, pool, softmax
-from edokit.objective.settings import CE, Objective, Settings, preset
+from edokit.objective.settings import CE, Objective, ObjectiveSettings, preset
 from edokit.objective.summaries import Problem
 from edokit.scales import TOLERANCE
 
@@ -69,7 +69,7 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         self,
         n_members: int,
         *,
-        settings: Objective | str = "default",
+        settings: Objective | ObjectiveSettings | str = "default",
         min_members: int = 1,
         max_members: int = 10,
         temperature: float = 0.5,
@@ -85,7 +85,9 @@ class EDOHead(nn.Module):  # type: ignore[misc]
                 "choose another range of sizes",
             )
         objective = preset(settings) if isinstance(settings, str) else settings
-        self.settings = objective if isinstance(objective, Settings) else Settings.of(objective)
+        if isinstance(objective, Objective):
+            objective = objective.resolve()
+        self.settings = objective
         self.min_members = min_members
         self.start_temperature = temperature  # T0
         self.cooling = cooling  # γ

@@ -10,7 +10,7 @@ import pytest
 from ensemble_cases import people_and_pool
 
 from edokit import Annotations, EDOEnsemble, Objective, Predictions, simulate
-from edokit.config import Options, from_flat
+from edokit.config import from_parameters
 from edokit.demo import train_quick_members
 from edokit.ensemble._fit import GRID, UNIFORM
 from edokit.ensemble.answers import FOLDS
@@ -19,6 +19,7 @@ from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items
 from edokit.objective.pools import pool
 from edokit.solvers.exact import solve_exact
+from flat_options import flat_ensemble
 from shard_cases import cut
 
 
@@ -42,9 +43,10 @@ def literal(people: Annotations, made: Predictions, seed: int = 0, **how: Any) -
             rest, held_out = fold != k, fold == k
             weights = np.full(P.shape[1], 1 / P.shape[1])
             if np.isfinite(penalty):
-                options = Options.of(from_flat({"lambda_reg": penalty, **how}))
+                asked = flat_ensemble({"lambda_reg": penalty, **how}).get_params(deep=False)
+                config = from_parameters(**asked)
                 data = FitData.from_arrays(P[rest], q[rest], y[rest])
-                weights = solve_exact(data, options.settings).weights
+                weights = solve_exact(data, config.objective.resolve(config.pool)).weights
             pooled = np.asarray(pool(P[held_out], weights, how.get("pool", "linear")))
             losses[held_out] = ce_items(pooled, q[held_out])
         means.append(float(losses.mean()))
@@ -54,7 +56,7 @@ def literal(people: Annotations, made: Predictions, seed: int = 0, **how: Any) -
 @pytest.mark.parametrize("how", [{}, {"pool": "log"}, {"lambda_div": 0.2, "lambda_f1": 0.0}])
 def test_the_penalty_is_the_mean_of_all_weighted_by_their_likelihood(how: dict[str, Any]) -> None:
     people, made = people_and_pool(90)
-    ensemble = EDOEnsemble(**from_flat({"random_state": 4, **how})).fit(made, people)
+    ensemble = flat_ensemble({"random_state": 4, **how}).fit(made, people)
     means = np.array(literal(people, made, 4, **how))
     np.testing.assert_allclose(
         [one["ce"] for one in choice(ensemble)["compared"]], means, atol=1e-7
@@ -81,7 +83,7 @@ def test_a_penalty_that_is_given_is_kept_and_nothing_is_chosen(
     people, made = people_and_pool()
     monkeypatch.delattr("edokit.ensemble._fit.choose_lambda_reg")
     for preset, penalty in (("default", 0.5), ("default", 0), ("paper-fixed", None)):
-        ensemble = EDOEnsemble(**from_flat({"preset": preset, "lambda_reg": penalty}))
+        ensemble = flat_ensemble({"preset": preset, "lambda_reg": penalty})
         ensemble.fit(made, people)
         assert ensemble.settings_["lambda_reg"] == (1e-3 if penalty is None else penalty)
         assert "lambda_reg_choice" not in ensemble.settings_
@@ -97,7 +99,7 @@ def test_the_choice_goes_with_every_kind_of_fit() -> None:
         {"diversity": "suppress", "lambda_div": 0.1},
         {"class_weights": True, "ce": "all"},
     ):
-        ensemble = EDOEnsemble(**from_flat(how)).fit(made, people)
+        ensemble = flat_ensemble(how).fit(made, people)
         assert 1e-3 <= ensemble.settings_["lambda_reg"] <= UNIFORM
         assert choice(ensemble)["folds"] == FOLDS
 
@@ -120,9 +122,9 @@ def test_shards_choose_what_memory_chooses(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 100)
     made = cut(tmp_path, 400, [90, 130, 400], members=5)
     for how in ({}, {"groups": True}):
-        wanted = EDOEnsemble(**from_flat(how)).fit(made.pool, made.people)
+        wanted = flat_ensemble(how).fit(made.pool, made.people)
         with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
-            found = EDOEnsemble(**from_flat(how)).fit(shards)
+            found = flat_ensemble(how).fit(shards)
         assert choice(found)["items"] == choice(wanted)["items"] == 150
         assert found.settings_["lambda_reg"] == wanted.settings_["lambda_reg"]
         np.testing.assert_allclose(found.weights_, wanted.weights_, atol=1e-7)

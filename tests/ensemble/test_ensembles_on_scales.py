@@ -27,17 +27,16 @@ from edokit import (
     Objective,
     Predictions,
 )
-from edokit.config import from_flat
 from edokit.ensemble._fit import choose_lambda_reg
 from edokit.ensemble.answers import STEPS, Answer
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items, md, w1
 from edokit.objective.pools import pool
-from edokit.objective.settings import Settings
 from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import Shards, read_predictions
 from edokit.scales import Scale
 from edokit.solvers.exact import solve_path
+from flat_options import flat_ensemble
 
 POINTS = "ordinal:1,2,3,5"
 LABELS = "multi-label:rude,mocking,sincere"
@@ -101,7 +100,7 @@ def test_a_saved_ensemble_keeps_its_scale_and_predicts_the_same(
     data: Any, parameters: dict[str, Any], tmp_path: Path
 ) -> None:
     predictions, annotations = data
-    fitted = EDOEnsemble(**from_flat(parameters)).fit(predictions, annotations)
+    fitted = flat_ensemble(parameters).fit(predictions, annotations)
     fitted.save(tmp_path)
     loaded = EDOEnsemble.load(tmp_path)
     assert loaded.scale_ == fitted.scale_ == predictions.scale
@@ -125,7 +124,7 @@ def test_a_saved_ensemble_keeps_its_scale_and_predicts_the_same(
 def test_terms_of_ordered_classes_lower_their_own_distance(term: str) -> None:
     without = EDOEnsemble(objective=Objective(f1=0, ce_weight=1, reg=0)).fit(*ORDINAL)
     alone = {"lambda_f1": 0, "lambda_ce": 0, "lambda_reg": 0, term: 1}
-    having = EDOEnsemble(**from_flat(alone)).fit(*ORDINAL)
+    having = flat_ensemble(alone).fit(*ORDINAL)
     name = term.removeprefix("lambda_")
     assert having.metrics_[name] < without.metrics_[name]
     assert having.objective_[name] == pytest.approx(having.metrics_[name], abs=1e-3)
@@ -135,20 +134,20 @@ def test_terms_of_ordered_classes_lower_their_own_distance(term: str) -> None:
 
 @pytest.mark.parametrize("term", ["lambda_rps", "lambda_w1"])
 def test_terms_of_ordered_classes_need_an_order(term: str) -> None:
-    nominal = EDOEnsemble(**from_flat({"scale": "nominal", term: 1}))
+    nominal = flat_ensemble({"scale": "nominal", term: 1})
     with pytest.raises(InputError, match=rf"{term}.*order"):
         nominal.fit(*(np.asarray(one) for one in ([[[0.5, 0.5]]] * 20, [0, 1] * 10)))
     with pytest.raises(InputError, match=term):
-        EDOEnsemble(**from_flat({term: 1})).fit(*SETS)
+        flat_ensemble({term: 1}).fit(*SETS)
     with pytest.raises(InputError, match="linear"):
-        EDOEnsemble(**from_flat({"pool": "log", term: 1})).fit(*ORDINAL)
+        flat_ensemble({"pool": "log", term: 1}).fit(*ORDINAL)
 
 
 def test_a_term_of_ordered_classes_is_something_to_optimise() -> None:
     nothing = {"lambda_f1": 0, "lambda_ce": 0, "lambda_div": 0, "lambda_reg": 0}
-    EDOEnsemble(**from_flat({**nothing, "lambda_rps": 1})).fit(*ORDINAL)
+    flat_ensemble({**nothing, "lambda_rps": 1}).fit(*ORDINAL)
     with pytest.raises(InputError, match="lambda_w1"):
-        EDOEnsemble(**from_flat(nothing)).fit(*ORDINAL)
+        flat_ensemble(nothing).fit(*ORDINAL)
 
 
 def test_arrays_have_the_scale_that_is_declared() -> None:
@@ -415,12 +414,12 @@ def test_the_commands_fit_a_scale_and_answer_for_a_metric(
 
 def test_the_error_of_a_held_out_difference_is_that_of_items() -> None:
     data = FitData.from_predictions(*SETS)
-    chosen, record = choose_lambda_reg(data, Settings())
+    chosen, record = choose_lambda_reg(data, Objective().resolve())
     above = []
     for rest, fold in data.draw(len(ITEMS)).folds(record["folds"]):
         own, uniform = (
             ce_items(np.asarray(pool(fold.sample.P, v)), fold.sample.q).reshape(-1, 3).mean(axis=1)
-            for v in solve_path(rest, Settings(), [chosen, math.inf])
+            for v in solve_path(rest, Objective().resolve(), [chosen, math.inf])
         )
         above += (uniform - own).tolist()
     assert record["uniform_above"] == pytest.approx(np.mean(above))
@@ -504,7 +503,9 @@ def test_classifiers_of_single_labels_are_wrapped_for_sets():
 def test_too_few_items_to_hold_out_count_every_penalty_the_same() -> None:
     P = np.random.default_rng(0).dirichlet((1, 1), size=(9, 3))
     q = P.mean(axis=1)
-    penalty, record = choose_lambda_reg(FitData.from_arrays(P, q, q.argmax(axis=1)), Settings())
+    penalty, record = choose_lambda_reg(
+        FitData.from_arrays(P, q, q.argmax(axis=1)), Objective().resolve()
+    )
     assert record["folds"] is None
     # The geometric mean of .001 to 10 and of 30, which stands for uniform weights.
     grid = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]

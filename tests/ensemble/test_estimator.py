@@ -19,10 +19,11 @@ from sklearn.utils import estimator_checks
 
 from edokit import Annotations, EDOEnsemble, Exact, Gumbel, Objective, Predictions
 from edokit._errors import EDOWarning, InputError
-from edokit.config import OPTION_NAMES, PAPER_SOLVERS, Options, from_flat
+from edokit.config import PAPER_SOLVERS
 from edokit.metrics import ce
 from edokit.objective.pools import average_groups, pool
 from edokit.objective.settings import PRESETS
+from flat_options import flat_ensemble
 
 PEOPLE, POOL = people_and_pool()
 
@@ -212,21 +213,18 @@ def test_our_gumbel_comes_close_to_the_exact_optimum() -> None:
 
 def test_flat_names_and_objects_are_the_same_options() -> None:
     flat = {"preset": "paper-fixed", "lambda_div": 0.2, "ce": "all", "epochs": 3, "ties": "random"}
-    parameters = from_flat(flat)
-    assert parameters == {
+    ensemble = flat_ensemble(flat)
+    assert ensemble.get_params(deep=False) == {
+        **EDOEnsemble().get_params(deep=False),
         "preset": "paper-fixed",
         "ties": "random",
         "objective": Objective(f1=1.0, div=0.2, reg=1e-3, ce="all", class_weights=True),
         "solver": replace(PAPER_SOLVERS["gumbel"], epochs=3),
     }
-    again = Options.of(parameters).to_flat()
-    assert again.items() >= flat.items()
-    assert set(again) <= set(OPTION_NAMES)
-    assert from_flat(dict.fromkeys(OPTION_NAMES)) == {}
-    with pytest.raises(InputError, match="nope"):
-        from_flat({"nope": 1})
+    assert ensemble.fit(POOL, PEOPLE).settings_.items() >= flat.items()
+    assert flat_ensemble({}).get_params() == EDOEnsemble().get_params()
     with pytest.warns(EDOWarning, match="epochs: only the gumbel solver"):
-        assert from_flat({"epochs": 3}) == {}
+        assert flat_ensemble({"epochs": 3}).solver is None
 
 
 def test_nested_parameters_change_the_object_in_force() -> None:
@@ -370,7 +368,7 @@ def test_more_predicted_classes_than_chosen_ones_are_fine() -> None:
 )
 def test_bad_parameters_get_one_clear_line(change: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        EDOEnsemble(**from_flat(change)).fit(POOL, PEOPLE)
+        flat_ensemble(change).fit(POOL, PEOPLE)
 
 
 def test_an_array_of_logits_is_refused_with_where_to_declare_it() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from edokit import Objective
 from edokit._errors import InputError
-from edokit.config import from_flat
 from edokit.ensemble.estimator import EDOEnsemble
+from flat_options import flat_ensemble
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1, 1, 1], (40, 4))
@@ -23,11 +23,10 @@ Q = RNG.dirichlet([2, 2, 2], 40)
     ids=str,
 )
 def test_given_the_weights_of_a_fit_it_is_that_ensemble(how: dict[str, str]) -> None:
-    fitted = EDOEnsemble(**from_flat(how)).fit(P, Q)
+    fitted = flat_ensemble(how).fit(P, Q)
     penalty = fitted.settings_["lambda_reg"]
-    given = EDOEnsemble.from_weights(
-        fitted.weights_, P, Q, **from_flat({"lambda_reg": penalty, **how})
-    )
+    asked = flat_ensemble({"lambda_reg": penalty, **how}).get_params(deep=False)
+    given = EDOEnsemble.from_weights(fitted.weights_, P, Q, **asked)
     np.testing.assert_array_equal(given.predict_proba(P), fitted.predict_proba(P))
     assert given.size_ == fitted.size_
     assert given.metrics_ == pytest.approx(fitted.metrics_)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from edokit import EDOEnsemble
 from edokit._errors import InputError
-from edokit.config import Options
+from edokit.config import from_parameters, settings_document
 
 PEOPLE, POOL = people_and_pool()
 KEPT = Path(__file__).parent / "fixtures"
@@ -80,7 +80,10 @@ def test_ensembles_that_name_their_parameters_flat_load(folder: Path) -> None:
     loaded = EDOEnsemble.load(folder)
     stored = json.loads((folder / "ensemble.json").read_text())
     np.testing.assert_array_equal(loaded.weights_, stored["weights"])
-    flat = Options.of(loaded.get_params(deep=False)).to_flat()
+    config = from_parameters(**loaded.get_params(deep=False))
+    flat = settings_document(
+        config, config.objective, config.solver, preset=loaded.preset, scale=loaded.scale
+    )
     asked = {name: value for name, value in stored["parameters"].items() if value is not None}
     # Parameters of earlier builds.
     assert (asked.pop("label_weights"), asked.pop("order")) == ("shared", "ce")

@@ -12,9 +12,9 @@ import pytest
 
 from edokit import EDOEnsemble, Gumbel, Objective, fit
 from edokit._errors import EDOWarning, InputError
-from edokit.config import from_flat
 from edokit.fitdata.data import FitData
 from edokit.predictions.shards import Shards
+from flat_options import flat_ensemble
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
@@ -60,12 +60,12 @@ def alike(one: Any, other: Any, where: str = "") -> None:
 def test_shards_give_the_ensemble_that_memory_gives(
     made: Cut, choices: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = EDOEnsemble(**from_flat(choices)).fit(made.pool, made.people).fitted_.to_dict()
+    wanted = flat_ensemble(choices).fit(made.pool, made.people).fitted_.to_dict()
     if wanted["settings"]["solver"] == "exact":
         # Gumbel learns from the sample alone; exact has to find the same in passes.
         monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 200)
     with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
-        found = EDOEnsemble(**from_flat(choices)).fit(shards).fitted_.to_dict()
+        found = flat_ensemble(choices).fit(shards).fitted_.to_dict()
     # Ranks among all items are no sum over shards.
     assert found["metrics"].pop("entropy_correlation") is None
     wanted["metrics"].pop("entropy_correlation")

@@ -14,7 +14,8 @@ from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.annotations.core import Annotations
 from edokit.datasets.read import read_annotations
-from edokit.fitdata.cache import ReadOptions, match_files
+from edokit.fitdata.cache import match_files, read_shard_annotations
+from edokit.fitdata.reading import ReadOptions
 
 CLASSES = ("no", "yes")
 
@@ -62,11 +63,11 @@ def test_a_shard_on_one_side_only_is_named(shards: list[str], words: str, tmp_pa
 
 def test_reading_keeps_the_chosen_splits_of_a_shard(tmp_path: Path) -> None:
     write_table(people(["x", "y"], split=["dev", "train"]), tmp_path / "a.csv")
-    read = ReadOptions(("dev", "test")).read(tmp_path / "a.csv", CLASSES)
+    read = read_shard_annotations(tmp_path / "a.csv", CLASSES, ReadOptions(split=("dev", "test")))
     assert read.items.tolist() == ["x"]
     write_table(people(["x"]), tmp_path / "b.csv")
     with pytest.raises(InputError, match="split"):
-        ReadOptions(("dev",)).read(tmp_path / "b.csv", CLASSES)
+        read_shard_annotations(tmp_path / "b.csv", CLASSES, ReadOptions(split=("dev",)))
 
 
 def test_shares_without_an_annotator_are_soft_labels(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from edokit.folds import stratified_folds
 from edokit.metrics import compute_metrics
 from edokit.objective.loss import CrossEntropy, Expansion, pool_terms
 from edokit.objective.pools import average_groups, pool
-from edokit.objective.settings import Settings
+from edokit.objective.settings import Objective
 from edokit.objective.summaries import Summaries
 from edokit.predictions.core import Predictions
 from shard_cases import Cut, cut
@@ -79,7 +79,7 @@ def test_the_sums_over_any_partition_are_those_of_the_whole(
         means = average_groups(P, groups)
         same(data.grouped().summaries(), Summaries.from_arrays(means, q, y))
         for kind in ("linear", "log"):
-            (term,) = pool_terms(Settings(pool=kind), alpha).values()
+            (term,) = pool_terms(Objective().resolve(kind), alpha).values()
             found = data.expansions(weights, term=term)
             for v, at in zip(weights, found, strict=True):
                 wanted = Expansion.of(term, P, q, v)

@@ -18,13 +18,13 @@ from commands import assert_one_line, edo, status
 from edokit import Bundle, EDOEnsemble
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import read_table, write_table
-from edokit.config import from_flat
 from edokit.members import score_members, train_members
 from edokit.members.groups import parse_groups
 from edokit.members.loaded import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
 from edokit.predictions.core import Predictions
+from flat_options import flat_ensemble
 
 pytestmark = pytest.mark.filterwarnings("ignore::edokit.EDOWarning")
 PEOPLE = small_people()
@@ -74,7 +74,7 @@ def case(kind: str, folder: Path) -> tuple[EDOEnsemble, dict[str, Any]]:
     else:
         predictions = trained.predictions[name]
         labels = labels.align(predictions.items)
-    return EDOEnsemble(**from_flat(fit)).fit(predictions, labels), asked
+    return flat_ensemble(fit).fit(predictions, labels), asked
 
 
 KINDS = [

@@ -12,12 +12,12 @@ from member_cases import KIND, RUDE
 
 import edokit
 from commands import status
-from edokit import Bundle, EDOEnsemble, Predictions
+from edokit import Bundle, Predictions
 from edokit._io.tables import read_table
 from edokit.annotations.core import Annotations
-from edokit.config import from_flat
 from edokit.members import Group, score_members, train_members
 from edokit.panels import Panel
+from flat_options import flat_ensemble
 
 TEXTS = ["warm tea garden friend", "awful rubbish nonsense late"]
 CONTRARIAN = "contrarian"
@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pool = [Group("linear", 3, "crowd"), Group("linear", 1, "known", "soft", options=ANNOTATORS)]
     trained = train_members(people, pool, out=folder / "members", jobs=1)
     labels = people.split("dev").align(trained.predictions["dev"].items)
-    ensemble = EDOEnsemble(**from_flat({"lambda_reg": 10.0}))
+    ensemble = flat_ensemble({"lambda_reg": 10.0})
     ensemble.fit(trained.predictions["dev"], labels).save(folder / "ensemble")
     assert (ensemble.weights_ > 0.1).all()
     (folder / "texts.txt").write_text("\n".join(TEXTS))
@@ -129,7 +129,7 @@ LABELS = Annotations.from_table(
 @pytest.mark.parametrize("pool", ["linear", "log"])
 def test_weights_learned_on_items_leave_a_person_to_those_that_know(pool: str) -> None:
     predictions = pairs()
-    ensemble = EDOEnsemble(**from_flat({"pool": pool, "lambda_reg": 10.0, "ties": "random"}))
+    ensemble = flat_ensemble({"pool": pool, "lambda_reg": 10.0, "ties": "random"})
     ensemble.fit(predictions.anonymous(), LABELS)
     pooled = ensemble.describe(predictions, only_knowing=True)
     np.testing.assert_allclose(pooled.probabilities[ANN], predictions.probabilities[ANN, 0])
@@ -146,7 +146,7 @@ def test_weights_learned_on_items_leave_a_person_to_those_that_know(pool: str) -
 
 def test_weights_of_pairs_stay_as_they_were_learned() -> None:
     predictions = pairs()
-    ensemble = EDOEnsemble(**from_flat({"lambda_reg": 10.0}))
+    ensemble = flat_ensemble({"lambda_reg": 10.0})
     ensemble.fit(predictions.pairs(), LABELS.pairs())
     np.testing.assert_array_equal(
         ensemble.describe(predictions, only_knowing=True).probabilities,

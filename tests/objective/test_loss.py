@@ -9,7 +9,7 @@ from objective_cases import Case, cases, make_case
 
 from edokit._errors import InputError
 from edokit.objective.loss import CROSS_ENTROPY, DrawnMember, InMemoryTerm, Linear, joint_loss
-from edokit.objective.settings import Settings
+from edokit.objective.settings import Objective, ObjectiveSettings
 from edokit.objective.summaries import Problem, Summaries
 
 
@@ -28,16 +28,17 @@ POOLS = ("linear", "log")
 
 
 @st.composite
-def settings(draw: st.DrawFn, **fixed: object) -> Settings:
+def settings(draw: st.DrawFn, **fixed: object) -> ObjectiveSettings:
     """Settings with every term in play."""
     names = ("f1", "ce_weight", "div", "reg")
-    return Settings(
+    pool = str(fixed.pop("pool", "linear"))
+    return Objective(
         **{name: draw(st.floats(0.1, 2.0)) for name in names},
         **{
             "diversity": draw(st.sampled_from(["preserve", "suppress"])),
             **fixed,
         },
-    )
+    ).resolve(pool)
 
 
 def with_hard_labels_only(case: Case) -> Case:
@@ -46,13 +47,13 @@ def with_hard_labels_only(case: Case) -> Case:
     return case._replace(q=q / q.sum(axis=1, keepdims=True))
 
 
-def problem_of(case: Case, chosen: Settings) -> Problem:
+def problem_of(case: Case, chosen: ObjectiveSettings) -> Problem:
     return Problem.from_arrays(
         case.P, case.q, case.y, class_weights=chosen.class_weights, pool=chosen.pool
     )
 
 
-def literal_terms(case: Case, chosen: Settings, noise: np.ndarray, temperature: float):
+def literal_terms(case: Case, chosen: ObjectiveSettings, noise: np.ndarray, temperature: float):
     """Each term as a function of v (and of w for the norm), straight from the paper."""
     P, q, y, _, _ = case
     weights = literal.alpha(y, P.shape[2]) if chosen.class_weights else [1.0] * P.shape[2]
@@ -112,7 +113,7 @@ def test_values_and_gradients_are_those_of_the_paper(
 @pytest.mark.parametrize("pool", POOLS)
 def test_a_batch_gives_what_its_rows_give_alone(ce: str, pool: str) -> None:
     case = make_case(20, 4, 3, seed=1)
-    chosen = Settings(f1=0.4, div=0.3, reg=0.2, ce=ce, pool=pool)
+    chosen = Objective(f1=0.4, div=0.3, reg=0.2, ce=ce).resolve(pool)
     v = case.rng.dirichlet(np.ones(4), size=5)
     noise, temperature = case.rng.gumbel(size=(5, 20, 4)), case.rng.uniform(0.1, 1.0, (5, 1, 1))
     problem = problem_of(case, chosen)
@@ -166,7 +167,7 @@ def test_preserve_is_convex_on_the_simplex(
 
 def test_random_ce_is_all_ce_in_expectation() -> None:
     case = make_case(5, 3, 2, seed=2)
-    problem = problem_of(case, Settings())
+    problem = problem_of(case, Objective().resolve())
     draws = 40_000
     v = np.broadcast_to(case.v, (draws, 3))
     values, _ = DrawnMember(problem, case.rng.gumbel(size=(draws, 5, 3))).at(v)
@@ -200,7 +201,7 @@ def test_one_member_is_its_own_pool() -> None:
     case = make_case(9, 1, 3, seed=5)
     for kind in ("linear", "log"):
         problem = Problem.from_arrays(case.P, case.q, case.y, pool=kind)
-        loss = joint_loss(np.ones(1), problem, Settings(f1=1.0, pool=kind))
+        loss = joint_loss(np.ones(1), problem, Objective(f1=1.0).resolve(kind))
         assert loss.terms["ce"] == pytest.approx(problem.member_ce[0], rel=1e-9)
         assert loss.terms["div"] == 0.0
         assert loss.terms["reg"] == 1.0
@@ -210,7 +211,7 @@ def test_one_member_is_its_own_pool() -> None:
 def test_a_pool_without_mass_on_the_label_costs_a_finite_loss(kind: str) -> None:
     P = np.array([[[1.0, 0.0], [0.5, 0.5]]])
     problem = Problem.from_arrays(P, np.array([[0.0, 1.0]]), np.array([1]), pool=kind)
-    loss = joint_loss(np.array([1.0, 0.0]), problem, Settings(pool=kind))
+    loss = joint_loss(np.array([1.0, 0.0]), problem, Objective().resolve(kind))
     assert loss.terms["ce"] == pytest.approx(-np.log(1e-12))
     assert np.isfinite(loss.gradient).all()
     assert loss.gradient[1] < loss.gradient[0]
@@ -233,7 +234,9 @@ def test_a_mini_batch_keeps_the_terms_of_all_items_but_the_cross_entropy() -> No
             summaries=Summaries.from_arrays(case.P, case.q, case.y),
         )
         for ce in ("mean", "all", "random"):
-            chosen = Settings(f1=1.0, ce_weight=1.0, div=1.0, reg=1.0, ce=ce, class_weights=True)
+            chosen = Objective(
+                f1=1.0, ce_weight=1.0, div=1.0, reg=1.0, ce=ce, class_weights=True
+            ).resolve()
             a = joint_loss(case.v, part, chosen, noise=noise)
             b = joint_loss(case.v, alone, chosen, noise=noise)
             assert a.total == pytest.approx(b.total, rel=1e-12)
@@ -247,7 +250,7 @@ def test_reordered_members_are_the_problem_of_reordered_predictions() -> None:
     a = Problem.from_arrays(case.P, case.q, case.y).select(order)
     b = Problem.from_arrays(case.P[:, order], case.q, case.y)
     v = case.rng.dirichlet(np.ones(3))
-    chosen = Settings(f1=1.0, ce_weight=1.0, div=1.0, reg=1.0)
+    chosen = Objective(f1=1.0, ce_weight=1.0, div=1.0, reg=1.0).resolve()
     np.testing.assert_allclose(
         joint_loss(v, a, chosen).gradient, joint_loss(v, b, chosen).gradient, rtol=1e-12
     )
@@ -265,7 +268,7 @@ def test_a_problem_has_what_its_summaries_have(pool: str) -> None:
     P = rng.dirichlet(np.ones(3), (700, 4))
     q = rng.dirichlet(np.ones(3), 700)
     data = P, q, q.argmax(axis=1)
-    settings = Settings(pool=pool)
+    settings = Objective().resolve(pool)
     hits = Summaries.from_arrays(*data, distances=False, log_losses=False)
     whole = Problem.from_arrays(*data, pool=pool)
     lean = Problem.from_arrays(*data, pool=pool, summaries=hits)

@@ -14,7 +14,7 @@ from edokit.fitdata.data import FitData
 from edokit.metrics import bs
 from edokit.objective import loss, settings
 from edokit.objective.pools import pool
-from edokit.objective.settings import CE, GumbelSettings, Settings
+from edokit.objective.settings import CE, GumbelSteps, Objective, ObjectiveSettings
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 
@@ -22,7 +22,7 @@ TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class WithBrier(Settings):
+class WithBrier(ObjectiveSettings):
     brier: float = field(default=0.0)
 
 
@@ -34,8 +34,9 @@ def brier(monkeypatch: pytest.MonkeyPatch) -> Any:
     exec(section.split("```python\n")[1].split("```")[0], code)
     monkeypatch.setitem(loss.SMOOTH_TERMS, "brier", code["Brier"])
     term = settings.Term("brier", "lambda_brier", "the Brier score", False)
+    resolved = Objective(f1=0.0, ce_weight=0.0, reg=0.0).resolve()
     monkeypatch.setitem(settings.TERMS, "brier", term)
-    return WithBrier(f1=0.0, ce_weight=0.0, reg=0.0, brier=1.0)
+    return WithBrier(**vars(resolved), brier=1.0)
 
 
 @pytest.fixture
@@ -48,7 +49,9 @@ def data() -> FitData:
     return FitData.from_arrays(P, q, q.argmax(axis=1))
 
 
-def test_the_exact_solver_minimises_it_with_a_certificate(brier: Settings, data: FitData) -> None:
+def test_the_exact_solver_minimises_it_with_a_certificate(
+    brier: ObjectiveSettings, data: FitData
+) -> None:
     solution = solve_exact(data, brier)
     P, q, _ = data.sample
     assert solution.terms["brier"] == pytest.approx(bs(pool(P, solution.weights), q))
@@ -59,19 +62,19 @@ def test_the_exact_solver_minimises_it_with_a_certificate(brier: Settings, data:
     assert min(bs(pool(P, v), q) for v in others) >= solution.terms["brier"] - 1e-9
 
 
-def test_gumbel_comes_close_to_it(brier: Settings, data: FitData) -> None:
-    options = GumbelSettings(epochs=150, learning_rate=0.03, temperature=0.2)
+def test_gumbel_comes_close_to_it(brier: ObjectiveSettings, data: FitData) -> None:
+    options = GumbelSteps(epochs=150, learning_rate=0.03, temperature=0.2)
     (learned,) = solve_gumbel(data, brier, options)
     exact = solve_exact(data, brier)
     assert exact.terms["brier"] <= learned.terms["brier"] < exact.terms["brier"] * 1.2
 
 
-def test_an_explanation_names_it(brier: Settings, data: FitData) -> None:
+def test_an_explanation_names_it(brier: ObjectiveSettings, data: FitData) -> None:
     worst = explain(data, solve_exact(data, brier), brier)[-1]
     assert (worst.term, worst.kind) == ("lambda_brier", "excluded_by_loss")
 
 
-def test_it_joins_the_cross_entropy(brier: Settings, data: FitData) -> None:
+def test_it_joins_the_cross_entropy(brier: ObjectiveSettings, data: FitData) -> None:
     both = replace(brier, ce=CE.MEAN, ce_weight=1.0)
     solution = solve_exact(data, both)
     expected = solution.terms["ce"] + solution.terms["brier"]

@@ -9,7 +9,7 @@ from objective_cases import Case, cases, make_case
 
 from edokit.objective.loss import Expansion, joint_loss, pool_terms
 from edokit.objective.pools import average_groups, effective_weights, pool, spread_weights
-from edokit.objective.settings import Settings
+from edokit.objective.settings import Objective, ObjectiveSettings
 from edokit.objective.summaries import Problem, Summaries, rank_members
 from tests.objective.gradients import effective_weights_vjp
 
@@ -27,7 +27,7 @@ def close(a: torch.Tensor, b: object, tolerance: float = 1e-9) -> None:
     np.testing.assert_allclose(a.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
-def literal_loss(P, q, y, v, chosen: Settings, noise, temperature: float):
+def literal_loss(P, q, y, v, chosen: ObjectiveSettings, noise, temperature: float):
     """The joint loss from the paper's formulas, on whole tensors, left to autograd."""
     hard = torch.nn.functional.one_hot(y, P.shape[2]).to(P.dtype)
     phi = torch.einsum("k,nkc->nc", v, P)
@@ -61,9 +61,9 @@ def literal_loss(P, q, y, v, chosen: Settings, noise, temperature: float):
 @given(case=cases())
 def test_tensors_and_arrays_give_the_same_loss(case: Case, ce: str, kind: str) -> None:
     P, q, y, v = tensors(case)
-    chosen = Settings(
-        f1=0.7, ce_weight=1.3, div=0.4, reg=0.2, diversity="suppress", ce=ce, pool=kind
-    )
+    chosen = Objective(
+        f1=0.7, ce_weight=1.3, div=0.4, reg=0.2, diversity="suppress", ce=ce
+    ).resolve(kind)
     noise = case.rng.gumbel(size=case.P.shape[:2])
     on_torch = joint_loss(
         v, Problem.from_arrays(P, q, y, pool=kind), chosen, noise=torch.tensor(noise)
@@ -83,9 +83,9 @@ def test_autograd_agrees_with_the_paper_in_weights_and_predictions(
     case: Case, ce: str, kind: str, temperature: float
 ) -> None:
     P, q, y, v = tensors(case)
-    chosen = Settings(
-        f1=0.7, ce_weight=1.3, div=0.4, reg=0.2, diversity="preserve", ce=ce, pool=kind
-    )
+    chosen = Objective(
+        f1=0.7, ce_weight=1.3, div=0.4, reg=0.2, diversity="preserve", ce=ce
+    ).resolve(kind)
     noise = torch.tensor(case.rng.gumbel(size=case.P.shape[:2]))
     found, expected = [], []
     for slopes, loss in ((found, None), (expected, literal_loss)):
@@ -134,7 +134,7 @@ def test_gradients_reach_float32_members() -> None:
     logits = torch.tensor(np.log(case.P + 1e-3), dtype=torch.float32, requires_grad=True)
     P = torch.softmax(logits, -1)
     q, y = torch.tensor(case.q, dtype=torch.float32), torch.tensor(case.y)
-    chosen = Settings(f1=1.0, ce_weight=1.0, div=1.0, reg=1e-3, class_weights=True)
+    chosen = Objective(f1=1.0, ce_weight=1.0, div=1.0, reg=1e-3, class_weights=True).resolve()
     problem = Problem.from_arrays(P, q, y, class_weights=True)
     joint_loss(torch.tensor(case.v), problem, chosen).total.backward()
     assert logits.grad.dtype == torch.float32
@@ -147,7 +147,7 @@ def test_batches_of_weights_work_on_tensors(ce: str) -> None:
     case = make_case(10, 3, 2, seed=5)
     P, q, y, _ = tensors(case)
     v, noise = case.rng.dirichlet(np.ones(3), size=4), case.rng.gumbel(size=(4, 10, 3))
-    chosen, temperature = Settings(ce=ce), np.array([0.2, 0.5, 1.0, 0.3])[:, None, None]
+    chosen, temperature = Objective(ce=ce).resolve(), np.array([0.2, 0.5, 1.0, 0.3])[:, None, None]
     whole = Problem.from_arrays(case.P, case.q, case.y)
     arrays = joint_loss(v, whole, chosen, noise=noise, temperature=temperature)
     weights = torch.tensor(v, requires_grad=True)
@@ -184,7 +184,7 @@ def test_pools_groups_and_curvature_work_on_tensors() -> None:
     arrays = (case.P, case.q, case.v)
     for kind in ("linear", "log"):
         close(pool(P, v, kind), pool(case.P, case.v, kind))
-        (term,) = pool_terms(Settings(pool=kind)).values()
+        (term,) = pool_terms(Objective().resolve(kind)).values()
         ours, theirs = Expansion.of(term, P, q, v), Expansion.of(term, *arrays)
         for part in ("value", "gradient", "hessian"):
             close(getattr(ours, part), getattr(theirs, part))

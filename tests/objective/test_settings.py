@@ -6,26 +6,17 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from edokit import EDOEnsemble, Gumbel, SearchSpace
+from edokit import Gumbel, SearchSpace
 from edokit._errors import InputError
-from edokit.config import from_flat
-from edokit.objective.settings import (
-    CE,
-    LARGEST,
-    PRESETS,
-    Diversity,
-    Objective,
-    Pool,
-    Settings,
-    preset,
-)
+from edokit.objective.settings import CE, LARGEST, PRESETS, Diversity, Objective, Pool, preset
+from flat_options import flat_ensemble
 
 RNG = np.random.default_rng(0)
 P, VOTES = RNG.dirichlet([1, 1, 1], size=(40, 4)), RNG.integers(0, 3, size=40)
 
 
 def test_modes_may_be_strings_and_become_enums() -> None:
-    chosen = Settings(diversity="suppress", ce="all", pool="log")
+    chosen = Objective(diversity="suppress", ce="all").resolve("log")
     assert chosen.diversity is Diversity.SUPPRESS
     assert chosen.ce is CE.ALL
     assert chosen.pool is Pool.LOG
@@ -38,8 +29,13 @@ def test_preserve_is_minus_one_and_suppress_plus_one() -> None:
 
 
 def test_settings_go_to_json_and_back() -> None:
-    chosen = Settings(div=0.3, diversity="suppress", class_weights=True)
-    assert Settings(**json.loads(json.dumps(asdict(chosen)))) == chosen
+    chosen = Objective(div=0.3, diversity="suppress", class_weights=True)
+    assert Objective(**json.loads(json.dumps(asdict(chosen)))) == chosen
+
+
+def test_a_penalty_of_none_is_chosen_by_the_fit() -> None:
+    assert Objective(reg=None) == Objective(reg="auto") == Objective()
+    assert Gumbel(epochs=None) == Gumbel(epochs="auto") == Gumbel()
 
 
 @pytest.mark.parametrize("name", ["paper-fixed", "paper"])
@@ -61,17 +57,17 @@ def test_presets_go_by_name() -> None:
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
 def test_a_weight_of_a_term_is_never_negative_nor_infinite(value: float) -> None:
     with pytest.raises(InputError, match=r"div is .* number of at least 0"):
-        Settings(div=value)
+        Objective(div=value).resolve()
 
 
 @pytest.mark.parametrize("name", ["lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"])
 def test_a_term_that_would_overflow_is_refused_and_the_largest_is_solved(name: str) -> None:
     with pytest.raises(InputError, match=rf"{name} is 1e\+308.* at most 1000000000"):
-        EDOEnsemble(**from_flat({name: 1e308})).fit(P, VOTES)
+        flat_ensemble({name: 1e308}).fit(P, VOTES)
     with pytest.raises(InputError, match=rf"{name} is 1e\+308"):
         SearchSpace(**{name: (1e-3, 1e308)})
     for solver in ("exact", "gumbel"):
-        fitted = EDOEnsemble(**from_flat({"solver": solver, name: LARGEST})).fit(P, VOTES)
+        fitted = flat_ensemble({"solver": solver, name: LARGEST}).fit(P, VOTES)
         assert fitted.weights_.sum() == pytest.approx(1.0)
         if fitted.certificate_ is not None:
             assert fitted.certificate_.global_optimum
@@ -85,4 +81,4 @@ def test_steps_of_gumbel_that_would_overflow_are_refused(name: str) -> None:
 
 def test_an_unknown_mode_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError, match="ce must be one of 'mean', 'all', 'random'"):
-        Settings(ce="median")
+        Objective(ce="median").resolve()

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from edokit import Annotations, EDOEnsemble, Predictions
+from edokit import Annotations, Predictions
 from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
-from edokit.config import from_flat
 from edokit.predictions.files import write_predictions
 from edokit.runs.inputs import Input
 from edokit.runs.record import RunRecord
+from flat_options import flat_ensemble
 
 HOSTILE = [
     "<script>window.hacked = 1</script>",
@@ -150,7 +150,7 @@ def make_run(
             {"classes": list(classes)},
         )
         if not role:
-            EDOEnsemble(**from_flat({"ties": "random", **parameters})).fit(pool, people).save(
+            flat_ensemble({"ties": "random", **parameters}).fit(pool, people).save(
                 folder / "ensemble"
             )
     RunRecord("search", inputs, 7, "edo search --predictions dev.npz --out run").save(folder)

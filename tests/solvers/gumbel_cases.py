@@ -12,7 +12,7 @@ from edokit.datasets.simulate.simulation import simulate
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.pools import effective_weights, softmax
-from edokit.objective.settings import CE, GumbelSettings, Settings
+from edokit.objective.settings import CE, GumbelSteps, ObjectiveSettings
 from edokit.objective.summaries import Problem, Summaries
 from edokit.solvers import Solution
 from edokit.solvers.batches import Draws
@@ -32,7 +32,7 @@ def fit(data: Data) -> FitData:
 
 
 def solve_by_seed(
-    data: Data, settings: Settings, options: GumbelSettings, seeds: Iterable[int]
+    data: Data, settings: ObjectiveSettings, options: GumbelSteps, seeds: Iterable[int]
 ) -> list[Solution]:
     """One configuration with each of the seeds."""
     known = fit(data)
@@ -62,8 +62,8 @@ def three_of_ten(seed: int = 0) -> Data:
 
 def step_by_step(
     data: Data,
-    settings: Settings,
-    options: GumbelSettings,
+    settings: ObjectiveSettings,
+    options: GumbelSteps,
     seed: int,
     steps_between: np.ndarray | None = None,
 ) -> np.ndarray:

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import JointObjective, joint_loss
 from edokit.objective.pools import pool
-from edokit.objective.settings import Settings
+from edokit.objective.settings import Objective, ObjectiveSettings
 from edokit.objective.summaries import Problem, Summaries, rank_members
 from edokit.solvers.exact import local_optima, minimize_on_simplex, solve_exact
 
@@ -38,12 +38,12 @@ def _softmax(values: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
-def problem_of(data: Arrays, settings: Settings) -> Problem:
+def problem_of(data: Arrays, settings: ObjectiveSettings) -> Problem:
     return Problem.from_arrays(*data, class_weights=settings.class_weights, pool=settings.pool)
 
 
 convex_settings = st.builds(
-    Settings,
+    lambda pool, **options: Objective(**options).resolve(pool),
     f1=st.sampled_from([0.0, 0.5, 1.0]),
     ce_weight=st.sampled_from([0.3, 1.0]),
     div=st.sampled_from([0.0, 0.1, 1.0]),
@@ -62,7 +62,7 @@ def every_class_present(data: Arrays) -> bool:
 
 
 @given(convex_settings, shapes)
-def test_preserve_is_certified_below_1e_8(settings: Settings, shape: Any) -> None:
+def test_preserve_is_certified_below_1e_8(settings: ObjectiveSettings, shape: Any) -> None:
     data = make(*shape)
     if not every_class_present(data):
         settings = replace(settings, class_weights=False)
@@ -77,7 +77,7 @@ def test_preserve_is_certified_below_1e_8(settings: Settings, shape: Any) -> Non
 
 @given(convex_settings, shapes, st.integers(0, 99))
 def test_no_other_weights_are_better_by_more_than_the_gap(
-    settings: Settings, shape: Any, seed: int
+    settings: ObjectiveSettings, shape: Any, seed: int
 ) -> None:
     settings = replace(settings, class_weights=False)
     data = make(*shape)
@@ -94,7 +94,7 @@ def test_no_other_weights_are_better_by_more_than_the_gap(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_general_solver_finds_nothing_lower(seed: int) -> None:
-    settings = Settings(f1=0.5, div=0.3)
+    settings = Objective(f1=0.5, div=0.3).resolve()
     data = make(200, 8, 3, seed)
     problem = problem_of(data, settings)
     solution = solve_exact(FitData.from_arrays(*data), settings)
@@ -112,7 +112,7 @@ def test_a_general_solver_finds_nothing_lower(seed: int) -> None:
 
 
 def test_preserve_has_one_optimal_value_and_pool() -> None:
-    settings = Settings(div=0.5, reg=0.0)
+    settings = Objective(div=0.5, reg=0.0).resolve()
     P, q, y = make(300, 6, 2, 0)
     # Interchangeable members may share weight differently; the pool may not differ.
     P = np.concatenate([P, P[:, [0, 3]]], axis=1)
@@ -131,7 +131,7 @@ def test_with_preserve_disagreement_never_falls_as_its_weight_grows() -> None:
     data = make(400, 10, 2, 3)
     kept = []
     for strength in (0.0, 0.05, 0.2, 0.5, 1.0, 3.0):
-        settings = Settings(div=strength)
+        settings = Objective(div=strength).resolve()
         kept.append(solve_exact(FitData.from_arrays(*data), settings).terms["div"])
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(kept))
 
@@ -140,7 +140,7 @@ def test_growing_suppress_ends_in_one_member() -> None:
     data = make(400, 10, 2, 3)
     sizes = []
     for strength in (0.0, 0.1, 1.0, 10.0):
-        settings = Settings(div=strength, diversity="suppress")
+        settings = Objective(div=strength, diversity="suppress").resolve()
         sizes.append(solve_exact(FitData.from_arrays(*data), settings).size)
     assert sizes[0] > 1
     assert sizes[-1] == 1
@@ -149,7 +149,7 @@ def test_growing_suppress_ends_in_one_member() -> None:
 @pytest.mark.parametrize("ce", ["mean", "all"])
 def test_suppress_is_no_worse_than_any_vertex_and_says_that_it_is_local(ce: str) -> None:
     for seed in range(5):
-        settings = Settings(ce=ce, div=0.3, reg=0.05, diversity="suppress")
+        settings = Objective(ce=ce, div=0.3, reg=0.05, diversity="suppress").resolve()
         data = make(150, 7, 3, seed)
         problem = problem_of(data, settings)
         solution = solve_exact(FitData.from_arrays(*data), settings)
@@ -169,7 +169,7 @@ def test_suppress_finds_the_better_of_two_camps_of_members(seed: int) -> None:
     yes = np.clip(np.concatenate(camps, axis=1), 0.02, 0.98)
     y = (rng.random(30) < rng.uniform(0.3, 0.6)).astype(int)
     data = np.stack([1 - yes, yes], axis=2), np.eye(2)[y], y
-    settings = Settings(ce="all", div=0.3, reg=0.2, diversity="suppress")
+    settings = Objective(ce="all", div=0.3, reg=0.2, diversity="suppress").resolve()
     means = np.array([[1 / 2, 1 / 2, 0, 0, 0, 0], [0, 0, 1 / 4, 1 / 4, 1 / 4, 1 / 4]])
     of_camps = joint_loss(means, problem_of(data, settings), settings).total
     solution = solve_exact(FitData.from_arrays(*data), settings)
@@ -180,7 +180,7 @@ def test_suppress_finds_the_better_of_two_camps_of_members(seed: int) -> None:
 
 
 def test_suppress_is_no_worse_than_any_vertex_wherever_it_starts() -> None:
-    settings = Settings(ce="all", div=1.0, diversity="suppress")
+    settings = Objective(ce="all", div=1.0, diversity="suppress").resolve()
     objective = JointObjective(problem_of(make(150, 7, 3, 0), settings), settings)
     heights = [objective.value(vertex) for vertex in np.eye(7)]
     for start in np.eye(7):
@@ -193,7 +193,7 @@ def test_a_tiny_weight_stays_where_the_optimum_needs_it() -> None:
     losses = np.array([1.0, 1.0, 1.0 + (1 - tiny) - 2 * tiny])
     right = np.exp(-losses)
     data = np.stack([right, 1 - right], axis=1)[None], np.array([[1.0, 0.0]]), np.array([0])
-    settings = Settings(f1=0.0, div=0.0, reg=1.0, ce="all")
+    settings = Objective(f1=0.0, div=0.0, reg=1.0, ce="all").resolve()
     solution = solve_exact(FitData.from_arrays(*data), settings)
     assert solution.certificate is not None
     assert solution.certificate.gap < 1e-9
@@ -201,7 +201,7 @@ def test_a_tiny_weight_stays_where_the_optimum_needs_it() -> None:
 
 
 def test_suppress_with_ce_all_and_no_penalty_proves_its_vertex() -> None:
-    settings = Settings(ce="all", div=0.2, reg=0.0, diversity="suppress")
+    settings = Objective(ce="all", div=0.2, reg=0.0, diversity="suppress").resolve()
     data = make(150, 6, 2, 0)
     problem = problem_of(data, settings)
     solution = solve_exact(FitData.from_arrays(*data), settings)
@@ -214,7 +214,7 @@ def test_suppress_with_ce_all_and_no_penalty_proves_its_vertex() -> None:
 
 
 def test_a_strong_penalty_makes_even_suppress_convex() -> None:
-    settings = Settings(ce="all", div=0.01, reg=5.0, diversity="suppress")
+    settings = Objective(ce="all", div=0.01, reg=5.0, diversity="suppress").resolve()
     solution = solve_exact(FitData.from_arrays(*make(100, 5, 2, 0)), settings)
     assert solution.certificate is not None
     assert solution.certificate.convex
@@ -224,7 +224,7 @@ def test_a_strong_penalty_makes_even_suppress_convex() -> None:
 def test_random_is_solved_in_expectation() -> None:
     data = make(100, 5, 2, 0)
     for ce in ("random", "all"):
-        settings = Settings(ce=ce)
+        settings = Objective(ce=ce).resolve()
         solution = solve_exact(FitData.from_arrays(*data), settings)
         if ce == "random":
             first = solution
@@ -232,7 +232,7 @@ def test_random_is_solved_in_expectation() -> None:
 
 
 def test_only_the_best_ranked_members_can_be_kept() -> None:
-    settings = Settings()
+    settings = Objective().resolve()
     P, q, y = make(100, 8, 2, 0)
     best = rank_members(Summaries.from_arrays(P, q, y))[:3]
     solution = solve_exact(FitData.from_arrays(P, q, y), settings, max_members=3)
@@ -250,7 +250,7 @@ def test_only_the_best_ranked_members_can_be_kept() -> None:
     ids=["one item", "one member", "identical members", "zeros where the label has mass"],
 )
 def test_edges_have_an_optimum_too(data: Arrays) -> None:
-    settings = Settings()
+    settings = Objective().resolve()
     solution = solve_exact(FitData.from_arrays(*data), settings)
     assert np.isfinite(list(solution.terms.values())).all()
     assert solution.certificate is not None
@@ -258,7 +258,7 @@ def test_edges_have_an_optimum_too(data: Arrays) -> None:
 
 
 def test_many_items_give_the_same_optimum_from_a_sample_start() -> None:
-    settings = Settings(div=0.2)
+    settings = Objective(div=0.2).resolve()
     data = make(5000, 12, 2, 0)
     solution = solve_exact(FitData.from_arrays(*data), settings)
     assert solution.certificate is not None
@@ -283,7 +283,7 @@ def test_the_quadratic_program_is_solved_to_its_optimality_conditions(
 @pytest.mark.parametrize("pool", ["linear", "log"])
 def test_terms_that_nobody_weighs_may_be_left_out(pool: str) -> None:
     data = FitData.from_arrays(*make(300, 5, 3, 0))
-    settings = Settings(pool=pool)
+    settings = Objective().resolve(pool)
     lean = solve_exact(data, settings, all_terms=False)
     whole = solve_exact(FitData.from_arrays(*data.sample), settings)
     np.testing.assert_allclose(lean.weights, whole.weights, atol=1e-9)
@@ -296,7 +296,7 @@ def test_terms_that_nobody_weighs_may_be_left_out(pool: str) -> None:
 
 def test_the_gradient_of_the_cross_entropy_comes_with_the_solution() -> None:
     data = make(200, 6, 2, 1)
-    settings = Settings(div=0.1)
+    settings = Objective(div=0.1).resolve()
     solution = solve_exact(FitData.from_arrays(*data), settings)
     loss = joint_loss(solution.weights, problem_of(data, settings), settings)
     np.testing.assert_allclose(
@@ -313,7 +313,7 @@ def test_a_certificate_is_one_among_the_members_that_compete():
     yes = np.clip([0.5 + 0 * away, q[:, 1] + away, q[:, 1] - away], 0.01, 0.99)
     P = np.stack([1 - yes, yes], axis=2).transpose(1, 0, 2)
     data = FitData.from_arrays(P, q, q.argmax(axis=1), members=["lukewarm", "a", "b"])
-    settings = Settings(f1=0.0, reg=0.0)
+    settings = Objective(f1=0.0, reg=0.0).resolve()
     alone, together = (solve_exact(data, settings, max_members=limit) for limit in (1, None))
     assert alone.certificate is not None
     assert together.certificate is not None

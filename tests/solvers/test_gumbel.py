@@ -12,24 +12,32 @@ from scipy.optimize import minimize
 from edokit._errors import InputError
 from edokit.objective.loss import joint_loss
 from edokit.objective.pools import effective_weights, softmax
-from edokit.objective.settings import Gumbel, GumbelSettings, Settings
+from edokit.objective.settings import (
+    CE,
+    Diversity,
+    Gumbel,
+    GumbelSteps,
+    Objective,
+    ObjectiveSettings,
+    Pool,
+)
 from edokit.objective.summaries import Problem, Summaries, rank_members
 from edokit.solvers import Solution, batches
 from edokit.solvers.gumbel import solve_gumbel
 
-EVERYTHING = Settings(f1=0.7, ce_weight=1.0, div=0.5, reg=0.1)
-QUICK = GumbelSettings(epochs=3, batch_size=16, learning_rate=0.05)
+EVERYTHING = Objective(f1=0.7, ce_weight=1.0, div=0.5, reg=0.1).resolve()
+QUICK = GumbelSteps(epochs=3, batch_size=16, learning_rate=0.05)
 # Enough steps to arrive: every step sees all items, and the size is fixed.
-FIXED_SIZE = GumbelSettings(
+FIXED_SIZE = GumbelSteps(
     epochs=250, batch_size=10**6, learning_rate=0.1, min_members=5, max_members=5
 )
 
 
-def one(data: Data, settings: Settings, options: GumbelSettings, seed: int = 0) -> Solution:
+def one(data: Data, settings: ObjectiveSettings, options: GumbelSteps, seed: int = 0) -> Solution:
     return solve_gumbel(fit(data), settings, options, random_state=seed)[0]
 
 
-def optimum(problem: Problem, settings: Settings) -> float:
+def optimum(problem: Problem, settings: ObjectiveSettings) -> float:
     """The lowest joint loss on the simplex that a general solver finds."""
     members = problem.members
 
@@ -55,12 +63,12 @@ def optimum(problem: Problem, settings: Settings) -> float:
     [
         EVERYTHING,
         replace(EVERYTHING, class_weights=True),
-        replace(EVERYTHING, ce="all"),
-        replace(EVERYTHING, ce="random"),
+        replace(EVERYTHING, ce=CE.ALL),
+        replace(EVERYTHING, ce=CE.RANDOM),
         replace(EVERYTHING, reg=3.0),
-        replace(EVERYTHING, pool="log", diversity="suppress"),
-        replace(EVERYTHING, ce="random", class_weights=True),
-        replace(EVERYTHING, ce="all", class_weights=True),
+        replace(EVERYTHING, pool=Pool.LOG, diversity=Diversity.SUPPRESS),
+        replace(EVERYTHING, ce=CE.RANDOM, class_weights=True),
+        replace(EVERYTHING, ce=CE.ALL, class_weights=True),
     ],
     ids=lambda s: f"{s.ce} {s.pool} {s.reg} {s.class_weights}",
 )
@@ -84,7 +92,7 @@ def test_a_batch_of_configurations_takes_the_steps_of_the_formulas(settings, siz
 @pytest.mark.parametrize("seed", range(4))
 def test_given_enough_steps_it_reaches_the_optimum(ce, pool, seed):
     data = random_pool(seed=seed)
-    settings = replace(EVERYTHING, ce=ce, pool=pool)
+    settings = replace(EVERYTHING, ce=CE(ce), pool=Pool(pool))
     best = optimum(Problem.from_arrays(*data, pool=pool), settings)
     found = one(data, settings, FIXED_SIZE).terms["total"]
     assert best - 1e-9 <= found <= best + 1e-3
@@ -92,7 +100,7 @@ def test_given_enough_steps_it_reaches_the_optimum(ce, pool, seed):
 
 def test_mini_batches_reach_the_optimum_too():
     data = random_pool(items=200)
-    options = GumbelSettings(epochs=100, learning_rate=0.02, min_members=5, max_members=5)
+    options = GumbelSteps(epochs=100, learning_rate=0.02, min_members=5, max_members=5)
     found = one(data, EVERYTHING, options).terms["total"]
     assert found <= optimum(Problem.from_arrays(*data), EVERYTHING) + 1e-3
 
@@ -110,7 +118,7 @@ def test_thorough_settings_find_a_size_and_weights_near_the_optimum():
 def test_the_same_seed_gives_the_same_answer_and_another_seed_another():
     data = random_pool()
     for ce in ("mean", "all", "random"):
-        settings = replace(EVERYTHING, ce=ce)
+        settings = replace(EVERYTHING, ce=CE(ce))
         first, again, other = (one(data, settings, QUICK, seed) for seed in (5, 5, 6))
         np.testing.assert_array_equal(first.trajectory.theta, again.trajectory.theta)
         np.testing.assert_array_equal(first.weights, again.weights)
@@ -123,16 +131,15 @@ def test_a_configuration_does_not_depend_on_its_companions():
     settings, options = [], []
     for t in range(24):
         settings.append(
-            Settings(
+            Objective(
                 **dict(zip(("f1", "ce_weight", "div", "reg"), rng.random(4), strict=True)),
                 diversity=rng.choice(["preserve", "suppress"]),
                 ce=["mean", "all", "random"][t % 3],
                 class_weights=bool(rng.integers(2)),
-                pool=rng.choice(["linear", "log"]),
-            )
+            ).resolve(rng.choice(["linear", "log"]))
         )
         options.append(
-            GumbelSettings(
+            GumbelSteps(
                 epochs=int(rng.integers(1, 4)),
                 batch_size=int(rng.choice([16, 32])),
                 learning_rate=rng.uniform(0.001, 0.1),
@@ -153,7 +160,7 @@ def test_a_configuration_does_not_depend_on_its_companions():
 
 def test_memory_blocks_do_not_change_the_answer(monkeypatch):
     data = random_pool()
-    settings = [replace(EVERYTHING, ce=ce) for ce in ("mean", "all", "random")]
+    settings = [replace(EVERYTHING, ce=CE(ce)) for ce in ("mean", "all", "random")]
     whole = solve_gumbel(fit(data), settings, QUICK)
     monkeypatch.setattr(batches, "_BLOCK", 1)
     for ours, theirs in zip(whole, solve_gumbel(fit(data), settings, QUICK), strict=True):
@@ -162,8 +169,8 @@ def test_memory_blocks_do_not_change_the_answer(monkeypatch):
 
 def test_of_ten_members_of_which_seven_are_noise_about_three_keep_weight():
     data = three_of_ten()
-    options = GumbelSettings(epochs=30, learning_rate=0.1)
-    found = solve_by_seed(data, Settings(), options, range(20))
+    options = GumbelSteps(epochs=30, learning_rate=0.1)
+    found = solve_by_seed(data, Objective().resolve(), options, range(20))
     weights = np.array([solution.weights for solution in found])
     assert np.mean([3 <= solution.size <= 4 for solution in found]) >= 0.9
     assert np.mean((weights > 0.02).sum(axis=1) == 3) >= 0.9
@@ -172,15 +179,15 @@ def test_of_ten_members_of_which_seven_are_noise_about_three_keep_weight():
 
 def test_suppress_ends_in_one_member():
     data = random_pool()
-    settings = Settings(div=20.0, diversity="suppress")
-    options = GumbelSettings(epochs=150, batch_size=10**6, learning_rate=0.1)
+    settings = Objective(div=20.0, diversity="suppress").resolve()
+    options = GumbelSteps(epochs=150, batch_size=10**6, learning_rate=0.1)
     for solution in solve_by_seed(data, settings, options, range(5)):
         assert solution.weights.max() > 0.99
 
 
 def test_preserve_does_not_lose_diversity():
     data = random_pool()
-    settings = Settings(ce_weight=0.0, div=1.0, reg=0.0)
+    settings = Objective(ce_weight=0.0, div=1.0, reg=0.0).resolve()
     problem = Problem.from_arrays(*data)
     uniform = float(joint_loss(np.full(5, 0.2), problem, settings).terms["div"])
     options = replace(FIXED_SIZE, min_members=1)
@@ -191,11 +198,11 @@ def test_preserve_does_not_lose_diversity():
 
 def test_random_is_all_on_average_and_shrinks_towards_uniform_when_hot():
     data = random_pool(items=200)
-    cold = GumbelSettings(epochs=20, learning_rate=0.02, temperature=0.2, min_members=5)
+    cold = GumbelSteps(epochs=20, learning_rate=0.02, temperature=0.2, min_members=5)
     hot = replace(cold, temperature=1.0, temperature_decay=0.0)
 
-    def weights(ce: str, options: GumbelSettings) -> np.ndarray:
-        found = solve_by_seed(data, replace(EVERYTHING, ce=ce), options, range(10))
+    def weights(ce: str, options: GumbelSteps) -> np.ndarray:
+        found = solve_by_seed(data, replace(EVERYTHING, ce=CE(ce)), options, range(10))
         return np.mean([solution.weights for solution in found], axis=0)
 
     of_all = weights("all", cold)
@@ -227,10 +234,10 @@ def test_the_order_of_the_members_does_not_matter():
 
 def test_terms_and_trajectory_are_those_of_the_joint_loss():
     data = random_pool()
-    settings = replace(EVERYTHING, ce="random", class_weights=True)
+    settings = replace(EVERYTHING, ce=CE.RANDOM, class_weights=True)
     solution = one(data, settings, QUICK)
     problem = Problem.from_arrays(*data, class_weights=True)
-    expected = replace(settings, ce="all")
+    expected = replace(settings, ce=CE.ALL)
     course = solution.trajectory
     assert len(course) == QUICK.epochs
     np.testing.assert_allclose(
@@ -260,7 +267,7 @@ def test_the_temperature_stops_at_its_minimum():
 )
 def test_small_and_wide_problems(ce, items, members, classes):
     data = random_pool(items, members, classes)
-    solution = one(data, replace(EVERYTHING, ce=ce), QUICK)
+    solution = one(data, replace(EVERYTHING, ce=CE(ce)), QUICK)
     assert solution.weights.sum() == pytest.approx(1.0)
     assert all(np.isfinite(value) for value in solution.terms.values())
     if members == 1:
@@ -271,7 +278,7 @@ def test_small_and_wide_problems(ce, items, members, classes):
 def test_identical_members_share_the_weight(ce):
     data = random_pool(members=1)
     data = data._replace(P=np.repeat(data.P, 4, axis=1))
-    solution = one(data, replace(EVERYTHING, ce=ce, reg=0.0), QUICK)
+    solution = one(data, replace(EVERYTHING, ce=CE(ce), reg=0.0), QUICK)
     kept = solution.order[: solution.size]
     np.testing.assert_allclose(solution.weights[kept], 1 / solution.size, atol=1e-9)
     assert solution.size == 1  # nothing to choose by: the smallest
@@ -283,14 +290,14 @@ def test_a_member_without_probability_where_the_label_has_mass_loses_its_weight(
     data = random_pool(members=3)
     data.P[:, 2] = 0.0
     data.P[np.arange(len(data.y)), 2, (data.y + 1) % 3] = 1.0
-    options = GumbelSettings(epochs=50, learning_rate=0.1)
-    solution = one(data, Settings(ce=ce, pool=pool, div=0.0), options)
+    options = GumbelSteps(epochs=50, learning_rate=0.1)
+    solution = one(data, Objective(ce=ce, div=0.0).resolve(pool), options)
     assert np.isfinite(solution.trajectory.total).all()
     assert solution.weights[2] < 0.1
 
 
 def test_absurd_steps_still_end_on_the_simplex():
-    options = GumbelSettings(epochs=20, learning_rate=500.0)
+    options = GumbelSteps(epochs=20, learning_rate=500.0)
     for solution in solve_by_seed(random_pool(), EVERYTHING, options, range(10)):
         assert solution.weights.sum() == pytest.approx(1.0)
         assert np.isfinite(solution.trajectory.total).all()
@@ -319,12 +326,12 @@ def test_float32_and_integer_labels_of_any_width_are_welcome():
 )
 def test_impossible_options_are_refused(values, message):
     with pytest.raises(InputError, match=message):
-        GumbelSettings(**values)
+        Gumbel(**values)
 
 
 def test_calls_that_do_not_fit_together_are_refused():
     data = random_pool()
     with pytest.raises(InputError, match="min_members=6 is more than the 5 members"):
-        solve_gumbel(fit(data), EVERYTHING, GumbelSettings(min_members=6))
+        solve_gumbel(fit(data), EVERYTHING, GumbelSteps(min_members=6))
     with pytest.raises(InputError, match="random_state is -1, but must be a whole number"):
         solve_gumbel(fit(data), EVERYTHING, random_state=-1)

@@ -9,15 +9,15 @@ import pytest
 from gumbel_cases import fit, random_pool, solve_by_seed, step_by_step
 
 from edokit.objective.loss import JointObjective
-from edokit.objective.settings import GumbelSettings, Settings
+from edokit.objective.settings import CE, GumbelSteps, Objective
 from edokit.objective.summaries import Problem, Summaries, rank_members
 from edokit.solvers import batches
 from edokit.solvers import descent as cross_entropies
 from edokit.solvers.gumbel import solve_gumbel
 
-SETTINGS = Settings(f1=0.5, ce_weight=1.0, div=0.3, reg=0.1)
-QUICK = GumbelSettings(epochs=3, batch_size=16, learning_rate=0.05)
-KINDS = [replace(SETTINGS, ce=ce) for ce in ("mean", "all", "random")]
+SETTINGS = Objective(f1=0.5, ce_weight=1.0, div=0.3, reg=0.1).resolve()
+QUICK = GumbelSteps(epochs=3, batch_size=16, learning_rate=0.05)
+KINDS = [replace(SETTINGS, ce=CE(ce)) for ce in ("mean", "all", "random")]
 
 
 def weights(solutions: list) -> np.ndarray:
@@ -52,14 +52,14 @@ def test_one_member_per_item_is_drawn_right_at_any_temperature(temperature):
     # The size is fixed: so cold, its logits would learn from rounding alone.
     options = replace(QUICK, temperature=temperature, min_temperature=temperature, min_members=5)
     options = replace(options, max_members=5)
-    settings = replace(SETTINGS, ce="random")
+    settings = replace(SETTINGS, ce=CE.RANDOM)
     found = solve_gumbel(fit(data), settings, options, random_state=1)[0]
     expected = step_by_step(data, settings, options, seed=1)
     np.testing.assert_allclose(found.weights, expected, rtol=0, atol=1e-10)
 
 
 def test_powers_and_scores_agree(monkeypatch):
-    data, settings = random_pool(), replace(SETTINGS, ce="random")
+    data, settings = random_pool(), replace(SETTINGS, ce=CE.RANDOM)
     by_powers = solve_by_seed(data, settings, QUICK, range(3))
     monkeypatch.setattr(cross_entropies, "_COLD", 99.0)
     by_scores = solve_by_seed(data, settings, QUICK, range(3))
@@ -98,7 +98,7 @@ def test_the_items_are_summed_up_once(monkeypatch):
 def test_the_gradient_of_the_cross_entropy_comes_with_each_solution():
     data = random_pool()
     for settings, found in zip(KINDS, solve_gumbel(fit(data), KINDS, QUICK), strict=True):
-        settings = replace(settings, ce="all") if settings.ce == "random" else settings
+        settings = replace(settings, ce=CE.ALL) if settings.ce == "random" else settings
         objective = JointObjective(Problem.from_arrays(*data), settings)
         _, slope = objective.ce.at(found.weights)
         np.testing.assert_allclose(found.ce_gradient, slope, rtol=1e-9)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from edokit.objective import loss as module
 from edokit.objective.loss import InMemoryTerm, JointObjective
-from edokit.objective.settings import Settings
+from edokit.objective.settings import Objective, ObjectiveSettings
 from edokit.objective.summaries import Problem
 from edokit.solvers.exact import _active_set, _interior_point
 
 SETTINGS = [
-    Settings(f1=f1, div=div, diversity=diversity, ce=ce, pool=pool)
+    Objective(f1=f1, div=div, diversity=diversity, ce=ce).resolve(pool)
     for f1, div, diversity, ce, pool in (
         (0.3, 0.0, "preserve", "mean", "linear"),
         (0.3, 0.2, "preserve", "mean", "linear"),
@@ -26,7 +26,7 @@ SETTINGS = [
 ]
 
 
-def problem_of(items: int, members: int, classes: int, settings: Settings) -> Problem:
+def problem_of(items: int, members: int, classes: int, settings: ObjectiveSettings) -> Problem:
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(classes), (items, members))
     q = rng.multinomial(3, np.full(classes, 1 / classes), items) / 3.0
@@ -40,7 +40,7 @@ def weights(members: int) -> NDArray[Any]:
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("classes", [2, 7])
 def test_value_slope_and_curvature_belong_together(
-    settings: Settings, classes: int, monkeypatch: pytest.MonkeyPatch
+    settings: ObjectiveSettings, classes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_BLOCK", 64)
     problem = problem_of(40, 5, classes, settings)
@@ -72,7 +72,7 @@ def test_the_curvature_of_some_members_is_part_of_that_of_all() -> None:
 
 
 def test_what_was_asked_a_moment_ago_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings()
+    settings = Objective().resolve()
     objective = JointObjective(problem_of(20, 3, 2, settings), settings)
     asked = []
     evaluate = InMemoryTerm._evaluate

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from edokit._errors import InputError
+from edokit.config import FitConfig
 from edokit.fitdata.data import FitData
 from edokit.metrics import rps, w1
 from edokit.objective.loss import SMOOTHING, joint_loss
 from edokit.objective.pools import pool
-from edokit.objective.settings import GumbelSettings, Settings
+from edokit.objective.settings import Exact, GumbelSteps, Objective, ObjectiveSettings, Pool
 from edokit.objective.summaries import Summaries, rank_members
 from edokit.scales import Scale
 from edokit.solvers.exact import solve_exact
@@ -27,7 +28,7 @@ from tests.objective.objective_cases import Case, cases, make_case
 from tests.solvers.gumbel_cases import random_pool, step_by_step
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
-ALONE = Settings(f1=0.0, ce_weight=0.0, reg=0.0)
+ALONE = Objective(f1=0.0, ce_weight=0.0, reg=0.0).resolve()
 
 
 def steps_of(case: Case) -> np.ndarray:
@@ -49,7 +50,7 @@ def test_values_and_gradients_are_those_of_the_definitions(
     P, q, y, v, _ = case
     uneven = on(steps_of(case))
     steps = uneven.steps
-    chosen = Settings(div=0.4, rps=on_rps, w1=on_w1)
+    chosen = Objective(div=0.4, rps=on_rps, w1=on_w1).resolve()
     loss = joint_loss(v, FitData.from_arrays(P, q, y, scale=uneven).problem(chosen), chosen)
     assert loss.terms["rps"] == pytest.approx(rps(pool(P, v), q, uneven.positions), abs=1e-12)
     assert loss.terms["div"] == pytest.approx(literal.value(literal.scale_diversity(P, steps, v)))
@@ -159,12 +160,12 @@ def test_shards_have_the_optimum_of_memory(
     uneven = on(np.array([1.0, 2.0, 0.5]))
     folder = tmp_path_factory.mktemp("shards")
     made = cut(folder, 300, [90, 200], members=4, classes=4, scale=uneven)
-    chosen = Settings(
+    chosen = Objective(
         div=div,
         rps=rps,
         w1=w1,
         ce=ce,  # type: ignore[arg-type]
-    )
+    ).resolve()
     with (
         pytest.MonkeyPatch.context() as patch,
         FitData.open(made.predictions, made.annotations, jobs=1) as streamed,
@@ -185,9 +186,9 @@ def test_shards_have_the_optimum_of_memory(
 def test_gumbel_comes_near_the_optimum(term: str, ce: str) -> None:
     P, q, y, *_ = case = make_case(70, 4, 5, 3)
     data = FitData.from_arrays(P, q, y, scale=on(steps_of(case)))
-    chosen = Settings(f1=0.1, ce_weight=0.05, reg=0.01, ce=ce, **{term: 2.0})  # type: ignore[arg-type]
+    chosen = Objective(f1=0.1, ce_weight=0.05, reg=0.01, ce=ce, **{term: 2.0}).resolve()  # type: ignore[arg-type]
     exact = solve_exact(data, chosen)
-    how = GumbelSettings(epochs=400, learning_rate=0.03, min_members=4)
+    how = GumbelSteps(epochs=400, learning_rate=0.03, min_members=4)
     (found,) = solve_gumbel(data, chosen, how)
     uniform = joint_loss(np.full(4, 0.25), data.problem(chosen), replace(chosen, ce="all")).total
     if ce != "random":
@@ -201,14 +202,14 @@ def test_gumbel_takes_the_steps_of_the_formulas(ce: str, class_weights: bool) ->
     data, steps = random_pool(), np.array([1.0, 0.5])
     ranked = rank_members(Summaries.from_arrays(*data))
     data = data._replace(P=data.P[:, ranked])
-    chosen = Settings(
+    chosen = Objective(
         div=0.2,
         rps=0.7,
         w1=0.4,
         ce=ce,  # type: ignore[arg-type]
         class_weights=class_weights,
-    )
-    how = GumbelSettings(epochs=5, batch_size=16, learning_rate=0.02)
+    ).resolve()
+    how = GumbelSteps(epochs=5, batch_size=16, learning_rate=0.02)
     (found,) = solve_gumbel(
         FitData.from_arrays(*data, scale=on(steps)), chosen, how, random_state=3
     )
@@ -220,12 +221,12 @@ def test_classes_without_an_order_have_no_such_terms(tmp_path: Path) -> None:
     P, q, y, *_ = make_case(20, 3, 4)
     for solve in (solve_exact, solve_gumbel):
         with pytest.raises(InputError, match="ordered classes"):
-            solve(FitData.from_arrays(P, q, y), Settings(rps=1.0))
+            solve(FitData.from_arrays(P, q, y), Objective(rps=1.0).resolve())
     with pytest.raises(InputError, match="log pool"):
-        Settings(w1=1.0, pool="log")  # type: ignore[arg-type]
+        FitConfig(objective=Objective(w1=1.0), solver=Exact(), pool=Pool.LOG)
 
 
-def hessian_along(problem, chosen: Settings, members: int) -> np.ndarray:
+def hessian_along(problem, chosen: ObjectiveSettings, members: int) -> np.ndarray:
     """Second derivatives along the simplex of a quadratic objective, from its gradients."""
     corners = np.eye(members)
     slopes = np.array([joint_loss(v, problem, chosen).gradient for v in corners])
@@ -243,7 +244,9 @@ def test_suppress_with_rps_is_called_convex_or_concave_exactly_where_it_is(seed:
     seen = set()
     for weight in (0.0, 0.1, 0.5, 3.0):
         for reg in (0.0, *np.geomspace(0.01, 2.0, 9)):
-            chosen = Settings(ce="all", div=0.3, diversity="suppress", rps=weight, reg=reg)
+            chosen = Objective(
+                ce="all", div=0.3, diversity="suppress", rps=weight, reg=reg
+            ).resolve()
             problem = data.problem(chosen)
             bends = np.linalg.eigvalsh(hessian_along(problem, chosen, 5))
             solution = solve_exact(data, chosen)
@@ -260,7 +263,9 @@ def test_suppress_with_rps_is_called_convex_or_concave_exactly_where_it_is(seed:
 def test_suppress_with_w1_claims_no_global_optimum() -> None:
     P, q, y, *_ = case = make_case(80, 5, 4)
     data = FitData.from_arrays(P, q, y, scale=on(steps_of(case)))
-    solution = solve_exact(data, Settings(ce="all", div=0.3, diversity="suppress", w1=0.5, reg=0))
+    solution = solve_exact(
+        data, Objective(ce="all", div=0.3, diversity="suppress", w1=0.5, reg=0).resolve()
+    )
     assert not solution.certificate.global_optimum
 
 
@@ -268,6 +273,8 @@ def test_suppress_with_w1_claims_no_global_optimum() -> None:
 def test_the_gap_includes_what_smoothing_takes_from_the_weighted_w1(weight: float) -> None:
     P, q, y, *_ = case = make_case(60, 4, 4)
     steps = steps_of(case)
-    solution = solve_exact(FitData.from_arrays(P, q, y, scale=on(steps)), Settings(w1=weight))
+    solution = solve_exact(
+        FitData.from_arrays(P, q, y, scale=on(steps)), Objective(w1=weight).resolve()
+    )
     smoothing = weight * SMOOTHING * steps.sum()
     assert solution.certificate.gap == pytest.approx(smoothing, rel=0.01, abs=1e-8)

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.pools import spread
-from edokit.objective.settings import GumbelSettings, Settings
+from edokit.objective.settings import GumbelSteps, Objective, ObjectiveSettings
 from edokit.objective.summaries import rank_members
 from edokit.scales import Scale
 from edokit.solvers.exact import solve_exact
@@ -49,7 +49,7 @@ def make_sets(items: int, members: int, labels: int, seed: int = 0, zeros: float
     return Sets(P, q, (q > 0.5).astype(int))
 
 
-def loss_of_sets(sets: Sets, chosen: Settings, v: Any) -> Any:
+def loss_of_sets(sets: Sets, chosen: ObjectiveSettings, v: Any) -> Any:
     """The joint loss from its definition: the mean over items of the mean over their labels."""
     P, q, y = sets
     items, members, labels = P.shape
@@ -109,7 +109,8 @@ def test_values_and_gradients_are_those_of_the_definition(
 ) -> None:
     sets = make_sets(items, members, labels, seed, zeros)
     class_weights = class_weights and len(np.unique(sets.y)) == 2
-    chosen = Settings(div=0.4, class_weights=class_weights, **modes)  # type: ignore[arg-type]
+    pool = modes.pop("pool", "linear")
+    chosen = Objective(div=0.4, class_weights=class_weights, **modes).resolve(pool)  # type: ignore[arg-type]
     v = np.random.default_rng(seed).dirichlet(np.ones(members))
     found = joint_loss(v, sets.fit_data().problem(chosen), chosen)
 
@@ -126,7 +127,7 @@ def test_values_and_gradients_are_those_of_the_definition(
 @pytest.mark.parametrize("seed", range(3))
 def test_the_optimum_is_that_of_the_definition(ce: str, seed: int) -> None:
     sets = make_sets(25, 4, 3, seed)
-    chosen = Settings(div=0.1, ce=ce)  # type: ignore[arg-type]
+    chosen = Objective(div=0.1, ce=ce).resolve()  # type: ignore[arg-type]
     found = solve_exact(sets.fit_data(), chosen)
     assert found.certificate.convex
     assert found.certificate.gap < 1e-8
@@ -145,8 +146,8 @@ def test_gumbel_takes_the_steps_of_the_formulas(ce: str) -> None:
     data = make_sets(20, 5, 3).fit_data()
     rows = Data(*data.sample)
     rows = rows._replace(P=rows.P[:, rank_members(data.summaries())])
-    chosen = Settings(div=0.2, ce=ce, class_weights=True)  # type: ignore[arg-type]
-    how = GumbelSettings(epochs=5, batch_size=16, learning_rate=0.02)
+    chosen = Objective(div=0.2, ce=ce, class_weights=True).resolve()  # type: ignore[arg-type]
+    how = GumbelSteps(epochs=5, batch_size=16, learning_rate=0.02)
     (found,) = solve_gumbel(data, chosen, how, random_state=3)
     expected = step_by_step(rows, chosen, how, 3)
     np.testing.assert_allclose(found.weights[found.order], expected, rtol=0, atol=1e-9)
@@ -164,15 +165,16 @@ def test_shards_have_the_optimum_of_memory(
 ) -> None:
     made = cut(tmp_path_factory.mktemp("shards"), 240, [90, 200], classes=3, scale=SETS)
     memory = FitData.from_predictions(made.pool, made.people)
-    chosen = Settings(**modes)
+    pool = modes.pop("pool", "linear")
+    chosen = Objective(**modes).resolve(pool)
     expected = solve_exact(memory, chosen)
-    (drawn,) = solve_gumbel(memory, chosen, GumbelSettings(epochs=2))
+    (drawn,) = solve_gumbel(memory, chosen, GumbelSteps(epochs=2))
     with (
         pytest.MonkeyPatch.context() as patch,
         FitData.open(made.predictions, made.annotations, jobs=1) as streamed,
         FitData.open(made.predictions, made.annotations, jobs=1) as whole,
     ):
-        (again,) = solve_gumbel(whole, chosen, GumbelSettings(epochs=2))
+        (again,) = solve_gumbel(whole, chosen, GumbelSteps(epochs=2))
         np.testing.assert_allclose(again.weights, drawn.weights, atol=1e-6)
         patch.setattr("edokit.fitdata.sharded.SAMPLE", 100)
         assert streamed.is_sampled
@@ -184,7 +186,7 @@ def test_shards_have_the_optimum_of_memory(
 
 def test_the_joint_loss_is_the_mean_over_the_labels() -> None:
     data = make_sets(40, 4, 3, 1).fit_data()
-    chosen = Settings(reg=0.0)
+    chosen = Objective(reg=0.0).resolve()
     shared = solve_exact(data, chosen)
     labels = [FitData.from_arrays(*(part[k::3] for part in data.sample)) for k in range(3)]
     each = [solve_exact(label, chosen) for label in labels]
@@ -196,7 +198,7 @@ def test_the_joint_loss_is_the_mean_over_the_labels() -> None:
 def test_sets_of_one_label_are_two_classes() -> None:
     P, q, y = make_sets(30, 4, 1)
     rows = [np.concatenate([1 - part, part], axis=-1) for part in (P, q)]
-    chosen = replace(Settings(), class_weights=True)
+    chosen = replace(Objective().resolve(), class_weights=True)
     two = solve_exact(FitData.from_arrays(*rows, y[:, 0]), chosen)
     one = solve_exact(Sets(P, q, y).fit_data(), chosen)
     np.testing.assert_array_equal(one.weights, two.weights)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective.loss import JointObjective, joint_loss
-from edokit.objective.settings import GumbelSettings, Settings
+from edokit.objective.settings import GumbelSteps, Objective, ObjectiveSettings
 from edokit.objective.summaries import Problem
 from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact, streamed_terms
@@ -23,7 +23,7 @@ from shard_cases import Cut, cut
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
 
 chosen = st.builds(
-    Settings,
+    lambda pool, **options: Objective(**options).resolve(pool),
     f1=st.sampled_from([0.0, 0.5]),
     ce_weight=st.sampled_from([0.0, 0.3, 1.0]),
     div=st.sampled_from([0.0, 0.1, 1.0]),
@@ -60,7 +60,7 @@ def streamed(made: Cut, shards: ShardedData) -> Any:
         yield data
 
 
-def joint(data: ShardedData, settings: Settings, members: Any) -> JointObjective:
+def joint(data: ShardedData, settings: ObjectiveSettings, members: Any) -> JointObjective:
     problem = data.problem(settings, with_items=False).select(members)
     return JointObjective(problem, settings, streamed_terms(data, settings, np.asarray(members)))
 
@@ -85,7 +85,7 @@ def assert_same(one: Solution, other: Solution) -> None:
 @settings(max_examples=40)
 @given(objective=chosen, most=st.sampled_from([None, 3]), grouped=st.booleans())
 def test_exact_finds_over_shards_what_it_finds_in_memory(
-    made: Cut, streamed: ShardedData, objective: Settings, most: int | None, grouped: bool
+    made: Cut, streamed: ShardedData, objective: ObjectiveSettings, most: int | None, grouped: bool
 ) -> None:
     pair = streamed, in_memory(made)
     found, wanted = (
@@ -103,8 +103,8 @@ def test_exact_finds_over_shards_what_it_finds_in_memory(
 def test_without_the_pools_cross_entropy_no_pass_is_needed(shards: ShardedData) -> None:
     shards.summaries()
     before = shards.passes
-    solve_exact(shards, Settings(ce="all"))
-    solve_exact(shards, Settings(ce="random", div=1.0, diversity="suppress"))
+    solve_exact(shards, Objective(ce="all").resolve())
+    solve_exact(shards, Objective(ce="random", div=1.0, diversity="suppress").resolve())
     assert shards.passes == before
 
 
@@ -113,16 +113,19 @@ def test_a_sample_is_a_start_and_no_more(
 ) -> None:
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 60)
     with FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
-        for objective in (Settings(), Settings(div=0.3, diversity="suppress")):
+        for objective in (
+            Objective().resolve(),
+            Objective(div=0.3, diversity="suppress").resolve(),
+        ):
             assert len(data.sample.y) == 60
             assert_same(solve_exact(data, objective), solve_exact(in_memory(made), objective))
         before = data.passes
-        solve_exact(data, Settings())
+        solve_exact(data, Objective().resolve())
         assert data.passes - before <= 8
 
 
 def test_what_is_known_of_a_place_is_not_asked_again(shards: ShardedData) -> None:
-    objective = joint(shards, Settings(), [2, 0, 1])
+    objective = joint(shards, Objective().resolve(), [2, 0, 1])
     v = np.array([0.2, 0.3, 0.5])
     before = shards.passes
     objective.ce.evaluate_at([v, np.full(3, 1 / 3)])
@@ -135,7 +138,7 @@ def test_what_is_known_of_a_place_is_not_asked_again(shards: ShardedData) -> Non
 
 
 def test_the_slope_is_the_change_of_the_value(shards: ShardedData) -> None:
-    objective = joint(shards, Settings(div=0.2, diversity="suppress"), np.arange(6))
+    objective = joint(shards, Objective(div=0.2, diversity="suppress").resolve(), np.arange(6))
     v = np.full(6, 1 / 6)
     step = np.array([1.0, -1.0, 0.5, 0.0, -0.5, 0.0])
     ahead, behind = (objective.value(v + sign * 1e-5 * step) for sign in (1, -1))
@@ -146,8 +149,8 @@ def test_the_slope_is_the_change_of_the_value(shards: ShardedData) -> None:
 
 
 def test_gumbel_with_few_items_learns_from_all_of_them(made: Cut, shards: ShardedData) -> None:
-    objectives = [Settings(ce=ce) for ce in ("mean", "all", "random")]
-    options = [GumbelSettings(epochs=3, learning_rate=0.05, max_members=4)] * 3
+    objectives = [Objective(ce=ce).resolve() for ce in ("mean", "all", "random")]
+    options = [GumbelSteps(epochs=3, learning_rate=0.05, max_members=4)] * 3
     wanted = solve_gumbel(in_memory(made), objectives, options, random_state=2)
     found = solve_gumbel(shards, objectives, options, random_state=2)
     for one, other in zip(found, wanted, strict=True):
@@ -164,12 +167,12 @@ def test_gumbel_on_a_sample_tells_the_terms_of_all_items(
 ) -> None:
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 100)
     objectives = [
-        Settings(),
-        Settings(pool="log"),
-        Settings(ce="random", class_weights=True),
-        Settings(div=0.5),
+        Objective().resolve(),
+        Objective().resolve("log"),
+        Objective(ce="random", class_weights=True).resolve(),
+        Objective(div=0.5).resolve(),
     ]
-    options = [GumbelSettings(epochs=2)] * 4
+    options = [GumbelSteps(epochs=2)] * 4
     P = made.pool.probabilities.astype(np.float64)
     arrays = (P, made.people.soft_labels, made.people.hard_labels())
     with FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
@@ -181,7 +184,11 @@ def test_gumbel_on_a_sample_tells_the_terms_of_all_items(
         whole = Problem.from_arrays(
             *arrays, class_weights=objective.class_weights, pool=objective.pool
         )
-        kind = objective if objective.ce != "random" else Settings(ce="all", class_weights=True)
+        kind = (
+            objective
+            if objective.ce != "random"
+            else Objective(ce="all", class_weights=True).resolve()
+        )
         loss = joint_loss(solution.weights, whole, kind)
         for name in ("f1", "ce", "div", "reg", "total"):
             assert solution.terms[name] == pytest.approx(float(loss.terms[name]))

@@ -1,33 +1,21 @@
 """`edo fit`: member weights from predictions and annotations, one configuration."""
 
-from __future__ import annotations
-
-import inspect
-from collections.abc import Iterator
-from dataclasses import asdict, make_dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    TypeAlias,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Literal, TypeVar
 
-from cyclopts import Parameter
-from docstring_parser import parse
-
-from edokit._errors import counted
+from edokit._errors import counted, option, warn
+from edokit.annotations.core import Ties
 from edokit.cli import console, options
-from edokit.config import SHARED, SOLVER_OPTIONS, from_flat
+from edokit.config import preset_objective, preset_solver
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.estimator import fit as fit_ensemble
 from edokit.ensemble.fitted import Fitted
-from edokit.objective.settings import FLAT_NAMES, Gumbel, Objective
+from edokit.objective.settings import Exact, Gumbel, Objective
+from edokit.scales import ScaleLike
 
+Value = TypeVar("Value")
+Default = TypeVar("Default")
 LOSS_TERMS = {
     "f1": "1 − soft F1",
     "ce": "cross-entropy",
@@ -39,36 +27,159 @@ LOSS_TERMS = {
 }
 
 
-def _flat_options() -> Iterator[tuple[str, Any, Any]]:
-    """Name, type and default of every flat option of `EDOEnsemble`, with the help of its class."""
-    ensemble_names = {name: name for name in ("preset", "solver", *SHARED) if name != "scale"}
-    solver_names = {name: name for name in SOLVER_OPTIONS}
-    tables = ((EDOEnsemble, ensemble_names), (Objective, FLAT_NAMES), (Gumbel, solver_names))
-    for kind, names in tables:
-        hints: dict[str, Any] = get_type_hints(kind.__init__)
-        help_texts = {part.arg_name: part.description for part in parse(kind.__doc__ or "").params}
-        for field, name in names.items():
-            default = inspect.signature(kind).parameters[field].default
-            # None: as the preset says.
-            default = default if kind is EDOEnsemble else None
-            yield name, _flag(hints[field], help_texts[field]), default
+@dataclass(frozen=True, kw_only=True)
+class FitFlags:
+    """What a fit is asked for, as flags; None: as the preset says.
+
+    Parameters
+    ----------
+    preset : str
+        default: exact solver, settings chosen by experiments, --lambda-reg by cross-validation on
+        the fit data; paper-fixed: the paper's ablations; paper: what the paper's search starts
+        from.
+    solver : str, optional
+        The optimum, with a certificate, or the paper's search over weights and sizes; else that
+        of the preset.
+    pool : str, optional
+        Linear or logarithmic opinion pool; else linear. The log pool needs the exact solver.
+    groups : bool, optional
+        Average the members of a group first and learn weights between groups.
+    recalibrate : str, optional
+        Fit a temperature after pooling.
+    ties : str
+        Hard label of items whose annotators are evenly split.
+    random_state : int
+        Seed of gumbel, of random ties and of the folds of the cross-validation.
+    ce : str, optional
+        Cross-entropy of the pool, of every member by its weight, or of one member per item,
+        sampled by weight.
+    lambda_ce : float, optional
+        Weight of the cross-entropy (λ_CE).
+    lambda_f1 : float, optional
+        Weight of 1 − soft micro-F1 (λ_F1); for a log pool, of the members' weighted mean.
+    lambda_div : float, optional
+        Weight of the mean pairwise disagreement between members (λ_Div).
+    lambda_reg : float, optional
+        Weight of the squared norm of the weights (λ_Reg), which shrinks them towards uniform ones.
+        By default chosen by five-fold cross-validation on the fit data.
+    lambda_rps : float, optional
+        Weight of the ranked probability score (λ_RPS); ordinal scales and linear pools only.
+    lambda_w1 : float, optional
+        Weight of the Wasserstein-1 distance (λ_W1); ordinal scales and linear pools only.
+    diversity : str, optional
+        Reward or penalise disagreement between members; without effect if --lambda-div is 0.
+    class_weights : bool, optional
+        Weigh the classes in the cross-entropy by inverse frequency.
+    max_members : int, optional
+        Largest size (K_max); only members with the lowest cross-entropy on the fit data compete.
+        By default all do.
+    epochs : int, optional
+        Gumbel: passes over the items.
+    batch_size : int, optional
+        Gumbel: items per step (for multi-label data, rows: an item has one per label); at most all
+        of them.
+    learning_rate : float, optional
+        Gumbel: step size of Adam (η).
+    temperature : float, optional
+        Gumbel: temperature of the Gumbel-Softmax in the first epoch (T₀).
+    temperature_decay : float, optional
+        Gumbel: the temperature falls at this rate: T₀·exp(−γ·epoch), epochs counted from 0 (γ).
+    min_temperature : float, optional
+        Gumbel: the temperature falls no further than this.
+    min_members : int, optional
+        Gumbel: smallest size (K_min).
+    """
+
+    preset: Literal["default", "paper-fixed", "paper"] = "default"
+    solver: Literal["exact", "gumbel"] | None = None
+    pool: Literal["linear", "log"] | None = None
+    groups: Annotated[bool | None, options.TWO_SIDED] = None
+    recalibrate: Literal["temperature"] | None = None
+    ties: Ties = "first"
+    random_state: int = 0
+    ce: Literal["mean", "all", "random"] | None = None
+    lambda_ce: float | None = None
+    lambda_f1: float | None = None
+    lambda_div: float | None = None
+    lambda_reg: float | None = None
+    lambda_rps: float | None = None
+    lambda_w1: float | None = None
+    diversity: Literal["preserve", "suppress"] | None = None
+    class_weights: Annotated[bool | None, options.TWO_SIDED] = None
+    max_members: int | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    temperature: float | None = None
+    temperature_decay: float | None = None
+    min_temperature: float | None = None
+    min_members: int | None = None
+
+    def ensemble(self, scale: ScaleLike | None = None) -> EDOEnsemble:
+        """Return the estimator with these parameters.
+
+        Options of the gumbel solver that the exact one does not have are left out, with a warning.
+        """
+        objective = self._objective()
+        solver = self._solver()
+        return EDOEnsemble(
+            self.preset,
+            pool=self.pool,
+            groups=self.groups,
+            objective=None if objective == preset_objective(self.preset) else objective,
+            solver=self.solver if solver == preset_solver(self.preset, self.solver) else solver,
+            recalibrate=self.recalibrate,
+            scale=scale,
+            ties=self.ties,
+            random_state=self.random_state,
+        )
+
+    def _objective(self) -> Objective:
+        """Return the objective: that of the preset, with what the flags change."""
+        base = preset_objective(self.preset)
+        return Objective(
+            ce=_given(self.ce, base.ce),
+            ce_weight=_given(self.lambda_ce, base.ce_weight),
+            f1=_given(self.lambda_f1, base.f1),
+            div=_given(self.lambda_div, base.div),
+            reg=_given(self.lambda_reg, base.reg),
+            rps=_given(self.lambda_rps, base.rps),
+            w1=_given(self.lambda_w1, base.w1),
+            diversity=_given(self.diversity, base.diversity),
+            class_weights=_given(self.class_weights, base.class_weights),
+        )
+
+    def _solver(self) -> Exact | Gumbel:
+        """Return the solver: that of the preset, with what the flags change."""
+        base = preset_solver(self.preset, self.solver)
+        if isinstance(base, Exact):
+            self._warn_of_gumbel_flags()
+            return Exact(max_members=_given(self.max_members, base.max_members))
+        return Gumbel(
+            epochs=_given(self.epochs, base.epochs),
+            batch_size=_given(self.batch_size, base.batch_size),
+            learning_rate=_given(self.learning_rate, base.learning_rate),
+            temperature=_given(self.temperature, base.temperature),
+            temperature_decay=_given(self.temperature_decay, base.temperature_decay),
+            min_temperature=_given(self.min_temperature, base.min_temperature),
+            min_members=_given(self.min_members, base.min_members),
+            max_members=_given(self.max_members, base.max_members),
+        )
+
+    def _warn_of_gumbel_flags(self) -> None:
+        """Warn of flags that the exact solver does not use."""
+        idle = []
+        for gumbel_field in fields(Gumbel):
+            name = gumbel_field.name
+            if name != "max_members" and getattr(self, name) is not None:
+                idle.append(option(name))
+        if idle:
+            warn(f"{', '.join(idle)}: only the gumbel solver uses this")
 
 
-def _flag(hint: Any, help_text: str | None) -> Any:
-    """The type of a flat option: the first that its field may have, or none."""
-    parts = (hint, *get_args(hint))
-    choices = [part for part in parts if get_origin(part) is Literal]
-    sides = ("no-",) if bool in parts else ()
-    parameter = Parameter(help=help_text, negative_bool=sides)
-    return Annotated[(choices or parts)[0] | None, parameter]
-
-
-if TYPE_CHECKING:
-    Configuration: TypeAlias = Any
-else:
-    Configuration = make_dataclass(
-        "Configuration", _flat_options(), namespace={"__module__": __name__}, frozen=True
-    )
+def _given(flag: Value | None, default: Default) -> Value | Default:
+    """Return the value of a flag, or the default where it is not given."""
+    return default if flag is None else flag
 
 
 def fit(
@@ -76,7 +187,7 @@ def fit(
     predictions: options.PredictionsPath,
     annotations: options.AnnotationsPath,
     out: Path,
-    configuration: Annotated[Configuration, options.FLAT] = Configuration(),
+    flags: Annotated[FitFlags, options.FLAT] = FitFlags(),
     overwrite: options.Overwrite = False,
     reading: Annotated[options.FitReading, options.FLAT] = options.FitReading(),
     streaming: Annotated[options.Streaming, options.FLAT] = options.Streaming(),
@@ -95,7 +206,7 @@ def fit(
         fitted = fit_ensemble(
             predictions,
             annotations,
-            ensemble=EDOEnsemble(**from_flat(asdict(configuration))),
+            ensemble=flags.ensemble(),
             out=out,
             overwrite=overwrite,
             command=console.command_line(),
@@ -103,7 +214,7 @@ def fit(
             read_options=read_options,
             streaming=streaming.passes(bars, predictions, reading.learn),
         ).fitted_
-    recalibrated = configuration.recalibrate is not None
+    recalibrated = flags.recalibrate is not None
     console.print_result(fitted.summary(), lambda: _print(fitted, out, recalibrated), json)
 
 

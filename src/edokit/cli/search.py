@@ -3,47 +3,50 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError
 from edokit.analysis.search import search as run_search
+from edokit.analysis.search import text
 from edokit.analysis.search.options import SearchOptions
-from edokit.analysis.search.result import SearchResult, SearchTrial
+from edokit.analysis.search.result import SearchResult
 from edokit.analysis.search.space import SearchSpace
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.members.recipe_options import plain_value
-from edokit.metrics import METRIC
 
 
-def read_space(texts: Sequence[str], option: str, form: str) -> SearchSpace:
+def read_space(arguments: Sequence[str], option: str, form: str) -> SearchSpace:
     """The space that was named, else the thorough one, with the parameters that are given."""
-    names = [text for text in texts if "=" not in text]
+    names = [argument for argument in arguments if "=" not in argument]
     if len(names) > 1:
         raise InputError(
             f"a search has one space, but got {option} {f' {option} '.join(names)}",
             f"name one; parameters are written {option} PARAMETER=VALUE",
         )
-    changes = options.key_values([text for text in texts if "=" in text], option, "NAME=VALUE")
+    assignments = [argument for argument in arguments if "=" in argument]
+    changes = options.key_values(assignments, option, "NAME=VALUE")
     space = SearchSpace.named(names[0] if names else "thorough")
-    return space.with_(**{name: space_value(text) for name, text in changes.items()})
+    return space.with_(**{name: space_value(value) for name, value in changes.items()})
 
 
-def space_value(text: str) -> Any:
+def space_value(written: str) -> object:
     """``1e-4..1e-1`` as a range, ``a,b`` as choices, else one value."""
-    low, dots, high = text.partition("..")
+    low, dots, high = written.partition("..")
     if dots:
         ends = (plain_value(low.strip()), plain_value(high.strip()))
         if any(end is None or isinstance(end, str | bool) for end in ends):
             raise InputError(
-                f"a range must be written LOW..HIGH, but got {text!r}", "write 0.001..0.1"
+                f"a range must be written LOW..HIGH, but got {written!r}", "write 0.001..0.1"
             )
         return ends
-    choices = [plain_value(part.strip()) for part in text.split(",")]
-    return choices if len(choices) > 1 else choices[0]
+    choices = [plain_value(part.strip()) for part in written.split(",")]
+    if len(choices) == 1:
+        return choices[0]
+    return choices
 
 
 @options.evaluated
@@ -114,50 +117,12 @@ def search(
 
 def show(result: SearchResult, out: Path | None, requested: int) -> None:
     """The front as a table, the choice and its estimates; ``requested``: trials in all."""
-    notes = _estimates(result)
-    if before := result.done_before:
-        advice = "; more --trials go on" if before >= requested else ""
-        notes.insert(0, f"{before} of these had been done before{advice}.")
+    notes = [*text.resumption(result, requested), *text.choice(result)]
     if out is not None:
-        page = ", report.html" if (out / "report.html").exists() else ""
-        unlearned = result.ensemble.fitted_.nothing_learned
-        notes += [unlearned] if unlearned else []
-        notes.append(f"Results in {out}: search, ensemble, run.json{page}.")
-    title = f"{counted(len(result.trials), 'trial')}, {len(result.front)} on the front"
-    console.print_records(title, _front(result), notes)
-
-
-def _front(result: SearchResult) -> list[dict[str, object]]:
-    """The rows of the front; trials of the same scores share one, named after the chosen one."""
-    alike: dict[tuple[str, ...], list[SearchTrial]] = {}
-    for trial in result.front:
-        scores = [f"{trial.value(name):.4f}" for name in trial.metrics]
-        alike.setdefault((*scores, str(trial.size)), []).append(trial)
-    columns = [*(METRIC[name].label for name in result.chosen.metrics), "size"]
-    records = []
-    for values, trials in alike.items():
-        trial = result.chosen if result.chosen in trials else trials[0]
-        settings = trial.configuration.settings
-        record: dict[str, object] = dict(zip(columns, values, strict=True))
-        record["diversity, CE"] = f"{settings.diversity}, {settings.ce}"
-        record["same scores"] = f"{len(trials) - 1} more" if len(trials) > 1 else None
-        mark = " ←" if trial is result.chosen else ""
-        records.append({"trial": f"{trial.number}{mark}", **record})
-    return records
-
-
-def _estimates(result: SearchResult) -> list[str]:
-    choice = result.chosen
-    members = counted(len(result.members), "member")
-    lines = [f"Chosen (←, {result.rule}): {choice.size} of {members}."]
-    names = {"cross-fitted": "on held-out folds", "optimistic": "on the data it was fitted on"}
-    for kind, words in names.items():
-        estimate = choice.estimates.get(kind)
-        if estimate is not None:
-            competed = "; the trials competed by this" if kind == choice.judge else ""
-            lines.append(f"Its estimate {words}: {_values(estimate, choice.metrics)}{competed}.")
-    return lines
-
-
-def _values(values: Mapping[str, Any], metrics: Sequence[str]) -> str:
-    return ", ".join(f"{name.upper()} {values[name]:.4f}" for name in metrics)
+        if result.ensemble.fitted_.nothing_learned:
+            notes.append(result.ensemble.fitted_.nothing_learned)
+        files = "search, ensemble, run.json"
+        if (out / "report.html").exists():
+            files += ", report.html"
+        notes.append(f"Results in {out}: {files}.")
+    console.print_records(text.title(result), text.front_rows(result), notes)

@@ -14,21 +14,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import rankdata
 
 from edokit._errors import InputError, option
 from edokit._types import Floats
-from edokit.config import Options
+from edokit.config import FitConfig, settings_document
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import Constant, Fitted, Kind, Reason, on_simplex
 from edokit.fitdata.data import FitData, pooled
-from edokit.fitdata.inputs import align_inputs, class_labels
 from edokit.metrics import ce_items
 from edokit.objective.loss import JointObjective, Linear
 from edokit.objective.pools import fit_temperature, pool, spread_weights
-from edokit.objective.settings import TERMS, Exact, Settings
-from edokit.predictions.shards import Shards
-from edokit.scales import DeclaredScale, Scale, check_same_scale
+from edokit.objective.settings import (
+    AUTO,
+    TERMS,
+    Exact,
+    Gumbel,
+    GumbelSteps,
+    ObjectiveSettings,
+)
+from edokit.scales import Scale
 from edokit.solvers import Solution
 from edokit.solvers.exact import (
     SMALLEST_WEIGHT,
@@ -48,89 +54,54 @@ DOMINANT = 0.6
 """Share of the weight above which a member has most of it."""
 
 
-def fit_inputs(predictions: Any, annotations: Any, parameters: Mapping[str, Any]) -> Fitted:
-    """Fit an ensemble with these parameters of `EDOEnsemble`."""
-    options = Options.of(parameters)
-    options.warn_of_idle()
-    if isinstance(predictions, Shards):
-        with FitData.open(predictions, annotations, **options.label_options) as shards:
-            return fit_ensemble(shards, options, parameters)
-    data = as_fit_data(predictions, annotations, options)
-    return with_labels(fit_ensemble(data, options, parameters), annotations)
-
-
-def as_fit_data(predictions: Any, annotations: Any, options: Options) -> FitData:
-    """Predictions and annotations in memory, matched by item; `FitData` is returned unchanged."""
-    if isinstance(predictions, FitData):
-        if options.scale is not None:
-            declared = DeclaredScale(options.scale).on(predictions.classes)
-            check_same_scale(predictions.scale, "fit data", declared, "declaration")
-        return predictions
-    predictions, labels = align_inputs(predictions, annotations, options.scale)
-    return FitData.from_predictions(
-        predictions, labels, ties=options.ties, random_state=options.random_state
-    )
-
-
-def with_labels(fitted: Fitted, annotations: Any) -> Fitted:
-    """The record with the class labels as these annotations write them."""
-    if annotations is None:
-        return fitted
-    labels = class_labels(annotations, fitted.classes, scale=fitted.scale)
-    return replace(fitted, labels=labels)
-
-
 @dataclass(frozen=True)
 class _Solved:
-    """A solution, and the options with every default resolved."""
+    """A solution, and what it solves: the configuration with the values that the fit chose."""
 
-    options: Options
+    objective: ObjectiveSettings
+    solver: Exact | Gumbel | GumbelSteps
     solution: Solution
     penalty_choice: dict[str, Any] | None = None
     """How ``reg`` was chosen, where it was."""
 
 
-def fit_ensemble(data: FitData, options: Options, parameters: Mapping[str, Any]) -> Fitted:
+def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, Any]) -> Fitted:
     """Learn weights and size; ``parameters`` of the estimator are stored in the result."""
     # What gets weights: members, or groups of members.
-    units = data.grouped() if options.groups else data
-    solved = _solve(units, options)
-    solution, temperature = solved.solution, 1.0
-    reasons = explain(units, solution, solved.options.settings, solved.options.solver.max_members)
-    if options.recalibrate is not None:
-        rows = pooled(units.sample.P, solution.weights, options.pool)
+    units = data.grouped() if config.groups else data
+    solved = _solve(units, config)
+    reasons = explain(units, solved.solution, solved.objective, solved.solver.max_members)
+    temperature = 1.0
+    if config.recalibrate is not None:
+        rows = pooled(units.sample.P, solved.solution.weights, config.pool)
         temperature = fit_temperature(rows, units.sample.q)
-    return _fitted(data, units, solved, temperature, parameters, reasons)
+    return _fitted(data, units, config, solved, temperature, parameters, reasons)
 
 
-def _solve(units: FitData, options: Options) -> _Solved:
-    """Solve the objective; λ_Reg is chosen on the data if it is None."""
-    solver, penalty_choice = options.solver, None
-    members = solver.max_members or len(units.members)
-    if options.objective.reg is None:
+def _solve(units: FitData, config: FitConfig) -> _Solved:
+    """Solve the objective; λ_Reg is chosen on the data if it is ``"auto"``."""
+    members = config.solver.max_members or len(units.members)
+    objective = config.objective.resolve(config.pool)
+    penalty_choice = None
+    if config.objective.reg == AUTO:
         penalty, penalty_choice = choose_lambda_reg(
-            units,
-            options.settings,
-            max_members=members,
-            random_state=options.random_state,
+            units, objective, max_members=members, random_state=config.seed
         )
-        options = replace(options, objective=replace(options.objective, reg=penalty))
-    if isinstance(solver, Exact):
-        solver = replace(solver, max_members=members)
-        solution = solve_exact(units, options.settings, max_members=members)
-    else:
-        from edokit.solvers.gumbel import solve_gumbel, warn_if_sampled
+        objective = replace(objective, reg=penalty)
+    if isinstance(config.solver, Exact):
+        solution = solve_exact(units, objective, max_members=members)
+        return _Solved(objective, Exact(members), solution, penalty_choice)
+    from edokit.solvers.gumbel import solve_gumbel, warn_if_sampled
 
-        warn_if_sampled(units)
-        solver = solver.resolve(len(units.sample.y), members)
-        seed = options.random_state
-        (solution,) = solve_gumbel(units, options.settings, solver, random_state=seed)
-    return _Solved(replace(options, solver=solver), solution, penalty_choice)
+    warn_if_sampled(units)
+    steps = config.solver.resolve(len(units.sample.y), members)
+    (solution,) = solve_gumbel(units, objective, steps, random_state=config.seed)
+    return _Solved(objective, steps, solution, penalty_choice)
 
 
 def choose_lambda_reg(
     data: FitData,
-    settings: Settings,
+    settings: ObjectiveSettings,
     *,
     max_members: int | None = None,
     random_state: int = 0,
@@ -186,12 +157,12 @@ def choose_lambda_reg(
 
 def fit_given_weights(
     data: FitData,
-    weights: Any,
-    options: Options,
+    weights: npt.ArrayLike,
+    config: FitConfig,
     parameters: Mapping[str, Any],
 ) -> Fitted:
     """The ensemble with these member weights [K], evaluated on the data."""
-    if options.groups or options.recalibrate:
+    if config.groups or config.recalibrate:
         raise InputError(
             f"weights from elsewhere are of members as they are, without {option('groups')} and"
             f" {option('recalibrate')}",
@@ -204,13 +175,8 @@ def fit_given_weights(
             f" to 1; these are {v.tolist()}",
             "divide them by their sum",
         )
-    settings = options.settings
-    options = replace(
-        options,
-        objective=replace(options.objective, reg=settings.reg),
-        solver=replace(options.solver, max_members=None),
-    )
-    terms, ce_gradient = evaluate_weights(data, settings, v)
+    objective = config.objective.resolve(config.pool)
+    terms, ce_gradient = evaluate_weights(data, objective, v)
     solution = Solution(
         weights=v,
         size=int((v > 0).sum()),
@@ -218,40 +184,48 @@ def fit_given_weights(
         order=np.argsort(v == 0, kind="stable"),
         ce_gradient=ce_gradient,
     )
-    reasons = explain(data, solution, settings)
-    fitted = _fitted(data, data, _Solved(options, solution), 1.0, parameters, reasons)
+    reasons = explain(data, solution, objective)
+    solved = _Solved(objective, replace(config.solver, max_members=None), solution)
+    fitted = _fitted(data, data, config, solved, 1.0, parameters, reasons)
     return replace(fitted, settings={**fitted.settings, "solver": GIVEN})
 
 
 def _fitted(
     data: FitData,
     units: FitData,
+    config: FitConfig,
     solved: _Solved,
     temperature: float,
     parameters: Mapping[str, Any],
     reasons: tuple[Reason, ...],
 ) -> Fitted:
     """The record of a solution, with metrics of the pool of ``units``."""
-    options, solution, weights = solved.options, solved.solution, solved.solution.weights
-    scale_text = options.scale
+    solution = solved.solution
+    weights = solution.weights
+    scale_text = config.declared_scale
     if isinstance(scale_text, Scale):  # files keep it as text
         scale_text = data.scale.to_text(data.classes)
     groups = None if units is data else data.member_groups()
-    (metrics,) = units.evaluate(weights[None], options.pool, temperature)
+    (metrics,) = units.evaluate(weights[None], config.pool, temperature)
     counts = data.counts
     shares, hard_counts = _label_counts(data)
     class_counts = hard_counts[:, 1] if data.labels else hard_counts
     sample = units.draw(MAX_ITEMS)  # the same of shards and of arrays
-    sample_rows = pooled(sample.sample.P, weights, options.pool, temperature)
-    settings = replace(options, scale=scale_text).to_flat()
-    if scale_text is None:
-        del settings["scale"]
+    sample_rows = pooled(sample.sample.P, weights, config.pool, temperature)
+    settings = settings_document(
+        config,
+        solved.objective,
+        solved.solver,
+        preset=parameters["preset"],
+        scale=scale_text,
+    )
     if solved.penalty_choice is not None:
         settings["lambda_reg_choice"] = solved.penalty_choice
     return Fitted(
         members=data.members,
         groups=groups,
         classes=data.classes,
+        labels=data.class_labels,
         scale=data.scale,
         weights=weights if groups is None else np.asarray(spread_weights(weights, groups)),
         group_weights=None if groups is None else weights,
@@ -291,7 +265,7 @@ def _label_counts(data: FitData) -> tuple[Floats, Floats]:
 
 
 def explain(
-    units: FitData, solution: Solution, settings: Settings, max_members: int | None = None
+    units: FitData, solution: Solution, settings: ObjectiveSettings, max_members: int | None = None
 ) -> tuple[Reason, ...]:
     """One reason per member, or group of members, heaviest first."""
     weights, slopes = solution.weights, _slopes(units, solution, settings)
@@ -325,7 +299,7 @@ def explain(
     return tuple(reasons)
 
 
-def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str, Floats]:
+def _slopes(units: FitData, solution: Solution, settings: ObjectiveSettings) -> dict[str, Floats]:
     """[K] the weighted gradient of each term at the solution, by name of its λ."""
     terms = streamed_terms(units, settings, np.arange(len(units.members)))
     objective = JointObjective(

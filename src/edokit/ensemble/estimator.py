@@ -25,20 +25,26 @@ from edokit._names import as_name
 from edokit._package import __version__, result_versions
 from edokit._types import Floats
 from edokit.annotations.core import Ties
-from edokit.config import Options, objective_in_force, solver_in_force
-from edokit.ensemble._fit import GIVEN, as_fit_data, fit_given_weights, fit_inputs, with_labels
+from edokit.config import FitConfig, from_parameters, preset_objective, preset_solver
+from edokit.ensemble._fit import GIVEN, fit_ensemble, fit_given_weights
 from edokit.ensemble.answers import Answer, find_answer
-from edokit.ensemble.fitted import Constant, Fitted, Reason, on_simplex
-from edokit.fitdata.inputs import align_inputs, label_array, pooled_members, read_inputs
+from edokit.ensemble.fitted import Fitted, Reason, on_simplex
+from edokit.fitdata.inputs import (
+    PredictionsLike,
+    align_inputs,
+    label_array,
+    open_inputs,
+    pooled_members,
+)
+from edokit.fitdata.reading import LabelsLike, ReadOptions, ShardOptions
 from edokit.metrics import ce as cross_entropy
 from edokit.metrics import main_metrics
 from edokit.objective.settings import SCALE_TERMS, Exact, Gumbel, Objective, Pool
 from edokit.predictions.core import ANONYMOUS
 from edokit.predictions.shards import Shards
 from edokit.runs.folder import output_folder
-from edokit.runs.inputs import InputReader
 from edokit.runs.record import RunRecord, begin_run
-from edokit.scales import Scale, ScaleLike
+from edokit.scales import ScaleLike
 
 if TYPE_CHECKING:
     from edokit.ensemble.pooled import Pooled
@@ -50,12 +56,6 @@ _HINT = "restore it, or fit again"
 Content = TypeVar("Content")
 _NESTED = ("objective", "solver")
 """Parameters with fields of their own."""
-_ATTRIBUTES = (
-    *("members", "groups", "scale", "weights", "group_weights", "size"),
-    *("temperature", "settings", "objective", "certificate", "trajectory", "metrics"),
-    *("member_ce", "data", "constant", "answers"),
-)
-"""Fields of `Fitted` that are attributes of the estimator, with an underscore."""
 
 
 class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
@@ -151,11 +151,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     0: weight 0.883 (most of the weight as the best alone; own cross-entropy 0.3722, rank 1)
     """
 
-    weights_: Floats
-    size_: int
-    scale_: Scale
-    constant_: Constant
-
     def __init__(
         self,
         preset: Literal["default", "paper-fixed", "paper"] = "default",
@@ -230,11 +225,25 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """The objective or the solver that a fit uses; None where the parameter is invalid."""
         with suppress(InputError):
             if name == "objective":
-                return objective_in_force(self.preset, self.objective)
-            return solver_in_force(self.preset, self.solver)
+                return preset_objective(self.preset, self.objective)
+            return preset_solver(self.preset, self.solver)
         return None
 
-    def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
+    def _config(self) -> FitConfig:
+        """What a fit is asked for by the parameters, checked."""
+        return from_parameters(
+            preset=self.preset,
+            pool=self.pool,
+            groups=self.groups,
+            objective=self.objective,
+            solver=self.solver,
+            recalibrate=self.recalibrate,
+            scale=self.scale,
+            ties=self.ties,
+            random_state=self.random_state,
+        )
+
+    def fit(self, predictions: PredictionsLike, annotations: LabelsLike = None) -> EDOEnsemble:
         """Learn weights and size.
 
         Parameters
@@ -258,14 +267,19 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         InputError
             If items, classes or parameters do not go together.
         """
-        return self._keep(fit_inputs(predictions, annotations, self.get_params(deep=False)))
+        config = self._config()
+        config.warn_of_idle()
+        reading = ReadOptions(scale=config.declared_scale, ties=config.ties, seed=config.seed)
+        with open_inputs(predictions, annotations, reading) as data:
+            fitted = fit_ensemble(data, config, self.get_params(deep=False))
+        return self._keep(fitted)
 
     @classmethod
     def from_weights(
         cls,
-        weights: Any,
-        predictions: Any,
-        annotations: Any,
+        weights: npt.ArrayLike,
+        predictions: PredictionsLike,
+        annotations: LabelsLike,
         **parameters: Any,
     ) -> EDOEnsemble:
         """An ensemble whose weights come from elsewhere, such as end-to-end training.
@@ -285,18 +299,33 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             A fitted estimator.
         """
         ensemble = cls(**parameters)
-        parameters = ensemble.get_params(deep=False)
-        options = Options.of(parameters)
-        data = as_fit_data(predictions, annotations, options)
-        fitted = fit_given_weights(data, weights, options, parameters)
-        return ensemble._keep(with_labels(fitted, annotations))
+        config = ensemble._config()
+        reading = ReadOptions(scale=config.declared_scale, ties=config.ties, seed=config.seed)
+        with open_inputs(predictions, annotations, reading) as data:
+            fitted = fit_given_weights(data, weights, config, ensemble.get_params(deep=False))
+        return ensemble._keep(fitted)
 
     def _keep(self, fitted: Fitted) -> EDOEnsemble:
         """Take over what a fit found: the only place that sets fitted attributes."""
-        self.fitted_, self.n_items_ = fitted, fitted.items
+        self.fitted_ = fitted
+        self.n_items_ = fitted.items
         self.classes_ = label_array(fitted.classes, fitted.labels)
-        for name in _ATTRIBUTES:
-            setattr(self, f"{name}_", getattr(fitted, name))
+        self.members_ = fitted.members
+        self.groups_ = fitted.groups
+        self.scale_ = fitted.scale
+        self.weights_ = fitted.weights
+        self.group_weights_ = fitted.group_weights
+        self.size_ = fitted.size
+        self.temperature_ = fitted.temperature
+        self.settings_ = fitted.settings
+        self.objective_ = fitted.objective
+        self.certificate_ = fitted.certificate
+        self.trajectory_ = fitted.trajectory
+        self.metrics_ = fitted.metrics
+        self.member_ce_ = fitted.member_ce
+        self.data_ = fitted.data
+        self.constant_ = fitted.constant
+        self.answers_ = fitted.answers
         return self
 
     def describe(
@@ -428,7 +457,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     def _aligned(self, predictions: Any, annotations: Any) -> tuple[Floats, Any]:
         """Pooled probabilities and the annotations of the same items and classes."""
         pooled = self.describe(predictions)
-        aligned, labelled = align_inputs(pooled.as_predictions(), annotations, self.scale)
+        aligned, labelled = align_inputs(
+            pooled.as_predictions(), annotations, self._config().declared_scale
+        )
         return aligned.probabilities[:, 0], labelled
 
     def needed_members(self) -> list[str]:
@@ -484,8 +515,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
 
 def fit(
-    predictions: Any,
-    annotations: Any,
+    predictions: PredictionsLike,
+    annotations: LabelsLike,
     *,
     ensemble: EDOEnsemble | None = None,
     out: str | Path | None = None,
@@ -542,25 +573,29 @@ def fit(
     2
     """
     ensemble = EDOEnsemble() if ensemble is None else clone(ensemble)
-    reading = dict(read_options or {})
-    ensemble.scale = ensemble.scale or reading.get("scale")
-    if isinstance(annotations, str | Path):
-        reading["scale"] = ensemble.scale
-    parameters = ensemble.get_params(deep=False)
-    options = Options.of(parameters)  # refused before anything is read
-    reader = InputReader(**reading)
+    file_options = dict(read_options or {})
+    ensemble.scale = ensemble.scale or file_options.get("scale")
+    config = ensemble._config()  # refused before anything is read
+    reading = ReadOptions.from_arguments(
+        file_options,
+        split=split,
+        scale=config.declared_scale,
+        ties=config.ties,
+        seed=config.seed,
+        shards=None if streaming is None else ShardOptions(**streaming),
+    )
     with ExitStack() as stack:
         if out is not None:
             paths = [Path(p) for p in (predictions, annotations) if isinstance(p, str | Path)]
             guard = output_folder(Path(out), "ensemble", *paths, overwrite=overwrite)
             stack.enter_context(guard)
-        source = (predictions, annotations, split)
-        predictions, labels = read_inputs(stack, reader, source, streaming, options.label_options)
-        fitted = fit_inputs(predictions, labels, parameters)
+        data = stack.enter_context(open_inputs(predictions, annotations, reading))
+        config.warn_of_idle()
+        fitted = fit_ensemble(data, config, ensemble.get_params(deep=False))
         if out is not None:
             write_fitted(fitted, out)
-            if reader.inputs:
-                RunRecord("fit", reader.inputs, options.random_state, command).save(Path(out))
+            if data.inputs:
+                RunRecord("fit", data.inputs, config.seed, command).save(Path(out))
     return ensemble._keep(fitted)
 
 

@@ -11,14 +11,14 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, Validati
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
-from edokit._errors import InputError, counted, signed
+from edokit._errors import counted, signed
 from edokit._io.documents import Count, Json, Names, ReadAs
 from edokit._types import Bools, Floats, Ints
-from edokit.config import Options, from_flat
+from edokit.config import parameters_from_document, parameters_to_document
 from edokit.ensemble.answers import Answer, Positive, Temperature
 from edokit.metrics import entropy_items
 from edokit.objective.pools import average_groups, group_names, pool, sharpen
-from edokit.objective.settings import SOLVERS, TERMS, Exact, Gumbel, Objective
+from edokit.objective.settings import TERMS
 from edokit.scales import NOMINAL, DeclaredScale, Scale
 from edokit.solvers import Certificate, Column, Trajectory
 
@@ -34,31 +34,6 @@ class FitCounts(TypedDict):
     annotators: Count
     annotations: Count
     hard_labels: dict[str, Count]
-
-
-def _read_parameters(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of the estimator; version 0.1.0 names the fields of its objects flat."""
-    parameters = _current(stored)
-    if parameters.pop("label_weights", "shared") != "shared":  # a parameter of earlier builds
-        raise ValueError("have weights for each label, which this version no longer has")
-    try:
-        if "objective" not in parameters:
-            return from_flat(parameters)
-        if parameters["objective"] is not None:
-            parameters["objective"] = Objective(**_current(parameters["objective"]))
-        if isinstance(parameters["solver"], dict):
-            options = _current(parameters["solver"])
-            parameters["solver"] = SOLVERS[options.pop("name")](**options)
-        Options.of(parameters)
-    except (InputError, TypeError, LookupError) as error:
-        raise ValueError(f"can't be used: {error}") from error
-    return parameters
-
-
-def _current(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options without those of earlier builds alone, which do not change the answers."""
-    earlier = ("order", "regularize")
-    return {name: value for name, value in dict(options).items() if name not in earlier}
 
 
 def _read_scale(stored: str, info: ValidationInfo) -> Scale:
@@ -195,7 +170,7 @@ class Fitted:
     size: Positive
     temperature: Temperature = 1.0
     settings: JsonObject
-    parameters: Annotated[JsonObject, AfterValidator(_read_parameters)]
+    parameters: Annotated[JsonObject, AfterValidator(parameters_from_document)]
     """Parameters of the estimator."""
     objective: dict[str, float]
     certificate: Certificate | None = None
@@ -337,10 +312,7 @@ class Fitted:
         del content["scale"]
         if self.scale != NOMINAL:
             content["scale"] = self.scale.to_text(self.classes)
-        solver = self.parameters.get("solver")
-        if isinstance(solver, Exact | Gumbel):
-            solver = {"name": solver.name, **asdict(solver)}
-        content["parameters"] = {**self.parameters, "solver": solver}
+        content["parameters"] = parameters_to_document(self.parameters)
         content["pool"] = self.pool
         content["explanation"] = [str(reason) for reason in self.explanation]
         content["reasons"] = [reason.to_dict() for reason in self.explanation]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +21,7 @@ from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, no
 from edokit.datasets.read import read_annotations, table_files
 from edokit.fitdata.data import Arrays
 from edokit.fitdata.layout import Layout
+from edokit.fitdata.reading import LabelsLike, ReadOptions
 from edokit.predictions.core import view_labels
 from edokit.predictions.shards import Shards
 from edokit.rows import Keys, Rows, different_rows
@@ -29,30 +30,25 @@ from edokit.scales import NOMINAL, Scale, check_same_scale
 # --- Annotations: in memory, or a file for each shard ---------------------------------------------
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How annotations are read."""
+def read_shard_annotations(path: Path, classes: Sequence[str], reading: ReadOptions) -> Annotations:
+    """Read the annotations of one shard; a shard need not hold items of every split."""
+    with errors_in(path), warnings.catch_warnings():
+        # Whoever reads all shards warns of published labels once, with a sum.
+        warnings.simplefilter("ignore", PublishedLabelWarning)
+        annotations = read_annotations(path, **_arguments(reading, classes))
+        if reading.split:
+            names = np.atleast_1d(np.asarray(reading.split))
+            if annotations.splits is None:
+                raise no_split(as_name(names[0]), ())
+            annotations = annotations.take(np.isin(annotations.splits, names))
+    return view_labels(annotations, reading.learn)
 
-    split: str | Sequence[str] | None = None  # or several of them
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of ``read_annotations``: ``columns``, ``duplicates`` and the like."""
-    learn: str | None = None
-    """What is learned from pairs of an item and an annotator, see `LEARN`."""
-    ties: Ties = "first"
-    random_state: int = 0
 
-    def read(self, path: Path, classes: Sequence[str]) -> Annotations:
-        with errors_in(path), warnings.catch_warnings():
-            # Whoever reads all shards warns of published labels once, with a sum.
-            warnings.simplefilter("ignore", PublishedLabelWarning)
-            annotations = read_annotations(path, classes=classes, **self.options)
-            if self.split:
-                names = np.atleast_1d(np.asarray(self.split))
-                if annotations.splits is None:
-                    raise no_split(as_name(names[0]), ())
-                # A shard need not hold items of every split.
-                annotations = annotations.take(np.isin(annotations.splits, names))
-        return view_labels(annotations, self.learn)
+def _arguments(reading: ReadOptions, classes: Sequence[str] | None) -> dict[str, Any]:
+    """Return the arguments of `read_annotations`, with these classes."""
+    arguments: dict[str, Any] = reading.file_options()
+    arguments.pop("learn", None)
+    return {**arguments, "classes": classes}
 
 
 def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
@@ -89,14 +85,11 @@ Source: TypeAlias = Annotations | tuple[Path, ...]
 
 
 def find_annotations(
-    annotations: Annotations | str | Path,
-    shards: Shards,
-    classes: Sequence[str] | None,
-    reading: ReadOptions,
+    annotations: LabelsLike, shards: Shards, reading: ReadOptions
 ) -> tuple[Source, tuple[str, ...]]:
     """The annotations, in memory or a file for each shard, and their classes in order."""
     if isinstance(annotations, str | Path):
-        source = _in_files(Path(annotations), shards, classes, reading)
+        source = _in_files(Path(annotations), shards, reading)
     elif isinstance(annotations, Annotations):
         source = annotations
     else:
@@ -106,7 +99,8 @@ def find_annotations(
             "give Annotations, or the path to a table",
         )
     by_name = class_order(shards.classes) if shards.scale == NOMINAL else shards.classes
-    order = by_name if classes is None else tuple(classes)
+    names = reading.class_names
+    order = by_name if names is None else tuple(names)
     if isinstance(source, Annotations):
         source = view_labels(source, reading.learn)
         check_same_scale(shards.scale, "predictions", source.scale, "annotations")
@@ -116,15 +110,13 @@ def find_annotations(
     return source, order
 
 
-def _in_files(
-    path: Path, shards: Shards, classes: Sequence[str] | None, reading: ReadOptions
-) -> Source:
+def _in_files(path: Path, shards: Shards, reading: ReadOptions) -> Source:
     """A file for each shard where there are such, else all annotations in memory."""
     if path.is_dir() and table_files(path) and not any(path.glob("*.json")):
         files = match_files(path, shards.files)
         if files:
             return files
-    return read_annotations(path, classes=classes, split=reading.split, **reading.options)
+    return read_annotations(path, split=reading.split, **_arguments(reading, reading.class_names))
 
 
 # --- The arrays of each shard, checked and matched once -------------------------------------------
@@ -172,12 +164,12 @@ class CachedShard:
         """
         counts, predictions = None, self.shards.read(self.number)
         if self.annotations is not None:
-            annotations = self.reading.read(self.annotations, self.classes)
+            annotations = read_shard_annotations(self.annotations, self.classes, self.reading)
             with errors_in(f"in shard {self.name}"):
                 check_same_scale(self.scale, "predictions", annotations.scale, "annotations")
                 annotations = annotations.align(predictions.rows)
             # Shards must not share their draws.
-            seed = self.reading.random_state * 1_000_003 + self.number
+            seed = self.reading.seed * 1_000_003 + self.number
             y = hard_labels(annotations, self.reading.ties, seed)
             self.write_labels(annotations.soft_labels, y)
             counts = LabelCounts.of(annotations)
@@ -238,7 +230,7 @@ def hard_labels(annotations: Annotations, ties: Ties, seed: int) -> NDArray[Any]
 def write_labels(source: Annotations, cached: Sequence[CachedShard]) -> list[LabelCounts]:
     """Write the labels of every shard, from annotations in memory."""
     reading = cached[0].reading
-    y = hard_labels(source, reading.ties, reading.random_state)
+    y = hard_labels(source, reading.ties, reading.seed)
     q = source.soft_labels
     is_predicted, predicted_rows = np.zeros(len(source.rows), dtype=bool), 0
     for part in cached:

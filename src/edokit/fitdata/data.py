@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import Self
 
 from edokit._errors import InputError, counted, option
 from edokit._io.digests import digest_parts
+from edokit._parallel import LOCAL
+from edokit._progress import Progress
 from edokit._types import Floats, Ints
 from edokit.fitdata.layout import Layout
+from edokit.fitdata.reading import ClassLabels, ReadOptions, ShardOptions
 from edokit.metrics import MetricSums, compute_metrics
 from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import (
@@ -25,7 +30,7 @@ from edokit.objective.pools import (
     slices,
     softmax,
 )
-from edokit.objective.settings import CE, Pool, Settings
+from edokit.objective.settings import CE, ObjectiveSettings, Pool
 from edokit.objective.summaries import Problem, Summaries
 from edokit.rows import Rows, lowest
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
@@ -34,6 +39,8 @@ if TYPE_CHECKING:
     from edokit.annotations.core import Annotations, Ties
     from edokit.fitdata.sharded import ShardedData
     from edokit.predictions.core import Predictions
+    from edokit.predictions.shards import Shards
+    from edokit.runs.inputs import Input
 
 # Numbers of pooled probabilities at a time, over all weightings.
 _SCORES_BLOCK = 2**22
@@ -96,6 +103,10 @@ class FitData:
         The positions of the items among ``all_rows``; None where these are all of them.
     layout : Layout
         Which rows of the arrays belong together, made of the scale and the rows if not given.
+    class_labels : tuple or None
+        Class labels [C] in the type that the user gave; None where they are the names.
+    inputs : mapping of str to Input
+        The files that the data were read from, by role.
 
     Examples
     --------
@@ -117,6 +128,8 @@ class FitData:
     scale: Scale = NOMINAL
     positions: Ints | None = None
     layout: Layout = None  # type: ignore[assignment]
+    class_labels: ClassLabels | None = None
+    inputs: Mapping[str, Input] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.layout is None:
@@ -221,7 +234,19 @@ class FitData:
         )
 
     @staticmethod
-    def open(predictions: Any, annotations: Any, **options: Any) -> ShardedData:
+    def open(
+        predictions: Shards | str | Path,
+        annotations: Annotations | str | Path,
+        *,
+        split: str | Sequence[str] | None = None,
+        jobs: int | None = None,
+        engine: str = LOCAL,
+        scratch: str | Path | None = None,
+        ties: Ties = "first",
+        random_state: int = 0,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> ShardedData:
         """Shards of predictions with the annotations of their items; use it in a ``with``.
 
         Opening reads every shard once: it is checked, matched with the annotations by item id, and
@@ -233,8 +258,6 @@ class FitData:
             The shards, or their folder.
         annotations : Annotations, str or Path
             Anything that fits into memory, or a folder with a file for each shard, named like it.
-        classes : sequence of str, optional
-            The classes, in order.
         split : str or sequence of str, optional
             Only annotations of this split, or of these.
         jobs : int, optional
@@ -245,14 +268,12 @@ class FitData:
             The folder for the cache.
         ties, random_state
             As in `from_predictions`.
-        scale : Scale or str, optional
-            The answer scale of data that declare none themselves.
-        learn : {"items", "pairs", "pairs+anonymous"}, optional
-            What is learned from predictions for pairs of an item and an annotator.
         progress : callable, optional
             Called with the shards done, the number of shards, and what is being done.
         **options
-            Further arguments of `read_annotations`.
+            Further arguments of `read_annotations`, such as ``classes`` and ``scale``; and
+            ``learn`` ({"items", "pairs", "pairs+anonymous"}): what is learned from predictions for
+            pairs of an item and an annotator.
 
         Returns
         -------
@@ -260,7 +281,20 @@ class FitData:
         """
         from edokit.fitdata.sharded import ShardedData
 
-        return ShardedData.open(predictions, annotations, **options)
+        shards = ShardOptions(jobs=jobs, engine=engine, scratch=scratch, progress=progress)
+        reading = ReadOptions.from_arguments(
+            options, split=split, ties=ties, seed=random_state, shards=shards
+        )
+        return ShardedData.from_shards(predictions, annotations, reading)
+
+    def close(self) -> None:
+        """Remove what was written to disk for these data: the cache of shards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     @property
     def sample(self) -> Arrays:
@@ -305,12 +339,12 @@ class FitData:
         """Whether the sample is smaller than the data."""
         return len(self.sample.y) < len(self) * self.rows_per_item
 
-    def summaries(self, settings: Settings | None = None) -> Summaries:
+    def summaries(self, settings: ObjectiveSettings | None = None) -> Summaries:
         """Sums over all items, computed once.
 
         With ``settings``, those that these do not weigh may be left out.
         """
-        if settings is None or settings.div or settings.on_scale:
+        if settings is None or settings.div or settings.needs_order:
             return self._sums(True, True)
         return self._sums(False, settings.ce is not CE.MEAN and settings.ce_weight > 0)
 
@@ -329,7 +363,7 @@ class FitData:
         return sums
 
     def problem(
-        self, settings: Settings, *, all_terms: bool = True, with_items: bool = True
+        self, settings: ObjectiveSettings, *, all_terms: bool = True, with_items: bool = True
     ) -> Problem:
         """The joint loss of these settings: terms of all items, a pool of those of the sample.
 

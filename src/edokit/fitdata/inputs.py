@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +17,16 @@ from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
 from edokit.fitdata.data import FitData
+from edokit.fitdata.reading import ClassLabels, LabelsLike, ReadOptions
 from edokit.predictions.core import ANONYMOUS, Predictions
 from edokit.predictions.shards import Shards
-from edokit.runs.inputs import InputReader
+from edokit.runs.inputs import Input, InputReader
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
 
 _FORMS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"
 _SETS = "[N, L] with 0 or 1, or a share of annotators, for each label; or Annotations"
-Labels = tuple[Any, ...]
-"""Class labels as the user writes them: all int, float or bool, or a mixture."""
+PredictionsLike: TypeAlias = Predictions | Shards | FitData | npt.ArrayLike | str | Path
+"""Predictions as a verb accepts them; an array has the shape (N, K, C), a path is read."""
 
 
 def as_predictions(
@@ -138,7 +140,9 @@ def _declared(annotations: Annotations, declared: DeclaredScale) -> Annotations:
     return annotations
 
 
-def class_labels(labels: Any, classes: Sequence[str], *, scale: Scale = NOMINAL) -> Labels | None:
+def class_labels(
+    labels: Any, classes: Sequence[str], *, scale: Scale = NOMINAL
+) -> ClassLabels | None:
     """The classes in the type of the labels, so that predictions equal what was given.
 
     None where the names themselves, which are text, are what the user works with.
@@ -152,7 +156,7 @@ def class_labels(labels: Any, classes: Sequence[str], *, scale: Scale = NOMINAL)
     return _typed(classes, _labels_by_name(values))
 
 
-def _typed(classes: Sequence[str], by_name: dict[str, Any]) -> Labels | None:
+def _typed(classes: Sequence[str], by_name: dict[str, Any]) -> ClassLabels | None:
     """The classes as labels, those that nobody chose of the type of the others; None for names."""
     kinds = set(map(type, by_name.values()))
     if not kinds <= {int, float, bool, str} or kinds == {str}:
@@ -174,36 +178,123 @@ def _labels_by_name(values: npt.NDArray[Any]) -> dict[str, Any]:
     return {as_name(label): label for label in distinct}
 
 
-def label_array(classes: Sequence[str], labels: Labels | None) -> npt.NDArray[Any]:
+def label_array(classes: Sequence[str], labels: ClassLabels | None) -> npt.NDArray[Any]:
     """Class labels [C]: of one type where they have one, else objects; names are objects."""
     listed = tuple(classes) if labels is None else labels
     kinds = set(map(type, listed))
     return np.array(listed, dtype=None if len(kinds) == 1 and kinds != {str} else object)
 
 
-def read_inputs(
-    stack: ExitStack,
-    reader: InputReader,
-    source: tuple[Any, Any, str | Sequence[str] | None],
-    streaming: Mapping[str, Any] | None,
-    label_options: Mapping[str, Any],
-) -> tuple[Any, Any]:
-    """Predictions and labels of a source; or data that are open shard by shard, and None.
+@dataclass(frozen=True, eq=False)
+class MatchedInputs:
+    """Predictions and annotations of the same items, in one order.
 
-    ``source``: predictions, annotations and their split; ``streaming``: arguments of
-    `FitData.open`, where shards are read one by one; ``label_options``: how it makes hard labels.
+    Attributes
+    ----------
+    predictions : Predictions
+        Classes in the order of the annotations.
+    annotations : Annotations
+        Items in the order of the predictions.
+    class_labels : tuple or None
+        Class labels [C] in the type that the user gave; None where they are the names.
+    inputs : mapping of str to Input
+        The files that were read, by role.
     """
-    predictions, annotations, split = source
-    if streaming is not None or isinstance(predictions, Shards):
-        sources = reader.streamed(predictions, annotations, split) | dict(streaming or {})
-        stated = {name: value for name, value in sources.items() if value is not None}
-        data = FitData.open(predictions, **(dict(label_options) | stated))
-        return stack.enter_context(data), None
-    labels = reader.annotations("annotations", annotations, split)
-    return reader.predictions("predictions", predictions), labels
+
+    predictions: Predictions
+    annotations: Annotations
+    class_labels: ClassLabels | None
+    inputs: Mapping[str, Input]
 
 
-def predictions_for(labels: Any, predictions: Any, scale: ScaleLike | None = None) -> Predictions:
+def load_inputs(
+    predictions: PredictionsLike, annotations: LabelsLike, reading: ReadOptions
+) -> FitData:
+    """Return predictions and labels, matched by item, as a fit needs them.
+
+    Paths are read, shards are opened and not read into memory, and `FitData` come back as they
+    are. Close what was opened (`open_inputs` does).
+    """
+    if isinstance(predictions, FitData):
+        if reading.scale is not None:
+            declared = DeclaredScale(reading.scale).on(predictions.classes)
+            check_same_scale(predictions.scale, "fit data", declared, "declaration")
+        return predictions
+    if reading.shards is not None or isinstance(predictions, Shards):
+        return _open_shards(predictions, annotations, reading)
+    matched = match_inputs(predictions, annotations, reading)
+    data = FitData.from_predictions(
+        matched.predictions, matched.annotations, ties=reading.ties, random_state=reading.seed
+    )
+    data.class_labels = matched.class_labels
+    data.inputs = matched.inputs
+    return data
+
+
+@contextmanager
+def open_inputs(
+    predictions: PredictionsLike, annotations: LabelsLike, reading: ReadOptions
+) -> Iterator[FitData]:
+    """`load_inputs` for a ``with``: data that it opens are closed, `FitData` stay open."""
+    data = load_inputs(predictions, annotations, reading)
+    try:
+        yield data
+    finally:
+        if data is not predictions:
+            data.close()
+
+
+def match_inputs(
+    predictions: PredictionsLike, annotations: LabelsLike, reading: ReadOptions
+) -> MatchedInputs:
+    """Return predictions and annotations in memory, read where they are paths, and matched."""
+    reader = _reader(predictions, annotations, reading)
+    if reader is not None:
+        annotations = reader.annotations("annotations", annotations, reading.split)
+        predictions = reader.predictions("predictions", predictions)
+    aligned, labelled = align_inputs(predictions, annotations, reading.scale)
+    labels = class_labels(annotations, labelled.classes, scale=labelled.scale)
+    inputs = {} if reader is None else reader.inputs
+    return MatchedInputs(aligned, labelled, labels, inputs)
+
+
+def _reader(
+    predictions: PredictionsLike, annotations: LabelsLike, reading: ReadOptions
+) -> InputReader | None:
+    """Return what reads the files, and refuses options of files where there are none."""
+    options = reading.file_options()
+    if not isinstance(annotations, str | Path):
+        options.pop("scale", None)  # it applies to arrays as well
+        if not isinstance(predictions, str | Path) and not options and not reading.split:
+            return None
+    return InputReader(**options)
+
+
+def _open_shards(
+    predictions: PredictionsLike, annotations: LabelsLike, reading: ReadOptions
+) -> FitData:
+    """Return the data of shards, which are read in passes."""
+    from edokit.fitdata.sharded import ShardedData
+
+    if not isinstance(predictions, Shards | str | Path):
+        raise InputError(
+            f"shards are read from a folder, but the predictions are a"
+            f" {type(predictions).__name__}",
+            "give the path of the folder, or leave the options of shards out",
+        )
+    inputs: Mapping[str, Input] = {}
+    reader = _reader(predictions, annotations, reading)
+    if reader is not None:
+        annotations = reader.streamed(predictions, annotations, reading.split)["annotations"]
+        inputs = reader.inputs
+    data = ShardedData.from_shards(predictions, annotations, reading)
+    data.inputs = inputs
+    return data
+
+
+def predictions_for(
+    labels: LabelsLike, predictions: PredictionsLike, scale: ScaleLike | None = None
+) -> Predictions:
     """Predictions on this scale; an array without one has scale and classes of annotations."""
     bare = not isinstance(predictions, Predictions) and scale is None
     if bare and isinstance(labels, Annotations) and labels.scale != NOMINAL:
@@ -212,7 +303,7 @@ def predictions_for(labels: Any, predictions: Any, scale: ScaleLike | None = Non
 
 
 def align_inputs(
-    predictions: Any, labels: Any, scale: ScaleLike | None = None
+    predictions: PredictionsLike, labels: LabelsLike, scale: ScaleLike | None = None
 ) -> tuple[Predictions, Annotations]:
     """Both in the order of the predictions' items and the annotations' classes, on one scale.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,15 +15,14 @@ from threadpoolctl import threadpool_limits
 from edokit._errors import are, warn
 from edokit._io.atomic import drop_folder
 from edokit._io.digests import digest_text
-from edokit._parallel import LOCAL, Workers, how_many_jobs
+from edokit._parallel import Workers, how_many_jobs
 from edokit._progress import Progress
 from edokit._types import Floats, Ints
-from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, contradiction_message
+from edokit.annotations.core import PublishedLabelWarning, contradiction_message
 from edokit.datasets.read import recognise
 from edokit.fitdata.cache import (
     CachedShard,
     LabelCounts,
-    ReadOptions,
     Source,
     find_annotations,
     make_folder,
@@ -31,31 +30,17 @@ from edokit.fitdata.cache import (
 )
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, pooled
 from edokit.fitdata.layout import Layout
+from edokit.fitdata.reading import LabelsLike, ReadOptions, ShardOptions
 from edokit.metrics import MetricSums
 from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import average_groups, group_names, one_thread, slices
 from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
 from edokit.predictions.shards import Shards, check_once
-from edokit.scales import ScaleLike
 
 SAMPLE = 65_536  # items of the sample that serves as a start
 _SAMPLE_NUMBERS = 2**23  # at most so many probabilities in it
 _BLOCK = 2**21  # numbers of P that are looked at in one go
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShardOptions:
-    """How shards are worked on; `FitData.open` describes each."""
-
-    split: str | Sequence[str] | None = None
-    jobs: int | None = None
-    engine: str = LOCAL
-    scratch: str | Path | None = None
-    ties: Ties = "first"
-    random_state: int = 0
-    progress: Progress | None = None
-    learn: str | None = None
 
 
 class Fold(NamedTuple):
@@ -120,43 +105,28 @@ class ShardedData(FitData):
         self._length, self._passes = 0, [0]
 
     @classmethod
-    def open(
-        cls,
-        predictions: Shards | str | Path,
-        annotations: Annotations | str | Path,
-        *,
-        classes: Sequence[str] | None = None,
-        scale: ScaleLike | None = None,
-        **options: Any,
+    def from_shards(
+        cls, predictions: Shards | str | Path, annotations: LabelsLike, reading: ReadOptions
     ) -> ShardedData:
-        """Shards of predictions and the annotations of their items; see `FitData.open`."""
-        names = {field.name for field in fields(ShardOptions)}
-        work = ShardOptions(**{name: options.pop(name) for name in names & options.keys()})
-        if isinstance(predictions, Shards):
-            shards = predictions
-        else:
-            shards = Shards.open(predictions, learn=work.learn)
-        if scale is not None:
-            shards, options = shards.on_scale(scale), {**options, "scale": scale}
-        reading = ReadOptions(work.split, options, shards.learn, work.ties, work.random_state)
-        source, order = find_annotations(annotations, shards, classes, reading)
-        if isinstance(source, tuple):
+        """Return the shards of predictions with the annotations of their items."""
+        shards = predictions
+        if not isinstance(shards, Shards):
+            shards = Shards.open(shards, learn=reading.learn)
+        if reading.scale is not None:
+            shards = shards.on_scale(reading.scale)
+        reading = replace(reading, learn=shards.learn)
+        source, order = find_annotations(annotations, shards, reading)
+        if isinstance(source, tuple) and reading.format is None:
             # All are what the first one is; to find out takes longer than to read some of them.
-            reading = replace(reading, options={"format": recognise(source[0]).name, **options})
+            reading = replace(reading, format=recognise(source[0]).name)
+        work = reading.shards or ShardOptions()
         workers = Workers(how_many_jobs(work.jobs, shards.sizes), work.engine)
         folder = make_folder(work.scratch)
         try:
-            cached = [
-                CachedShard(
-                    number,
-                    shards,
-                    order,
-                    folder,
-                    source[number] if isinstance(source, tuple) else None,
-                    reading,
-                )
-                for number in range(len(shards.files))
-            ]
+            cached = []
+            for number in range(len(shards.files)):
+                file = source[number] if isinstance(source, tuple) else None
+                cached.append(CachedShard(number, shards, order, folder, file, reading))
             data = cls(cached, shards, workers, work.progress)
             data._write(source)
         except BaseException:
@@ -169,12 +139,6 @@ class ShardedData(FitData):
         """Remove the cache."""
         self._workers.close()
         drop_folder(self._cached[0].folder)
-
-    def __enter__(self) -> ShardedData:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"FitData({self._shards!r})"

@@ -29,7 +29,7 @@ from edokit.objective.pools import (
     softmax,
     without_gradient,
 )
-from edokit.objective.settings import CE, Diversity, Pool, Settings
+from edokit.objective.settings import CE, Diversity, ObjectiveSettings, Pool
 from edokit.objective.summaries import Problem
 
 # Numbers of numpy arrays in one block: so few that they stay in the cache.
@@ -173,7 +173,7 @@ of ordered classes (None for others)."""
 
 
 def pool_terms(
-    settings: Settings, alpha: Array | None = None, steps: Array | None = None
+    settings: ObjectiveSettings, alpha: Array | None = None, steps: Array | None = None
 ) -> dict[str, PoolTerm]:
     """The pool terms of these settings, by field of `Objective`."""
     terms: dict[str, PoolTerm] = {}
@@ -374,7 +374,7 @@ class JointObjective:
     """The joint loss of a problem; ``terms`` override its terms of the same names."""
 
     def __init__(
-        self, problem: Problem, settings: Settings, terms: Mapping[str, Term] | None = None
+        self, problem: Problem, settings: ObjectiveSettings, terms: Mapping[str, Term] | None = None
     ) -> None:
         problem.check_scale(settings)
         self.problem, self.settings, self.members = problem, settings, problem.members
@@ -469,7 +469,7 @@ class Loss:
 def joint_loss(
     v: Array,
     problem: Problem,
-    settings: Settings,
+    settings: ObjectiveSettings,
     *,
     noise: Array | None = None,
     temperature: Array | float = 1.0,

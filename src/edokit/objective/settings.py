@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from edokit._errors import InputError, check_number, one_of, option
 
@@ -70,9 +70,9 @@ class OptionFields:
         return f"{type(self).__name__}({', '.join(changes)})"
 
 
-def _term(default: float | None, meaning: str, name: str = "", ordinal: bool = False) -> Any:
-    """A field that holds the weight of a term; ``name`` is its suffix in ``lambda_<name>``."""
-    return field(default=default, metadata={"name": name, "meaning": meaning, "ordinal": ordinal})
+Auto: TypeAlias = Literal["auto"]
+"""A value that the fit chooses."""
+AUTO: Auto = "auto"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -95,9 +95,9 @@ class Objective(OptionFields):
         Weight of 1 − soft micro-F1 (λ_F1); for a log pool, of the members' weighted mean.
     div : float, default=0.0
         Weight of the mean pairwise disagreement between members (λ_Div).
-    reg : float, default=None
+    reg : float or "auto", default="auto"
         Weight of the squared norm of the weights (λ_Reg), which shrinks them towards uniform
-        ones. None: chosen by five-fold cross-validation on the fit data.
+        ones. ``"auto"`` (or None): chosen by five-fold cross-validation on the fit data.
     rps : float, default=0.0
         Weight of the ranked probability score (λ_RPS); ordinal scales and linear pools only.
     w1 : float, default=0.0
@@ -115,33 +115,54 @@ class Objective(OptionFields):
     """
 
     ce: CE | Literal["mean", "all", "random"] = CE.MEAN
-    ce_weight: float = _term(1.0, "the cross-entropy", name="ce")
-    f1: float = _term(0.3, "missed hard labels")
-    div: float = _term(0.0, "the disagreement between members")
-    reg: float | None = _term(None, "the penalty on large weights")
-    rps: float = _term(0.0, "the ranked probability score", ordinal=True)
-    w1: float = _term(0.0, "the Wasserstein-1 distance", ordinal=True)
+    ce_weight: float = 1.0
+    f1: float = 0.3
+    div: float = 0.0
+    reg: float | Auto | None = AUTO
+    rps: float = 0.0
+    w1: float = 0.0
     diversity: Diversity | Literal["preserve", "suppress"] = Diversity.PRESERVE
     class_weights: bool = False
 
     def __post_init__(self) -> None:
-        for name, weight in self.weights():
-            if name != "reg" or weight is not None:
-                suppress = f"to penalise disagreement, choose {option('diversity', 'suppress')}"
-                hint = suppress if name == "div" else "0 leaves the term out"
-                check_number(TERMS[name].flat_name, weight, 0, LARGEST, hint=hint)
-        for kind in (Diversity, CE):
-            name = kind.__name__.lower()
-            object.__setattr__(self, name, kind(getattr(self, name)))
-
-    def weights(self) -> Iterator[tuple[str, float | None]]:
-        """Names of the terms, and their weights (λ)."""
-        return ((name, getattr(self, name)) for name in TERMS)
+        if self.reg is None:
+            object.__setattr__(self, "reg", AUTO)
+        for name, term in TERMS.items():
+            weight = getattr(self, name)
+            if name == "reg" and weight == AUTO:
+                continue
+            hint = "0 leaves the term out"
+            if name == "div":
+                hint = f"to penalise disagreement, choose {option('diversity', 'suppress')}"
+            check_number(term.flat_name, weight, 0, LARGEST, hint=hint)
+        object.__setattr__(self, "diversity", Diversity(self.diversity))
+        object.__setattr__(self, "ce", CE(self.ce))
 
     @property
-    def on_scale(self) -> bool:
+    def needs_order(self) -> bool:
         """Whether a term needs ordered classes."""
-        return any(getattr(self, name) for name, term in TERMS.items() if term.ordinal)
+        return self.rps != 0 or self.w1 != 0
+
+    def resolve(self, pool: Pool | str = "linear", reg: float = 0.03) -> ObjectiveSettings:
+        """Return what the mathematics needs; ``reg`` replaces ``"auto"``.
+
+        Examples
+        --------
+        >>> Objective(div=0.1, diversity="suppress").resolve().diversity.sign
+        1.0
+        """
+        return ObjectiveSettings(
+            ce=CE(self.ce),
+            ce_weight=self.ce_weight,
+            f1=self.f1,
+            div=self.div,
+            reg=_number(self.reg, reg),
+            rps=self.rps,
+            w1=self.w1,
+            diversity=Diversity(self.diversity),
+            class_weights=self.class_weights,
+            pool=Pool(pool),
+        )
 
 
 class Term(NamedTuple):
@@ -153,71 +174,67 @@ class Term(NamedTuple):
     """Name of its weight on the command line, in search spaces and in files."""
     meaning: str
     """What it measures, in words."""
-    ordinal: bool
+    ordinal: bool = False
     """Whether it needs ordered classes."""
 
 
 TERMS: dict[str, Term] = {
-    weight.name: Term(
-        name := weight.metadata["name"] or weight.name,
-        f"lambda_{name}",
-        weight.metadata["meaning"],
-        weight.metadata["ordinal"],
-    )
-    for weight in fields(Objective)
-    if weight.metadata
+    "ce_weight": Term("ce", "lambda_ce", "the cross-entropy"),
+    "f1": Term("f1", "lambda_f1", "missed hard labels"),
+    "div": Term("div", "lambda_div", "the disagreement between members"),
+    "reg": Term("reg", "lambda_reg", "the penalty on large weights"),
+    "rps": Term("rps", "lambda_rps", "the ranked probability score", ordinal=True),
+    "w1": Term("w1", "lambda_w1", "the Wasserstein-1 distance", ordinal=True),
 }
 """The terms by field of `Objective`."""
 FLAT_NAMES: dict[str, str] = {
-    part.name: TERMS[part.name].flat_name if part.name in TERMS else part.name
-    for part in fields(Objective)
+    "ce": "ce",
+    **{name: term.flat_name for name, term in TERMS.items()},
+    "diversity": "diversity",
+    "class_weights": "class_weights",
 }
 """The fields of `Objective`, and their names on the command line, in search spaces and in files."""
 SCALE_TERMS = tuple(term.flat_name for term in TERMS.values() if term.ordinal)
 """Weights of terms that need ordered classes."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Settings(Objective):
-    """An objective with everything that the mathematics needs: the pool, and a value of ``reg``.
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveSettings:
+    """What the mathematics needs of an objective: every weight, every mode, and the pool.
 
-    Parameters
-    ----------
-    pool : {"linear", "log"}, default="linear"
-        A log pool changes the cross-entropy of ``ce="mean"`` and the predictions, nothing else.
-
-    Examples
-    --------
-    >>> Settings(div=0.1, diversity="suppress").diversity.sign
-    1.0
+    `Objective.resolve` makes it of checked options. It is not checked again.
     """
 
-    reg: float = 0.03
-    ce: CE = CE.MEAN
-    diversity: Diversity = Diversity.PRESERVE
-    pool: Pool = Pool.LINEAR
+    ce: CE
+    ce_weight: float
+    f1: float
+    div: float
+    reg: float
+    rps: float
+    w1: float
+    diversity: Diversity
+    class_weights: bool
+    pool: Pool
+    """A log pool changes the cross-entropy of ``ce="mean"`` and the predictions, nothing else."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "pool", Pool(self.pool))
-        if self.on_scale and self.pool is Pool.LOG:
-            raise InputError(
-                f"{' and '.join(map(option, SCALE_TERMS))} are not convex for a log pool",
-                f"choose {option('pool', 'linear')}",
-            )
+    @property
+    def needs_order(self) -> bool:
+        """Whether a term needs ordered classes."""
+        return self.rps != 0 or self.w1 != 0
 
     def signed_weight(self, term: str) -> float:
         """Weight of a term in the loss; negative where the term is rewarded."""
         weight: float = getattr(self, term)
         return self.diversity.sign * weight if term == "div" else weight
 
-    @classmethod
-    def of(cls, objective: Objective, pool: Pool | str = Pool.LINEAR) -> Settings:
-        """The objective with this pool; a penalty still to be chosen takes the default."""
-        values = {part.name: getattr(objective, part.name) for part in fields(Objective)}
-        if values["reg"] is None:
-            del values["reg"]
-        return cls(**values, pool=Pool(pool))
+
+def check_pool(objective: Objective, pool: Pool) -> None:
+    """Refuse terms of ordered classes for a log pool."""
+    if objective.needs_order and pool is Pool.LOG:
+        raise InputError(
+            f"{' and '.join(map(option, SCALE_TERMS))} are not convex for a log pool",
+            f"choose {option('pool', 'linear')}",
+        )
 
 
 # λ and class weights of the paper's ablations.
@@ -238,9 +255,7 @@ def preset(name: str) -> Objective:
 
 # --- Solvers --------------------------------------------------------------------------------------
 
-THOROUGH = ("epochs", "learning_rate", "temperature", "temperature_decay")
-"""What `Gumbel.resolve` chooses by the number of items, where it is None."""
-_STEPS = 2000  # at least, of a thorough search
+_STEPS = 2000  # fewest steps of a search whose epochs are chosen
 
 
 @dataclass(frozen=True, repr=False)
@@ -268,25 +283,46 @@ class Exact(OptionFields):
             check_number("max_members", self.max_members, 1, whole=True)
 
 
+@dataclass(frozen=True)
+class GumbelSteps:
+    """How the gumbel solver searches, with a value for everything; the defaults are the paper's.
+
+    `Gumbel.resolve` makes it of checked options. It is not checked again.
+    """
+
+    epochs: int = 10
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    temperature: float = 0.5
+    temperature_decay: float = 0.05
+    min_temperature: float = 0.1
+    min_members: int = 1
+    max_members: int = 10
+
+
+PAPER_STEPS = GumbelSteps()
+
+
 @dataclass(frozen=True, repr=False)
 class Gumbel(OptionFields):
     """The gumbel solver: the paper's search over weights and sizes, by Adam.
 
-    None in `epochs`, `learning_rate`, `temperature` and `temperature_decay` comes close to the
-    optimum: at least 2,000 steps (the paper's ten epochs are 50 on 141 items), a learning rate
-    thirty times the paper's, and a temperature that cools from 1 to 0.1 over all of them.
+    ``"auto"`` (or None) in `epochs`, `learning_rate`, `temperature` and `temperature_decay` comes
+    close to the optimum: at least 2,000 steps (the paper's ten epochs are 50 on 141 items), a
+    learning rate thirty times the paper's, and a temperature that cools from 1 to 0.1 over all of
+    them.
 
     Parameters
     ----------
-    epochs : int, default=None
+    epochs : int or "auto", default="auto"
         Passes over the items.
     batch_size : int, default=32
-        Items per step (of sets, rows: an item has one per label); at most all of them.
-    learning_rate : float, default=None
+        Items per step (for multi-label data, rows: an item has one per label); at most all of them.
+    learning_rate : float or "auto", default="auto"
         Step size of Adam (η).
-    temperature : float, default=None
+    temperature : float or "auto", default="auto"
         Of the Gumbel-Softmax in the first epoch (T₀).
-    temperature_decay : float, default=None
+    temperature_decay : float or "auto", default="auto"
         The temperature falls at this rate: T₀·exp(−γ·epoch), epochs counted from 0 (γ).
     min_temperature : float, default=0.1
         It falls no further than this.
@@ -304,30 +340,25 @@ class Gumbel(OptionFields):
     """
 
     name: ClassVar[str] = "gumbel"
-    epochs: int | None = None
+    epochs: int | Auto | None = AUTO
     batch_size: int = 32
-    learning_rate: float | None = None
-    temperature: float | None = None
-    temperature_decay: float | None = None
+    learning_rate: float | Auto | None = AUTO
+    temperature: float | Auto | None = AUTO
+    temperature_decay: float | Auto | None = AUTO
     min_temperature: float = 0.1
     min_members: int = 1
     max_members: int | None = None
 
     def __post_init__(self) -> None:
-        paper = {part.name: part.default for part in fields(GumbelSettings)}
-        for part in fields(self):
-            value, is_whole = getattr(self, part.name), str(part.type).startswith("int")
-            if value is None and part.default is None:
-                continue
-            check_number(
-                part.name,
-                value,
-                1 if is_whole else 0,
-                math.inf if is_whole else LARGEST,
-                above=not is_whole and part.name != "temperature_decay",
-                whole=is_whole,
-                hint=f"the paper uses {paper[part.name]!r}",
-            )
+        for name in CHOSEN_STEPS:
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, AUTO)
+        for name in WHOLE_STEPS:
+            if name != "max_members" or self.max_members is not None:
+                self._check(name, 1, whole=True)
+        for name in ("learning_rate", "temperature", "min_temperature"):
+            self._check(name, 0, LARGEST, above=True)
+        self._check("temperature_decay", 0, LARGEST)
         if self.max_members is not None and self.min_members > self.max_members:
             raise InputError(
                 f"no ensemble size lies between {option('min_members', self.min_members)} and"
@@ -335,30 +366,55 @@ class Gumbel(OptionFields):
                 "leave them out to let every size compete",
             )
 
-    def resolve(self, items: int, members: int = 10) -> GumbelSettings:
-        """The same with a value for every None, to learn from so many items and members."""
-        values = {"learning_rate": 0.03, "temperature": 1.0, "max_members": members}
-        options = {part.name: getattr(self, part.name) for part in fields(self)}
-        values |= {name: value for name, value in options.items() if value is not None}
-        if self.epochs is None:
+    def _check(
+        self,
+        name: str,
+        least: float,
+        most: float = math.inf,
+        *,
+        above: bool = False,
+        whole: bool = False,
+    ) -> None:
+        """Refuse a value that is not a number within these bounds, nor left to the fit."""
+        value = getattr(self, name)
+        if value == AUTO and name in CHOSEN_STEPS:
+            return
+        hint = f"the paper uses {getattr(PAPER_STEPS, name)!r}"
+        check_number(name, value, least, most, above=above, whole=whole, hint=hint)
+
+    def resolve(self, items: int, members: int = 10) -> GumbelSteps:
+        """Return the same with a value for everything, to learn from so many items and members."""
+        learning_rate = _number(self.learning_rate, 0.03)
+        temperature = _number(self.temperature, 1.0)
+        if self.epochs is None or isinstance(self.epochs, str):
             steps = math.ceil(items / min(self.batch_size, items))
-            values["epochs"] = max(10, math.ceil(_STEPS / steps))
-        if self.temperature_decay is None:
-            fall = max(1.0, values["temperature"] / self.min_temperature)
-            values["temperature_decay"] = math.log(fall) / max(1, values["epochs"] - 1)
-        return GumbelSettings(**values)  # type: ignore[arg-type]
+            epochs = max(10, math.ceil(_STEPS / steps))
+        else:
+            epochs = self.epochs
+        fall = max(1.0, temperature / self.min_temperature)
+        coolest_last = math.log(fall) / max(1, epochs - 1)
+        return GumbelSteps(
+            epochs=epochs,
+            batch_size=self.batch_size,
+            learning_rate=learning_rate,
+            temperature=temperature,
+            temperature_decay=_number(self.temperature_decay, coolest_last),
+            min_temperature=self.min_temperature,
+            min_members=self.min_members,
+            max_members=members if self.max_members is None else self.max_members,
+        )
 
 
-@dataclass(frozen=True, repr=False)
-class GumbelSettings(Gumbel):
-    """How to search, with a value for everything; the defaults are the paper's."""
-
-    epochs: int = 10
-    learning_rate: float = 1e-3
-    temperature: float = 0.5
-    temperature_decay: float = 0.05
-    max_members: int = 10
+def _number(value: float | Auto | None, chosen: float) -> float:
+    """Return the value, or the one that was chosen for ``"auto"``."""
+    if value is None or isinstance(value, str):
+        return chosen
+    return value
 
 
+CHOSEN_STEPS = ("epochs", "learning_rate", "temperature", "temperature_decay")
+"""Fields of `Gumbel` that may be ``"auto"``: `Gumbel.resolve` chooses them by the items."""
+WHOLE_STEPS = ("epochs", "batch_size", "min_members", "max_members")
+"""Fields of `Gumbel` that are whole numbers."""
 SOLVERS: Mapping[str, type[Exact | Gumbel]] = {"exact": Exact, "gumbel": Gumbel}
 """The solvers by name."""

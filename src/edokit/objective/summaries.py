@@ -23,7 +23,7 @@ from edokit.objective.pools import (
     slices,
     take,
 )
-from edokit.objective.settings import SCALE_TERMS, Pool, Settings
+from edokit.objective.settings import SCALE_TERMS, ObjectiveSettings, Pool
 
 # Numbers of P that are summed at a time: few enough of an array for the cache, enough of a tensor
 # to keep a GPU busy.
@@ -291,9 +291,9 @@ class Problem:
         logs = rows if self.pool is Pool.LOG else log_probabilities(rows)
         return -xp.sum(xp.permute_dims(logs, (1, 0, 2)) * self.targets[:, None, :], axis=2)
 
-    def check_scale(self, settings: Settings) -> None:
+    def check_scale(self, settings: ObjectiveSettings) -> None:
         """Refuse terms of ordered classes where classes have no order."""
-        if settings.on_scale and self.steps is None:
+        if settings.needs_order and self.steps is None:
             raise InputError(
                 f"{' and '.join(map(option, SCALE_TERMS))} need ordered classes, but these have no"
                 " order",

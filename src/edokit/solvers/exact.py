@@ -19,7 +19,7 @@ from edokit.objective.loss import (
     pool_terms,
 )
 from edokit.objective.pools import one_thread, spread
-from edokit.objective.settings import CE, TERMS, Diversity, Pool, Settings
+from edokit.objective.settings import CE, TERMS, Diversity, ObjectiveSettings, Pool
 from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Certificate, Solution
 
@@ -44,7 +44,7 @@ _SMOOTHINGS = (0.1, 0.01, 0.001)
 
 def solve_exact(
     data: FitData,
-    settings: Settings,
+    settings: ObjectiveSettings,
     *,
     max_members: int | None = None,
     all_terms: bool = True,
@@ -60,7 +60,7 @@ def solve_exact(
     ----------
     data : FitData
         Predictions and labels, in memory or in shards.
-    settings : Settings
+    settings : ObjectiveSettings
         The objective.
     max_members : int, optional
         Only the members with the lowest cross-entropy, so many, may have weight; all by default.
@@ -77,9 +77,10 @@ def solve_exact(
     --------
     >>> import numpy as np
     >>> from edokit.fitdata.data import FitData
-    >>> from edokit.objective.settings import Settings
+    >>> from edokit.objective.settings import Objective
     >>> P = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.5, 0.5]]])
-    >>> solution = solve_exact(FitData.from_arrays(P, np.eye(2), np.array([0, 1])), Settings())
+    >>> data = FitData.from_arrays(P, np.eye(2), np.array([0, 1]))
+    >>> solution = solve_exact(data, Objective().resolve())
     >>> solution.weights.round(2)
     array([1., 0.])
     """
@@ -128,7 +129,7 @@ def solve_exact(
 
 def solve_path(
     data: FitData,
-    settings: Settings,
+    settings: ObjectiveSettings,
     lambdas: Sequence[float],
     *,
     max_members: int | None = None,
@@ -153,7 +154,7 @@ def solve_path(
 
 
 def _competing_problem(
-    data: FitData, settings: Settings, max_members: int | None, all_terms: bool
+    data: FitData, settings: ObjectiveSettings, max_members: int | None, all_terms: bool
 ) -> tuple[Problem, Ints]:
     """The problem of the members that may have weight, and the ranking of all members."""
     with_items = bool(pool_terms(settings))
@@ -167,7 +168,7 @@ def _competing_problem(
 
 
 def evaluate_weights(
-    data: FitData, settings: Settings, v: Floats
+    data: FitData, settings: ObjectiveSettings, v: Floats
 ) -> tuple[dict[str, float], Floats]:
     """Terms of the loss over all items, and the gradient of its cross-entropy, at weights v [K]."""
     settings, terms = in_expectation(settings), {}
@@ -183,7 +184,7 @@ def terms_and_gradient(objective: JointObjective, v: Floats) -> tuple[dict[str, 
     return terms, objective.ce.at(v)[1]
 
 
-def in_expectation(settings: Settings) -> Settings:
+def in_expectation(settings: ObjectiveSettings) -> ObjectiveSettings:
     """The expected objective: ``ce="random"`` is ``ce="all"`` in expectation."""
     return replace(settings, ce=CE.ALL) if settings.ce is CE.RANDOM else settings
 
@@ -525,7 +526,9 @@ class StreamedTerm(ItemTerm):
         return self._evaluations[v.tobytes()]
 
 
-def streamed_terms(data: FitData, settings: Settings, members: Ints) -> dict[str, StreamedTerm]:
+def streamed_terms(
+    data: FitData, settings: ObjectiveSettings, members: Ints
+) -> dict[str, StreamedTerm]:
     """The pool terms of these settings, each evaluated in passes over all items."""
     sums, steps = data.summaries(), data.scale.steps
     alpha = sums.class_weights(data.row_classes) if settings.class_weights else None

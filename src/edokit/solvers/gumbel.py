@@ -15,7 +15,7 @@ from edokit._types import Floats, Ints
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import JointObjective, PoolTerm, pool_terms
 from edokit.objective.pools import effective_weights, softmax
-from edokit.objective.settings import CE, TERMS, GumbelSettings, Settings
+from edokit.objective.settings import CE, TERMS, GumbelSteps, ObjectiveSettings
 from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Solution, Trajectory
 from edokit.solvers.batches import Batches
@@ -42,8 +42,8 @@ def warn_if_sampled(data: FitData) -> None:
 
 def solve_gumbel(
     data: FitData,
-    settings: Settings | Sequence[Settings],
-    options: GumbelSettings | Sequence[GumbelSettings] | None = None,
+    settings: ObjectiveSettings | Sequence[ObjectiveSettings],
+    options: GumbelSteps | Sequence[GumbelSteps] | None = None,
     *,
     random_state: int = 0,
     trajectory: bool = True,
@@ -59,9 +59,9 @@ def solve_gumbel(
     ----------
     data : FitData
         Predictions and labels, in memory or in shards.
-    settings : Settings or sequence of Settings
+    settings : ObjectiveSettings or sequence of ObjectiveSettings
         The objectives.
-    options : GumbelSettings or sequence of GumbelSettings, optional
+    options : GumbelSteps or sequence of GumbelSteps, optional
         How to search; the paper's settings by default.
     random_state : int, default=0
         Seed of the mini-batches and of the noise.
@@ -78,15 +78,15 @@ def solve_gumbel(
     --------
     >>> import numpy as np
     >>> from edokit.fitdata.data import FitData
-    >>> from edokit.objective.settings import Settings
+    >>> from edokit.objective.settings import Objective
     >>> P = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.5, 0.5]]])
     >>> data = FitData.from_arrays(P, np.eye(2), np.array([0, 1]))
-    >>> [solution] = solve_gumbel(data, Settings())
+    >>> [solution] = solve_gumbel(data, Objective().resolve())
     >>> solution.size
     1
     """
     check_seed(random_state)
-    runs = _as_runs(settings, options or GumbelSettings())
+    runs = _as_runs(settings, options or GumbelSteps())
     solutions: dict[int, Solution] = {}
     for batch in _batches(runs):
         steering, columns = batch[0].options, _columns(batch)
@@ -117,16 +117,17 @@ class _Run(NamedTuple):
     """One configuration, and its place in the call."""
 
     place: int
-    settings: Settings
-    options: GumbelSettings
+    settings: ObjectiveSettings
+    options: GumbelSteps
 
 
 def _as_runs(
-    settings: Settings | Sequence[Settings], options: GumbelSettings | Sequence[GumbelSettings]
+    settings: ObjectiveSettings | Sequence[ObjectiveSettings],
+    options: GumbelSteps | Sequence[GumbelSteps],
 ) -> list[_Run]:
     """One run per configuration; what is given once serves all."""
-    objectives = [settings] if isinstance(settings, Settings) else list(settings)
-    if isinstance(options, GumbelSettings):
+    objectives = [settings] if isinstance(settings, ObjectiveSettings) else list(settings)
+    if isinstance(options, GumbelSteps):
         options = [options] * len(objectives)
     pairs = zip(objectives, options, strict=True)
     return [_Run(place, *values) for place, values in enumerate(pairs)]

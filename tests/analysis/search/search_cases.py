@@ -79,7 +79,7 @@ def trial(
         generation=number // 10,
         slot=number % 10,
         searched=searched,
-        configuration=space.configuration(searched, items=60),
+        configuration=space.fit_config(searched, items=60),
         judge="cross-fitted",
         estimates={"optimistic": estimates, "cross-fitted": estimates},
         **{"size": 3, "weights": (0.5, 0.3, 0.2), **other},

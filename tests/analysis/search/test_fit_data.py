@@ -22,7 +22,7 @@ SPACE = SearchSpace.paper(epochs=2)
 def configurations(count: int) -> list:
     rng = np.random.default_rng(0)
     return [
-        SPACE.configuration(
+        SPACE.fit_config(
             {
                 "lambda_f1": rng.random(),
                 "lambda_ce": rng.random(),
@@ -100,7 +100,10 @@ def test_a_batch_gives_what_each_configuration_gives_alone() -> None:
     found = solve(data(), several, Plan(random_state=3))
     for one, solution in zip(several, found, strict=True):
         alone = solve_gumbel(
-            FitData.from_arrays(P, q, y), one.settings, one.options, random_state=3
+            FitData.from_arrays(P, q, y),
+            one.objective.resolve(one.pool),
+            one.solver.resolve(60),
+            random_state=3,
         )[0]
         assert not isinstance(solution, str)
         assert np.allclose(solution.weights, alone.weights, atol=1e-12)

@@ -113,7 +113,7 @@ def test_a_folder_holds_trials_summary_and_ensemble(tmp_path: Path, found: Searc
     assert [row["number"] for row in table] == list(range(12))
     for row, trial in zip(table, found.trials, strict=True):
         assert row["ce"] == row["cross_fitted_ce"] == trial.ce
-        assert row["ce_variant"] == str(trial.configuration.settings.ce)
+        assert row["ce_variant"] == str(trial.configuration.objective.ce)
         assert row["lambda_div"] == trial.searched["lambda_div"]
         assert list(json.loads(row["weights"]).values()) == list(trial.weights)
         assert row["on_front"] == (trial in found.front.trials)

@@ -16,7 +16,7 @@ from edokit._errors import InputError
 from edokit.analysis.search import search
 from edokit.analysis.search.options import Plan
 from edokit.analysis.search.result import ParetoFront
-from edokit.analysis.search.space import SearchSpace
+from edokit.analysis.search.space import SearchSpace, trial_settings
 from edokit.analysis.search.statistics import Evaluator
 from edokit.analysis.search.storage import open_storage
 from edokit.analysis.search.study import run_study
@@ -48,7 +48,7 @@ def test_ordered_classes_are_searched_by_rps_and_w1() -> None:
     metrics = compute_metrics(pool(P, np.array(chosen.weights)), q, y, scale=UNEVEN)
     for name in ("f1", "ce", "md", "rps", "w1"):
         assert chosen.value(name) == pytest.approx(metrics[name], abs=1e-9)
-    searched = chosen.configuration.parameters("exact")
+    searched = trial_settings(chosen.configuration)
     assert searched["lambda_rps"] > 0
     assert searched["lambda_w1"] > 0
     assert {"rps", "w1", "rps_se"} <= chosen.to_dict().keys()
@@ -139,7 +139,7 @@ def test_gumbel_searches_terms_of_ordered_classes() -> None:
         judge="optimistic",
     )
     settings = dict.fromkeys(plan.space.searched, 0.5) | {"diversity": "preserve"}
-    chosen = [plan.space.configuration(settings, 60)]
+    chosen = [plan.fit_config(settings, 60)]
     (found,) = Evaluator(data, plan).evaluate(chosen)
     p = pool(P, np.array(found.weights))
     assert found.optimistic["rps"] == pytest.approx(rps(p, q, UNEVEN.positions))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,22 @@ import pytest
 
 from edokit._errors import EDOWarning, InputError
 from edokit.analysis.search.options import Plan
-from edokit.analysis.search.space import Configuration
 from edokit.analysis.search.statistics import Evaluator, solve
+from edokit.config import PAPER_SOLVERS, FitConfig
 from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
-from edokit.objective.settings import GumbelSettings, Pool, Settings
+from edokit.objective.settings import Objective, Pool
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
 POOLS = [Pool.LINEAR, Pool.LOG, Pool.LINEAR]
+STEPS = replace(PAPER_SOLVERS["gumbel"], epochs=2)
 CHOSEN = [
-    Configuration(Settings(), GumbelSettings(epochs=2)),
-    Configuration(Settings(ce="all", div=0.3), GumbelSettings(epochs=2, max_members=3)),
-    Configuration(Settings(class_weights=True, div=0.2), GumbelSettings(epochs=2)),
+    FitConfig(objective=Objective(reg=0.03), solver=STEPS),
+    FitConfig(
+        objective=Objective(reg=0.03, ce="all", div=0.3), solver=replace(STEPS, max_members=3)
+    ),
+    FitConfig(objective=Objective(reg=0.03, class_weights=True, div=0.2), solver=STEPS),
 ]
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from edokit._errors import InputError
-from edokit.analysis.search.space import OBJECTIVE, STEERING, SearchSpace
-from edokit.objective.settings import THOROUGH
+from edokit.analysis.search.space import OBJECTIVE, STEERING, SearchSpace, trial_settings
+from edokit.objective.settings import CHOSEN_STEPS
 
 
 def test_the_papers_space_is_a_name_away() -> None:
@@ -33,18 +33,18 @@ def test_the_papers_space_is_a_name_away() -> None:
 def test_the_default_takes_the_steps_that_the_items_need() -> None:
     space = SearchSpace.named("thorough")
     assert space == SearchSpace()
-    assert set(THOROUGH).isdisjoint(space.searched)
+    assert set(CHOSEN_STEPS).isdisjoint(space.searched)
     point = {name: getattr(SearchSpace.paper(), name) for name in space.searched}
     point = {
         name: value.choices[0] if isinstance(value, CategoricalDistribution) else value.high
         for name, value in point.items()
     }
-    few, many = (space.configuration(point, items).options for items in (64, 64_000))
+    few, many = (space.fit_config(point, items).solver for items in (64, 64_000))
     assert (few.epochs, many.epochs) == (1000, 10)
     assert few.temperature * math.exp(-few.temperature_decay * (few.epochs - 1)) == pytest.approx(
         few.min_temperature
     )
-    assert space.with_(epochs=3).configuration(point, 64).options.epochs == 3, "what is given stays"
+    assert space.with_(epochs=3).fit_config(point, 64).solver.epochs == 3, "what is given stays"
 
 
 def test_every_choice_of_objective_and_solver_can_be_searched() -> None:
@@ -96,11 +96,11 @@ def test_every_point_of_the_space_is_a_configuration(data: st.DataObject) -> Non
             point[name] = data.draw(st.integers(int(value.low), int(value.high)))
         else:
             point[name] = data.draw(st.floats(value.low, value.high))
-    one = space.configuration(point, items=100)
+    config = space.fit_config(point, items=100)
     for name, value in point.items():
-        part = one.settings if name in OBJECTIVE else one.options
+        part = config.objective if name in OBJECTIVE else config.solver
         assert getattr(part, OBJECTIVE.get(name, name)) == value
-    assert one.parameters("gumbel").keys() >= point.keys()
+    assert trial_settings(config).keys() >= point.keys()
 
 
 @pytest.mark.parametrize(

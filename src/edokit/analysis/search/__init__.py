@@ -15,16 +15,17 @@ from edokit.analysis.search.result import JOURNAL, SearchResult
 from edokit.analysis.search.storage import find_storage, open_storage
 from edokit.analysis.search.study import run_study
 from edokit.fitdata.data import FitData
-from edokit.fitdata.inputs import align_inputs, read_inputs
+from edokit.fitdata.inputs import PredictionsLike, open_inputs
+from edokit.fitdata.reading import LabelsLike, ReadOptions, ShardOptions
+from edokit.fitdata.sharded import ShardedData
 from edokit.runs.folder import check_output, output_folder
-from edokit.runs.inputs import InputReader, merge_options
+from edokit.runs.inputs import merge_options
 from edokit.runs.record import RunRecord, begin_run, command_text
-from edokit.scales import ScaleLike
 
 
 def search(
-    predictions: Any,
-    annotations: Any,
+    predictions: PredictionsLike,
+    annotations: LabelsLike,
     options: SearchOptions | None = None,
     *,
     split: str | Sequence[str] | None = None,
@@ -99,10 +100,13 @@ def search(
     """
     options, reading = merge_options(SearchOptions, options, settings)
     plan, folder = options.plan(), None if out is None else Path(out)
-    scale = reading.pop("scale", None)
-    if isinstance(annotations, str | Path):
-        reading["scale"] = scale
-    files = InputReader(**reading)
+    read_options = ReadOptions.from_arguments(
+        reading,
+        split=split,
+        ties=options.ties,
+        seed=options.random_state,
+        shards=None if streaming is None else ShardOptions(**streaming),
+    )
     inputs = _input_files((predictions, annotations), folder, plan)
     with ExitStack() as stack:
         if folder is not None and plan.worker:  # workers share the folder, and lock it to write
@@ -110,18 +114,16 @@ def search(
         elif folder is not None:
             guard = output_folder(folder, "search", *inputs, overwrite=overwrite)
             stack.enter_context(guard)
-        source = (predictions, annotations, split)
-        data, fit = _fit_data(stack, files, source, options, scale, streaming)
+        members = stack.enter_context(open_inputs(predictions, annotations, read_options))
+        data = members.grouped() if options.groups else members
         plan = _checked(options, data)
-        # A search may take hours, and files may change meanwhile.
-        recorded = {} if folder is None else files.inputs
         default = None if folder is None else folder / JOURNAL
         opened = stack.enter_context(open_storage(plan.storage or default))
         trials, done_before = run_study(opened, plan, data, progress=progress)
         result = SearchResult(
-            tuple(trials), plan, tuple(data.members), fit, opened.shown, done_before
+            tuple(trials), plan, tuple(data.members), (members,), opened.shown, done_before
         )
-        if isinstance(fit[0], FitData):
+        if isinstance(members, ShardedData):
             # Shards are open now, and may not be when someone asks for it.
             _ = result.ensemble
         if folder is not None:
@@ -130,7 +132,7 @@ def search(
             begin_run(folder)
             result.save(folder, overwrite=overwrite)
             words = command_text(command)
-            RunRecord("search", recorded, seed=plan.random_state, command=words).save(folder)
+            RunRecord("search", members.inputs, seed=plan.random_state, command=words).save(folder)
     return result
 
 
@@ -142,25 +144,6 @@ def _input_files(sources: Sequence[Any], folder: Path | None, plan: Plan) -> lis
         is_own = storage.resolve() == (folder / JOURNAL).resolve()
         files += [] if is_own else [storage]
     return files
-
-
-def _fit_data(
-    stack: ExitStack,
-    files: InputReader,
-    source: tuple[Any, Any, Any],
-    options: SearchOptions,
-    scale: ScaleLike | None,
-    streaming: Mapping[str, Any] | None,
-) -> tuple[FitData, Sequence[Any]]:
-    """The data to learn from, and what the chosen ensemble is fitted on."""
-    drawing: dict[str, Any] = {"ties": options.ties, "random_state": options.random_state}
-    predictions, labels = read_inputs(stack, files, source, streaming, {**drawing, "scale": scale})
-    fit: Sequence[Any] = (predictions,)
-    data = predictions
-    if not isinstance(predictions, FitData):
-        fit = align_inputs(predictions, labels, scale)
-        data = FitData.from_predictions(*fit, **drawing)
-    return data.grouped() if options.groups else data, fit
 
 
 def _checked(options: SearchOptions, data: FitData) -> Plan:

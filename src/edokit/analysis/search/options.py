@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from edokit._errors import InputError, check_number, check_seed, option
 from edokit.analysis.search.space import SearchSpace
 from edokit.annotations.core import Ties
+from edokit.config import FitConfig
 
 FOLDS = 5
 FORMAT = 2  # raised when a search begun by an older version could no longer be continued
@@ -131,6 +133,17 @@ class Plan(SearchOptions):
                 "there is nothing to search: every parameter of the space is fixed",
                 "give one of them a range or a list of choices, or use `edo fit`",
             )
+
+    def fit_config(self, chosen: Mapping[str, Any], items: int) -> FitConfig:
+        """Return the configuration of a trial with these values where the space varies."""
+        return self.space.fit_config(
+            chosen,
+            items,
+            solver=self.solver,
+            groups=self.groups,
+            ties=self.ties,
+            seed=self.random_state,
+        )
 
     def identity(self, data: dict[str, Any]) -> dict[str, Any]:
         """What must be the same for a search to be continued, in plain values."""

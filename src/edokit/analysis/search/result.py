@@ -17,9 +17,9 @@ from edokit._io.documents import write_json
 from edokit._io.tables import write_table
 from edokit._types import Floats
 from edokit.analysis.search.options import Plan
-from edokit.analysis.search.space import Configuration
+from edokit.analysis.search.space import trial_settings
 from edokit.analysis.search.statistics import non_dominated
-from edokit.config import from_flat
+from edokit.config import FitConfig, to_parameters
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import search_metrics
 from edokit.objective.settings import SCALE_TERMS
@@ -44,7 +44,7 @@ class SearchTrial:
     slot: int
     searched: Mapping[str, Any]
     """The values of the parameters that the space varies."""
-    configuration: Configuration
+    configuration: FitConfig
     """All parameters."""
     judge: str
     """The estimate by which it competes: ``cross-fitted`` or ``optimistic``."""
@@ -110,8 +110,8 @@ class ParetoFront:
     @classmethod
     def of(cls, trials: Sequence[SearchTrial]) -> ParetoFront:
         """The front of these trials."""
-        on_front = zip(trials, non_dominated(_points(trials)), strict=True)
-        front = [trial for trial, is_kept in on_front if is_kept]
+        is_on_front = non_dominated(_points(trials))
+        front = [trial for trial, is_kept in zip(trials, is_on_front, strict=True) if is_kept]
         return cls(tuple(sorted(front, key=_best_first)))
 
     def __len__(self) -> int:
@@ -137,7 +137,7 @@ def _points(trials: Sequence[SearchTrial]) -> Floats:
     return np.asarray(values * _SIGNS)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class SearchResult:
     """All trials of a search, the Pareto front, and the trial that was chosen from it.
 
@@ -204,39 +204,40 @@ class SearchResult:
 
     def refit(self, trial: SearchTrial) -> EDOEnsemble:
         """A trial's configuration, fitted on all of the data."""
-        parameters: dict[str, Any] = {
-            "solver": self.plan.solver,
-            "groups": self.plan.groups,
-            "ties": self.plan.ties,
-            "random_state": self.plan.random_state,
-            **trial.configuration.parameters(self.plan.solver),
-        }
-        ensemble = EDOEnsemble(**from_flat({"preset": "paper", **parameters}))
+        ensemble = EDOEnsemble(**to_parameters(trial.configuration, "paper"))
         with warnings.catch_warnings():
             # What concerns the data was reported before, and the settings are the search's choice.
             warnings.simplefilter("ignore", EDOWarning)
             return ensemble.fit(*self.fit)
 
-    def table(self) -> pa.Table:
+    def to_table(self) -> pa.Table:
         """A row per trial: settings, estimates, size, weights, whether on the front and chosen."""
         import pyarrow as pa
 
         on_front = {trial.number for trial in self.front}
         rows = []
         for trial in self.trials:
-            settings = trial.configuration.parameters(self.plan.solver)
-            row: dict[str, Any] = {
+            settings = trial_settings(trial.configuration)
+            row: dict[str, object] = {
                 "number": trial.number,
                 "generation": trial.generation,
                 "slot": trial.slot,
-                **{name: 0.0 for name in SCALE_TERMS if name in trial.searched},
-                # The kind of cross-entropy is not to be taken for its value.
-                **{"ce_variant" if name == "ce" else name: v for name, v in settings.items()},
             }
-            kinds = {"": trial.judge, "optimistic_": "optimistic", "cross_fitted_": "cross-fitted"}
-            for prefix, kind in kinds.items():
+            for name in SCALE_TERMS:
+                if name in trial.searched:
+                    row[name] = 0.0
+            for name, value in settings.items():
+                # Here "ce" is the kind of cross-entropy, and below its value.
+                column = "ce_variant" if name == "ce" else name
+                row[column] = value
+            for prefix, kind in (
+                ("", trial.judge),
+                ("optimistic_", "optimistic"),
+                ("cross_fitted_", "cross-fitted"),
+            ):
                 estimate = trial.estimates.get(kind) or {}
-                row.update({prefix + name: estimate.get(name) for name in trial.values})
+                for name in trial.values:
+                    row[prefix + name] = estimate.get(name)
             weights = dict(zip(self.members, trial.weights, strict=False))
             row["size"] = trial.size
             row["weights"] = json.dumps(weights, ensure_ascii=False)
@@ -246,7 +247,7 @@ class SearchResult:
         return pa.Table.from_pylist(rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """The search in plain values, ready for JSON: trials, front, choice and test metrics."""
+        """The search in plain values, ready for JSON: the number of trials, front and choice."""
         return {
             "study": self.plan.study,
             "trials": len(self.trials),
@@ -255,7 +256,7 @@ class SearchResult:
             "chosen": {
                 **self.chosen.to_dict(),
                 "rule": self.rule,
-                "settings": self.chosen.configuration.parameters(self.plan.solver),
+                "settings": trial_settings(self.chosen.configuration),
                 "weights": dict(zip(self.members, self.chosen.weights, strict=True)),
             },
             "judge": self.plan.judge,
@@ -278,4 +279,4 @@ class SearchResult:
     def save_trials(self, folder: str | Path) -> None:
         """Write ``search/search.json`` and ``search/trials.parquet``."""
         write_json({**self.to_dict(), "space": self.plan.space.to_dict()}, Path(folder) / SUMMARY)
-        write_table(self.table(), Path(folder) / TRIALS)
+        write_table(self.to_table(), Path(folder) / TRIALS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from optuna.distributions import (
@@ -14,22 +14,27 @@ from optuna.distributions import (
 )
 
 from edokit._errors import InputError, one_of
+from edokit.annotations.core import Ties
+from edokit.config import FitConfig
 from edokit.objective.settings import (
+    AUTO,
     CE,
+    CHOSEN_STEPS,
     FLAT_NAMES,
+    PAPER_STEPS,
     SCALE_TERMS,
-    THOROUGH,
     Diversity,
+    Exact,
     Gumbel,
-    GumbelSettings,
+    Objective,
     Pool,
-    Settings,
+    check_pool,
 )
 
 SOLVERS = ("gumbel", "exact")
 OBJECTIVE = {**{flat: name for name, flat in FLAT_NAMES.items()}, "pool": "pool"}
 """Parameters of the space that are the objective's, and its fields."""
-STEERING = tuple(field.name for field in fields(GumbelSettings))
+STEERING = tuple(field.name for field in fields(Gumbel))
 SPACES = ("thorough", "paper", "ordinal")
 _LOG = ("lambda_reg", "learning_rate")  # parameters whose ranges are on a log scale
 WHOLE_NUMBERS = ("epochs", "batch_size", "min_members", "max_members")
@@ -37,21 +42,20 @@ _MODES = {"ce": CE, "diversity": Diversity, "pool": Pool}
 WITHOUT_RANGE = (*_MODES, "class_weights")
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """One point of the space: an objective, and how gumbel searches it."""
+def trial_settings(config: FitConfig) -> dict[str, Any]:
+    """Return the choices of a trial by name on the command line, ready for JSON.
 
-    settings: Settings
-    options: GumbelSettings
-
-    def parameters(self, solver: str) -> dict[str, Any]:
-        """What `EDOEnsemble` calls these choices; for the exact solver without gumbel's, and
-        without terms of ordered classes that are 0."""
-        steering = STEERING if solver == "gumbel" else ("max_members",)
-        values = {name: getattr(self.settings, field) for name, field in OBJECTIVE.items()}
-        values = {name: v for name, v in values.items() if v or name not in SCALE_TERMS}
-        settings = {name: str(v) if name in _MODES else v for name, v in values.items()}
-        return {**settings, **{name: getattr(self.options, name) for name in steering}}
+    Terms of ordered classes that are 0 are left out, and gumbel's steps for the exact solver.
+    """
+    settings: dict[str, Any] = {}
+    for field_name, name in FLAT_NAMES.items():
+        value = getattr(config.objective, field_name)
+        if value or name not in SCALE_TERMS:
+            settings[name] = str(value) if name in _MODES else value
+    settings["pool"] = str(config.pool)
+    for solver_field in fields(config.solver):
+        settings[solver_field.name] = getattr(config.solver, solver_field.name)
+    return settings
 
 
 @dataclass(frozen=True)
@@ -140,8 +144,7 @@ class SearchSpace:
                 "leave lambda_ce as it is",
             )
         if self._on_scale and "log" in _values(self.pool):
-            # Refused as the objective does.
-            Settings(rps=1.0, pool=Pool.LOG)
+            check_pool(Objective(rps=1.0), Pool.LOG)
         low, high = max(_values(self.min_members)), min(_values(self.max_members))
         if low > high:
             raise InputError(
@@ -193,8 +196,7 @@ class SearchSpace:
         one_of("solver", solver, SOLVERS)
         if solver == "gumbel":
             return self
-        paper = GumbelSettings()
-        fixed = {name: getattr(paper, name) for name in STEERING if name != "max_members"}
+        fixed = {name: getattr(PAPER_STEPS, name) for name in STEERING if name != "max_members"}
         expected = ["all" if kind == "random" else kind for kind in _values(self.ce)]
         return replace(self, **fixed, ce=expected)
 
@@ -212,21 +214,37 @@ class SearchSpace:
         """The parameters that vary."""
         return {name: getattr(self, name) for name in self.searched}
 
-    def configuration(self, chosen: dict[str, Any], items: int) -> Configuration:
-        """The configuration with these values where the space varies, to learn from ``items``."""
+    def fit_config(
+        self,
+        chosen: Mapping[str, Any],
+        items: int,
+        *,
+        solver: str = "gumbel",
+        groups: bool = False,
+        ties: Ties = "first",
+        seed: int = 0,
+    ) -> FitConfig:
+        """Return the configuration with these values where the space varies.
+
+        Steps that are left open are chosen to learn from ``items``.
+        """
         values = {**vars(self), **{name: chosen[name] for name in self.searched}}
-        return Configuration(
-            Settings(
-                **{field: values[name] for name, field in OBJECTIVE.items() if name in values}
-            ),
-            Gumbel(**{name: values[name] for name in STEERING}).resolve(items),
+        objective = Objective(**{name: values[flat] for name, flat in FLAT_NAMES.items()})
+        steps = Gumbel(**{name: values[name] for name in STEERING}).resolve(items)
+        return FitConfig(
+            objective=objective,
+            solver=Exact(steps.max_members) if solver == "exact" else Gumbel(**asdict(steps)),
+            pool=Pool(values["pool"]),
+            groups=groups,
+            ties=ties,
+            seed=seed,
         )
 
     @property
     def takes_paper_steps(self) -> bool:
         """Whether epochs, step size and temperature are those of the paper."""
         paper = SearchSpace.paper()
-        return all(getattr(self, step) == getattr(paper, step) for step in THOROUGH)
+        return all(getattr(self, step) == getattr(paper, step) for step in CHOSEN_STEPS)
 
     def to_dict(self) -> dict[str, Any]:
         """The space in plain values, ready for JSON."""
@@ -243,7 +261,7 @@ class SearchSpace:
 
 def _clean(name: str, value: Any) -> Any:
     """A distribution, or one value; each checked."""
-    if value is None and name in THOROUGH:
+    if name in CHOSEN_STEPS and value in (None, AUTO):
         return None
     if _is_pair(value):
         return _range(name, *value)
@@ -287,11 +305,11 @@ def _one_value(name: str, value: Any) -> Any:
                 f"class_weights is {value!r}, and neither True nor False", "choose one, or both"
             )
     elif name in OBJECTIVE:
-        Settings(**{OBJECTIVE[name]: value})
+        Objective(**{OBJECTIVE[name]: value})
     else:
-        # The largest size that it must not exceed may be another one than by default.
-        solver = Gumbel if name == "min_members" else GumbelSettings
-        solver(**{name: value})
+        if value in (None, AUTO):
+            raise InputError(f"{name} has no choice {value!r}", "give numbers")
+        Gumbel(**{name: value})
     return value
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from edokit._errors import InputError
 from edokit._types import Bools, Floats
 from edokit.analysis.search.options import Plan
-from edokit.analysis.search.space import Configuration
+from edokit.config import FitConfig
 from edokit.fitdata.data import FitData
+from edokit.objective.settings import Gumbel
 from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel, warn_if_sampled
@@ -46,9 +47,9 @@ class Evaluator:
         if plan.solver == "gumbel":
             warn_if_sampled(data)
 
-    def evaluate(self, configurations: Sequence[Configuration]) -> list[Evaluation]:
+    def evaluate(self, configurations: Sequence[FitConfig]) -> list[Evaluation]:
         """Evaluate each configuration; all of them are solved as one batch."""
-        pools = [configuration.settings.pool for configuration in configurations]
+        pools = [configuration.pool for configuration in configurations]
         solutions = solve(self.data, configurations, self.plan)
         optimistic = self.data.scores(_stack_weights(solutions), pools).estimates()
         fold_scores = []
@@ -68,15 +69,24 @@ class Evaluator:
         return evaluations
 
 
-def solve(data: FitData, configurations: Sequence[Configuration], plan: Plan) -> list[Solution]:
+def solve(data: FitData, configurations: Sequence[FitConfig], plan: Plan) -> list[Solution]:
     """A solution per configuration."""
     if plan.solver == "exact":
         return [
-            solve_exact(data, configuration.settings, max_members=configuration.options.max_members)
+            solve_exact(
+                data,
+                configuration.objective.resolve(configuration.pool),
+                max_members=configuration.solver.max_members,
+            )
             for configuration in configurations
         ]
-    settings = [configuration.settings for configuration in configurations]
-    options = [configuration.options for configuration in configurations]
+    settings = []
+    options = []
+    for configuration in configurations:
+        assert isinstance(configuration.solver, Gumbel)
+        settings.append(configuration.objective.resolve(configuration.pool))
+        # All steps of a trial are given, so that folds take as many as all items.
+        options.append(configuration.solver.resolve(len(data)))
     with np.errstate(all="ignore"):
         solutions = solve_gumbel(
             data, settings, options, random_state=plan.random_state, trajectory=False

@@ -75,7 +75,7 @@ def run_study(
                 continue
             with study.signs_of_life(batch):
                 evaluations = evaluator.evaluate(
-                    [plan.space.configuration(trial.params, study.rows) for trial in batch]
+                    [plan.fit_config(trial.params, study.rows) for trial in batch]
                 )
             for trial, evaluation in zip(batch, evaluations, strict=True):
                 study.tell(trial, evaluation)
@@ -210,7 +210,7 @@ class SearchStudy:
                     generation=generation,
                     slot=slot,
                     searched=trial.params,
-                    configuration=self.plan.space.configuration(trial.params, self.rows),
+                    configuration=self.plan.fit_config(trial.params, self.rows),
                     judge=self.plan.judge,
                     metrics=self._metrics,
                     size=result.pop("size"),

@@ -1,0 +1,76 @@
+"""Sentences and rows of a table made of the result of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from edokit._errors import counted
+from edokit.analysis.search.result import SearchResult, SearchTrial
+from edokit.metrics import METRIC
+
+_DATA = {"cross-fitted": "on held-out folds", "optimistic": "on the data it was fitted on"}
+
+
+def title(result: SearchResult) -> str:
+    """How many trials there are, and how many of them are on the front."""
+    return f"{counted(len(result.trials), 'trial')}, {len(result.front)} on the front"
+
+
+def front_rows(result: SearchResult) -> list[dict[str, object]]:
+    """The front, a row per set of equal scores; the chosen trial stands for those of its row."""
+    alike: dict[tuple[str, ...], list[SearchTrial]] = {}
+    for trial in result.front:
+        scores = [f"{trial.value(name):.4f}" for name in trial.metrics]
+        alike.setdefault((*scores, str(trial.size)), []).append(trial)
+    columns = [METRIC[name].label for name in result.chosen.metrics]
+    columns.append("size")
+    rows: list[dict[str, object]] = []
+    for values, trials in alike.items():
+        trial = trials[0]
+        name = str(trial.number)
+        if result.chosen in trials:
+            trial = result.chosen
+            name = f"{trial.number} ←"
+        same_scores = None
+        if len(trials) > 1:
+            same_scores = f"{len(trials) - 1} more"
+        objective = trial.configuration.objective
+        rows.append(
+            {
+                "trial": name,
+                **dict(zip(columns, values, strict=True)),
+                "diversity, CE": f"{objective.diversity}, {objective.ce}",
+                "same scores": same_scores,
+            }
+        )
+    return rows
+
+
+def choice(result: SearchResult) -> list[str]:
+    """The chosen trial and its estimates in sentences."""
+    chosen = result.chosen
+    members = counted(len(result.members), "member")
+    lines = [f"Chosen (←, {result.rule}): {chosen.size} of {members}."]
+    for kind, data in _DATA.items():
+        estimate = chosen.estimates.get(kind)
+        if estimate is None:
+            continue
+        line = f"Its estimate {data}: {_scores(estimate, chosen.metrics)}"
+        if kind == chosen.judge:
+            line += "; the trials competed by this"
+        lines.append(line + ".")
+    return lines
+
+
+def resumption(result: SearchResult, requested: int) -> list[str]:
+    """How many of the trials were there before; ``requested``: trials in all."""
+    if not result.done_before:
+        return []
+    line = f"{result.done_before} of these had been done before"
+    if result.done_before >= requested:
+        line += "; more --trials go on"
+    return [line + "."]
+
+
+def _scores(estimate: Mapping[str, float], metrics: Sequence[str]) -> str:
+    return ", ".join(f"{name.upper()} {estimate[name]:.4f}" for name in metrics)

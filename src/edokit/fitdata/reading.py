@@ -1,0 +1,136 @@
+"""How predictions and annotations are read, and how shards are worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy.typing as npt
+
+from edokit._names import as_name
+from edokit._parallel import LOCAL
+from edokit._progress import Progress
+from edokit.annotations.core import Annotations, Ties
+from edokit.scales import ScaleLike
+
+LabelsLike: TypeAlias = Annotations | npt.ArrayLike | str | Path | None
+"""Labels as a verb accepts them: annotations, an array with a row per item, or a path to read."""
+
+ClassLabels: TypeAlias = tuple[str | bool | int | float, ...]
+"""Class labels as the user writes them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardOptions:
+    """How shards are worked on.
+
+    Parameters
+    ----------
+    jobs : int, default=None
+        Shards to work on at a time; None: one per core, as far as 2 GiB of memory go.
+    engine : str, default="local"
+        ``local``, or ``dask://host:port``.
+    scratch : str or Path, default=None
+        The folder for the cache; None: TMPDIR or /var/tmp.
+    progress : callable, default=None
+        Called with what is done, the shards done and the number of shards.
+    """
+
+    jobs: int | None = None
+    engine: str = LOCAL
+    scratch: str | Path | None = None
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How the inputs of a fit are read: arguments of `read_annotations`, and how labels are made.
+
+    Arguments that are None keep the default of `read_annotations`, which describes them.
+
+    Parameters
+    ----------
+    split : str or sequence of str, default=None
+        Only annotations of this split, or of these.
+    scale : Scale or str, default=None
+        The answer scale of arrays, and of predictions and annotations that declare none.
+    learn : {"items", "pairs", "pairs+anonymous"}, default=None
+        What is learned from predictions for pairs of an item and an annotator.
+    further : mapping of str to object
+        Arguments of `read_annotations` that only one kind of source takes.
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of items whose annotators are evenly split.
+    seed : int, default=0
+        Seed of random ties.
+    shards : ShardOptions, default=None
+        Read the predictions shard by shard; None: only `Shards` are.
+
+    Examples
+    --------
+    >>> ReadOptions(split="dev", columns={"item": "id"}).file_options()
+    {'columns': {'item': 'id'}}
+    """
+
+    split: str | Sequence[str] | None = None
+    columns: Mapping[str, str] | None = None
+    classes: Sequence[object] | None = None
+    label_map: Mapping[str, str] | None = None
+    duplicates: Literal["error", "first", "all"] | None = None
+    empty: Literal["error", "drop"] | None = None
+    ignore_case: bool | None = None
+    drop_label: Sequence[object] | None = None
+    drop_annotator: Sequence[object] | None = None
+    scale: ScaleLike | None = None
+    format: str | None = None
+    question: str | None = None
+    learn: str | None = None
+    further: Mapping[str, object] = field(default_factory=dict)
+    ties: Ties = "first"
+    seed: int = 0
+    shards: ShardOptions | None = None
+
+    @classmethod
+    def from_arguments(
+        cls,
+        arguments: Mapping[str, object],
+        *,
+        split: str | Sequence[str] | None = None,
+        scale: ScaleLike | None = None,
+        ties: Ties = "first",
+        seed: int = 0,
+        shards: ShardOptions | None = None,
+    ) -> ReadOptions:
+        """Return the options of these arguments of `read_annotations` (and ``learn``) by name."""
+        known = {name: value for name, value in arguments.items() if name in FILE_OPTIONS}
+        further = {name: value for name, value in arguments.items() if name not in FILE_OPTIONS}
+        if scale is not None:
+            known["scale"] = scale
+        return cls(
+            **known,  # type: ignore[arg-type]
+            split=split,
+            further=further,
+            ties=ties,
+            seed=seed,
+            shards=shards,
+        )
+
+    @property
+    def class_names(self) -> list[str] | None:
+        """Names of the classes, where they are given."""
+        return None if self.classes is None else [as_name(label) for label in self.classes]
+
+    def file_options(self) -> dict[str, object]:
+        """Return the arguments of `read_annotations` (and ``learn``) that are given, but the split.
+
+        They are what a record of the run keeps, and for annotations that are files alone.
+        """
+        options: dict[str, object] = {name: getattr(self, name) for name in FILE_OPTIONS}
+        options.update(self.further)
+        return {name: value for name, value in options.items() if value is not None}
+
+
+_NOT_OF_FILES = ("split", "further", "ties", "seed", "shards")
+FILE_OPTIONS = tuple(part.name for part in fields(ReadOptions) if part.name not in _NOT_OF_FILES)
+"""Fields of `ReadOptions` that say how a file of annotations is read."""
