@@ -159,6 +159,7 @@ class Member:
     """
 
     capabilities: ClassVar[Capabilities] = Capabilities()
+    n_classes: int
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
@@ -255,7 +256,8 @@ def predict_texts(member: Member, texts: Sequence[Text], annotators: Annotators 
     if annotators is not None:
         conditions["annotators"] = annotators
     predicted = np.asarray(member.predict_proba(strings, **conditions), dtype=float)
-    expected = (len(texts), member.get_params()["n_classes"])
+    # Not by `get_params`, which inspects the constructor: this runs for every request of a server.
+    expected = (len(texts), member.n_classes)
     if predicted.shape != expected:
         raise ValueError(f"it predicts an array of shape {predicted.shape}, not {expected}")
     return predicted
