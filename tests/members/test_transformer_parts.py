@@ -282,7 +282,7 @@ def test_pairs_of_texts_are_found_in_any_order(monkeypatch: pytest.MonkeyPatch) 
     assert labels.argmax(axis=1).tolist() == [1, 0, 0, 1]
     assert pairs.rows.tolist() == [0, 0, 2, 2]
     targets = AnnotatorTargets(lambda epoch: np.full((3, 2), 0.5), people, 2, seed=0)
-    batch = targets.of(np.array([2, 1, 0]))
+    batch = targets.batch(np.array([2, 1, 0]))
     assert batch["pair_rows"].tolist() == [0, 0, 2, 2]
     assert batch["pair_annotators"].tolist() == [0, 2, 1, 0]
 
@@ -301,7 +301,7 @@ def test_annotators_are_hidden_anew_and_those_of_an_item_weigh_one() -> None:
     hidden = []
     for epoch in (0, 1, 0):
         labels.begin(epoch)
-        batch = labels.of(np.arange(n))
+        batch = labels.batch(np.arange(n))
         hidden.append(batch["pair_annotators"] < 0)
         weights = np.bincount(batch["pair_rows"], batch["pair_weights"])
         np.testing.assert_allclose(weights, 1.0)
@@ -420,12 +420,12 @@ def test_the_papers_settings_are_the_defaults() -> None:
     options = TransformerMember(2)
     assert (options.learning_rate, options.batch_size, options.eval_batch_size) == (2e-5, 16, 32)
     assert (options.epochs, options.patience, options.max_length) == (20, 3, 512)
-    assert (options.warmup_of(100_000), options.warmup_of(1000)) == (500, 100)
-    decays = [options.weight_decay_of(seed) for seed in range(200)]
+    assert (options.count_warmup_steps(100_000), options.count_warmup_steps(1000)) == (500, 100)
+    decays = [options.draw_weight_decay(seed) for seed in range(200)]
     assert 0.005 <= min(decays) < 0.006
     assert 0.014 < max(decays) <= 0.015
-    assert options.weight_decay_of(3) == options.weight_decay_of(3)
-    assert TransformerMember(2, weight_decay=0.1).weight_decay_of(3) == 0.1
+    assert options.draw_weight_decay(3) == options.draw_weight_decay(3)
+    assert TransformerMember(2, weight_decay=0.1).draw_weight_decay(3) == 0.1
 
 
 @pytest.mark.parametrize(

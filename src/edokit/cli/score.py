@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained(options.Spending):
+class TrainedMembers(options.Spending):
     """Trained members that predict.
 
     Parameters
@@ -37,7 +37,7 @@ class Trained(options.Spending):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Existing:
+class ExistingModels:
     """Models from elsewhere that predict.
 
     Parameters
@@ -61,8 +61,8 @@ def score(
     out: Path,
     members: list[Path] | None = None,
     ensemble: Path | None = None,
-    trained: Annotated[Trained, options.FLAT] = Trained(),
-    existing: Annotated[Existing, options.FLAT] = Existing(),
+    trained: Annotated[TrainedMembers, options.FLAT] = TrainedMembers(),
+    existing: Annotated[ExistingModels, options.FLAT] = ExistingModels(),
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     overwrite: options.Overwrite = False,
     reading: Annotated[options.TextReading, options.FLAT] = options.TextReading(),
@@ -91,19 +91,23 @@ def score(
     _check(members, trained, existing)
     inputs = [texts, trained.annotators, trained.judges]
     check_ending(out)
-    source, people = reading.source(texts), trained.annotators or trained.judges
+    source = reading.source(texts)
+    people = trained.annotators or trained.judges
     with output_files(out, inputs=inputs):
         items, annotators = source.read_for(people)
     if not overwrite:
         _refuse_other_texts(out, items)
     labels: dict[str, LabelMap] = {}
+    needed = None
+    if members and ensemble is not None:
+        needed = EDOEnsemble.load(ensemble).needed_members()
     with console.progress() as bars:
         progress = console.add_bar(bars, "scoring")
         if members:
             predictions = score_members(
                 members,
                 items,
-                EDOEnsemble.load(ensemble).needed_members() if ensemble else None,
+                needed,
                 annotators=annotators,
                 by_annotator=trained.annotators is not None,
                 budget=trained.budget,
@@ -122,22 +126,20 @@ def score(
             )
     with output_files(out, inputs=inputs, overwrite=overwrite):
         write_predictions(predictions, out)
-    judges = trained.judges and str(trained.judges)
+    judges = None if trained.judges is None else str(trained.judges)
     console.print_predictions(predictions, out, json, labels=labels, judges=judges)
     if not json:
         console.print_lines(f"{name}: {console.arrows(of)}" for name, of in labels.items())
         console.print_request_costs(predictions.member_info)
 
 
-def _check(members: list[Path] | None, trained: Trained, existing: Existing) -> None:
+def _check(members: list[Path] | None, trained: TrainedMembers, existing: ExistingModels) -> None:
     """Refuse options that do not belong together."""
-    if (members is None) == (not existing.model):
-        raise InputError(
-            "neither --members nor --model is given"
-            if members is None
-            else "both --members and --model are given",
-            "give one of them: it says which models predict",
-        )
+    hint = "give one of them: it says which models predict"
+    if members is None and not existing.model:
+        raise InputError("neither --members nor --model is given", hint)
+    if members is not None and existing.model:
+        raise InputError("both --members and --model are given", hint)
     if members is None:
         options.refuse(trained, "trained members (--members), but --model is given")
     if trained.annotators and trained.judges:

@@ -67,7 +67,7 @@ class GroupOptions:
 
 @options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class Training(TrainingOptions):
+class TrainingFlags(TrainingOptions):
     """The options of a training as one types them.
 
     Parameters
@@ -91,7 +91,7 @@ def train(
     *,
     out: Path,
     group_options: Annotated[GroupOptions, options.FLAT] = GroupOptions(),
-    training: Annotated[Training, options.FLAT] = Training(),
+    training: Annotated[TrainingFlags, options.FLAT] = TrainingFlags(),
     reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
     json: options.Json = False,
 ) -> None:

@@ -25,7 +25,8 @@ TO_PREDICT = ("torch", "transformers")
 TO_FINE_TUNE = ("torch", "transformers", "safetensors")
 _FILES = ("config.json", "modules.json")
 # Files of a member that was fine-tuned: its options, and the weights of encoder and head.
-FINE_TUNED, WEIGHTS = "transformer.json", "model.safetensors"
+FINE_TUNED = "transformer.json"
+WEIGHTS = "model.safetensors"
 # The variable of the environment that lets models be downloaded.
 DOWNLOAD = "EDO_DOWNLOAD"
 _UNUSED = ["*.h5", "*.msgpack", "*.ot", "*.onnx*", "openvino/*"]  # weights for other libraries
@@ -61,7 +62,8 @@ def local_folder(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> P
     if path.is_dir():
         if any((path / name).is_file() for name in files):
             return path
-        problem = f"holds {'neither ' if len(files) > 1 else 'no '}{' nor '.join(files)}"
+        negation = "neither" if len(files) > 1 else "no"
+        problem = f"holds {negation} {' nor '.join(files)}"
     elif path.exists() or _looks_local(model):
         problem = "is a file" if path.exists() else "does not exist"
     else:
@@ -95,12 +97,15 @@ def _from_hub(model: str, **which: Any) -> Path:
                 break
         return folder
     except Exception as error:
-        problem, remedy = f"can't be downloaded: {_reason(error)}", "check the name and the network"
         if offline:
-            problem = "is no folder, and no model of that name has been downloaded"
-            remedy = f"download it with `hf download {model}`, let edo do so with {DOWNLOAD}=1,"
-            remedy += " or name a folder that holds it"
-        raise InputError(f"{model!r} {problem}", remedy) from error
+            raise InputError(
+                f"{model!r} is not a folder, and no model of that name has been downloaded",
+                f"download it with `hf download {model}`, let edo do so with {DOWNLOAD}=1, or name"
+                " a folder that holds it",
+            ) from error
+        raise InputError(
+            f"{model!r} can't be downloaded: {_reason(error)}", "check the name and the network"
+        ) from error
 
 
 def _reason(error: BaseException) -> str:
@@ -159,7 +164,7 @@ def check_model(folder: Path, home: Path | None = None) -> None:
     """Refuse a model in a bundle that holds anything but weights, settings and words."""
     for path in files_below(folder, home).values():
         if path.suffix not in SAFE_FILES:
-            raise InputError(f"{path} is no file of weights, settings or words", "remove it")
+            raise InputError(f"{path} is not a file of weights, settings or words", "remove it")
     check_code(folder)
 
 
@@ -201,7 +206,8 @@ def loading(model: str) -> Iterator[None]:
     """The same while a model is loaded; nothing is written to stderr, where panics are reported."""
     from transformers.utils import logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    level = logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
@@ -272,11 +278,11 @@ def load_tokenizer(model: str) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(local_folder(model), trust_remote_code=False)
         for texts in ([SAMPLE], [SAMPLE, SAMPLE]):  # alone, and as a pair
             tokenizer(*texts)
-        # Settings that are no valid text could be read, but not saved again.
+        # Settings with invalid Unicode could be read, but not saved again.
         json.dumps(tokenizer.init_kwargs, ensure_ascii=False, default=str).encode()
     if tokenizer.pad_token_id is None:
         raise InputError(
-            f"the tokenizer of {model} has no padding token",
+            f"the tokenizer of {model} lacks a padding token",
             "choose an encoder such as 'google-bert/bert-base-uncased'",
         )
     return tokenizer

@@ -44,8 +44,11 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
         """
         pooled = self.dropout(self.features(**tokens))
         with torch.autocast(pooled.device.type, enabled=False):
-            pairs = () if pair_rows is None else (pair_rows, pair_annotators)
-            logits: torch.Tensor = self.head(pooled, *pairs)
+            logits: torch.Tensor
+            if pair_rows is None:
+                logits = self.head(pooled)
+            else:
+                logits = self.head(pooled, pair_rows, pair_annotators)
         return logits
 
     def features(self, target_mask: torch.Tensor, **inputs: torch.Tensor) -> torch.Tensor:
@@ -83,19 +86,22 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
 class Link(nn.Module):  # type: ignore[misc]
     """From scores, one per class or label, to logits, whose softmax is a distribution.
 
-    Of sets, the logits [..., L, 2] of a label are those of "not chosen" and "chosen".
+    For multi-label data, the logits [..., L, 2] of a label are those of "not chosen" and "chosen".
     """
 
     def __init__(self, n_classes: int, *, sets: bool = False, steps: Floats | None = None) -> None:
         super().__init__()
-        self.scores, self.sets = n_classes, sets
+        self.scores = n_classes
+        self.sets = sets
         # Where the network is, for losses of ordinal scales; no part of what is saved.
         distances = torch.ones(n_classes - 1) if steps is None else torch.tensor(steps).float()
         self.register_buffer("steps", distances, persistent=False)
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
-        """Logits [..., C], or [..., L, 2] of sets."""
-        return torch.stack([torch.zeros_like(scores), scores], dim=-1) if self.sets else scores
+        """Logits [..., C], or [..., L, 2] for multi-label data."""
+        if self.sets:
+            return torch.stack([torch.zeros_like(scores), scores], dim=-1)
+        return scores
 
     def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
         """Probabilities [..., C] of classes, or [..., L] of labels, in double precision."""
@@ -105,9 +111,10 @@ class Link(nn.Module):  # type: ignore[misc]
         return shares[..., 1] if self.sets else shares
 
     def shares(self, totals: Floats, count: Any) -> Floats:
-        """Shares [..., C] of totals of so many answers, as if one more of each had been seen."""
+        """Shares [..., C] of totals of ``count`` answers, with one more of each added."""
         counts = totals + 1.0
-        shares: Floats = counts / (count + 2.0 if self.sets else counts.sum(-1, keepdims=True))
+        total = count + 2.0 if self.sets else counts.sum(-1, keepdims=True)
+        shares: Floats = counts / total
         return shares
 
     def bias(self, shares: Floats) -> Floats:
@@ -236,8 +243,8 @@ def row_losses(
     """Losses [...] of logits [..., C] to targets [..., C].
 
     ``ce``: −Σ_c t_c ln p_c. ``md``: Σ_c |p_c − t_c|. ``rps``: Σ_c step_c (F_c − G_c)² on cumulative
-    shares. ``ce+rps``: both. Of sets, logits are [..., L, 2] and targets [..., L]; their losses are
-    means over the labels.
+    shares. ``ce+rps``: both. For multi-label data, logits are [..., L, 2] and targets [..., L];
+    losses are means over the labels.
     """
     sets = logits.dim() > targets.dim()
     if sets:
@@ -266,12 +273,13 @@ def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> l
     layer learns at ``layer_decay`` times its learning rate, each layer below at that times the
     layer above, embeddings slowest. Biases, norms and annotators don't decay.
     """
-    encoder_rate, head_rate = options.learning_rate, options.head_learning_rate
-    layers = {
-        name: int(match[1]) if (match := _LAYER.search(name)) else None
-        for name, _ in network.named_parameters()
-        if name.startswith("backbone.")
-    }
+    encoder_rate = options.learning_rate
+    head_rate = encoder_rate if options.head_learning_rate is None else options.head_learning_rate
+    layers: dict[str, int | None] = {}
+    for name, _ in network.named_parameters():
+        if name.startswith("backbone."):
+            match = _LAYER.search(name)
+            layers[name] = int(match[1]) if match else None
     depth = max((layer for layer in layers.values() if layer is not None), default=-1) + 1
     groups: dict[tuple[float, float], dict[str, Any]] = {}
     for name, weight in network.named_parameters():
@@ -281,12 +289,13 @@ def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> l
         if name in layers:
             # Embeddings, and biases of positions that all layers share, are below layer 0.
             layer = layers[name]
-            height = depth - (-1 if layer is None else layer)
+            height = depth + 1 if layer is None else depth - layer
             rate = encoder_rate * options.layer_decay**height
         elif name in _ANNOTATORS:
-            rate, decay = options.annotator_learning_rate, 0.0
+            rate = options.annotator_learning_rate
+            decay = 0.0
         else:
-            rate = encoder_rate if head_rate is None else head_rate
+            rate = head_rate
         # Few groups: an optimizer launches its kernels for each of them.
         group = groups.setdefault((rate, decay), {"params": [], "lr": rate, "weight_decay": decay})
         group["params"].append(weight)

@@ -25,8 +25,9 @@ from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, 
 from edokit.members.recipe_options import Range, check_types
 from edokit.scales import NOMINAL, Scale
 
-# The links: weights per class, or a probability of its own for each label of sets.
-CLASSES, LABELS = "softmax", "labels"
+# The links: weights per class or, for multi-label data, a probability of its own for each label.
+CLASSES = "softmax"
+LABELS = "labels"
 _STEPS = 2000
 # At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02.
 _DENSE_TOLERANCE = 1e-6
@@ -37,7 +38,7 @@ _threads = cache(ThreadpoolController)
 
 @dataclass(frozen=True)
 class Logistic:
-    """A fitted regression over C classes, of which it saw P, or over C labels of sets.
+    """A fitted regression over C classes, of which it saw P, or over C labels of multi-label data.
 
     Attributes
     ----------
@@ -69,16 +70,17 @@ class Logistic:
         A small strength means simple weights. A row of shares counts as several rows with one class
         each, weighted by the shares. A class that never occurs gets the probability 1 / (N + C), as
         if it had been seen once more; if only one class occurs, the answer is the same for every
-        item. Each label of sets has a regression of its own.
+        item. In multi-label data, each label has a regression of its own.
         """
         if scale.is_multi_label:
             return cls._fit_labels(features, targets, strength)
-        (n, c), size = targets.shape, features.shape[1]
+        n, c = targets.shape
         seen = np.flatnonzero(targets.any(axis=0))
         if len(seen) == 1:
             warn(f"all {n} targets name one class: this member predicts the same for every text")
-            return cls(np.zeros((0, size)), np.zeros(0), seen, c, n)
-        return cls(*_optimum(features, targets[:, seen], strength), seen, c, n)
+            return cls(np.zeros((0, features.shape[1])), np.zeros(0), seen, c, n)
+        weights, intercepts = _optimum(features, targets[:, seen], strength)
+        return cls(weights, intercepts, seen, c, n)
 
     @classmethod
     def _fit_labels(cls, features: Any, targets: Floats, strength: float) -> Logistic:
@@ -89,16 +91,20 @@ class Logistic:
         for label, choices in enumerate(targets.T):
             if choices.any() and (choices < 1).any():
                 shares = np.column_stack([1 - choices, choices])
-                rows = _optimum(features, shares, strength)
-                weights[label], intercepts[label] = rows[0][0], rows[1][0]
+                label_weights, label_intercepts = _optimum(features, shares, strength)
+                weights[label] = label_weights[0]
+                intercepts[label] = label_intercepts[0]
         if not weights.any():
             warn(f"all {n} targets name one set: this member predicts the same for every text")
         return cls(weights, intercepts, np.arange(c), c, n, LABELS)
 
     def rounded(self) -> Logistic:
-        """In single precision, as it is saved."""
-        names = ("weights", "intercepts")
-        return replace(self, **{name: getattr(self, name).astype(np.float32) for name in names})
+        """The same in single precision, in which it is saved."""
+        return replace(
+            self,
+            weights=self.weights.astype(np.float32),
+            intercepts=self.intercepts.astype(np.float32),
+        )
 
     def predict(self, features: Any) -> Floats:
         """Probabilities [N, C]."""
@@ -144,7 +150,7 @@ class ClassifierMember(Member):
     Parameters
     ----------
     n_classes : int
-        Number of classes, or of labels of sets.
+        Number of classes, or of labels of multi-label data.
     strength : float, default=5
         How freely weights may grow.
     context : float
@@ -181,7 +187,9 @@ class ClassifierMember(Member):
         Effects of annotators are learned from their labels and from anonymous answers that have
         not seen the item: in sample, these are too sure of the labels that they were fitted to.
         """
-        self._corpus, self._scale, self._effects = data.corpus, data.scale, None
+        self._corpus = data.corpus
+        self._scale = data.scale
+        self._effects = None
         features = self._fit_features(with_context(data.texts, data.context))
         targets = data.targets(0)
 

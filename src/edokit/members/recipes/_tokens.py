@@ -41,7 +41,8 @@ class Reader:
         # Tokenizers without a limit of their own say so with a huge number.
         self.max_length = min(max_length, tokenizer.model_max_length)
         self.vocabulary = vocabulary
-        self.speaker_tags, self.context_first = speaker_tags, context_first
+        self.speaker_tags = speaker_tags
+        self.context_first = context_first
         self.instruction = instruction
 
     def __call__(self, texts: Sequence[Text]) -> list[Arrays]:
@@ -58,11 +59,9 @@ class Reader:
         """A batch of texts: the same arrays [B, L]."""
         longest = max(len(text["input_ids"]) for text in tokens)
         multiple = min(-(-longest // _MULTIPLE) * _MULTIPLE, self.max_length)
-        shape, padding = (len(tokens), max(longest, multiple)), self.tokenizer.pad_token_id
-        batch = {
-            name: np.full(shape, padding if name == "input_ids" else 0, dtype=np.int64)
-            for name in tokens[0]
-        }
+        shape = (len(tokens), max(longest, multiple))
+        batch = {name: np.zeros(shape, dtype=np.int64) for name in tokens[0]}
+        batch["input_ids"][:] = self.tokenizer.pad_token_id
         for row, text in enumerate(tokens):
             for name, values in text.items():
                 batch[name][row, : len(values)] = values
@@ -129,7 +128,7 @@ _SPEAKERS = ("user", "agent")  # the speaker of the utterance, and the other one
 
 
 def with_speaker_tags(text: Text) -> Text:
-    """(utterance, context) with the speaker in front of each turn; a single text as it is.
+    """(utterance, context) with the speaker in front of each turn; a single text unchanged.
 
     The context holds a turn a line, oldest first, and the two speakers take turns: its last line
     is the other one's turn before the utterance.
@@ -158,7 +157,7 @@ class EpochTargets:
         """What heads predict at the start: the mean of these targets."""
         return (self.targets.astype(float),)
 
-    def of(self, items: Ints) -> Arrays:
+    def batch(self, items: Ints) -> Arrays:
         """Targets of these items [B, C]."""
         return {"targets": self.targets[items]}
 
@@ -166,7 +165,8 @@ class EpochTargets:
         """The class that all targets of all epochs have; none where there are several."""
         for epoch in range(epochs):
             self.begin(epoch)
-            if len(present := np.flatnonzero(self.targets.sum(axis=0))) != 1:
+            present = np.flatnonzero(self.targets.sum(axis=0))
+            if len(present) != 1:
                 return None
         return int(present[0])
 
@@ -212,13 +212,14 @@ class AnnotatorTargets(EpochTargets):
         draws = np.random.default_rng([self._seed, epoch]).random(len(self.pairs.annotators))
         self._codes = np.where(draws < _HIDDEN_SHARE, -1, self.pairs.annotators)
 
-    def of(self, items: Ints) -> Arrays:
+    def batch(self, items: Ints) -> Arrays:
         """Targets of these items [B, C]; row, annotator, label and weight of their P pairs."""
         positions = [np.arange(*self._starts[[i, i + 1]]) for i in items]
         counts = np.array([len(pairs) for pairs in positions])
-        rows, pairs = np.repeat(np.arange(len(items)), counts), np.concatenate(positions)
+        rows = np.repeat(np.arange(len(items)), counts)
+        pairs = np.concatenate(positions)
         return {
-            **super().of(items),
+            **super().batch(items),
             "pair_rows": rows,
             "pair_annotators": self._codes[pairs],
             "pair_targets": self._pair_labels[pairs].astype("f4"),
@@ -232,7 +233,8 @@ def annotator_labels(
     """A pair for each annotation, item by item, and its label [P, C]."""
     people = [[str(name)] for name in annotations.annotators]
     _, codes = asked_pairs(people, len(people), known_annotators)
-    items, annotators = np.asarray(annotations.item_codes), np.asarray(annotations.annotator_codes)
+    items = np.asarray(annotations.item_codes)
+    annotators = np.asarray(annotations.annotator_codes)
     order = np.argsort(items, kind="stable")
     labels = label_shares(annotations, n_classes)[order].astype(float)
     return Pairs(items[order], codes[annotators[order]]), labels

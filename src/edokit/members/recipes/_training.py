@@ -61,8 +61,9 @@ class FineTuned:
             # Annotators that are not known get the anonymous answer.
             is_known = pairs.annotators >= 0
             if is_known.any():
-                rows, annotators = pairs.rows[is_known], pairs.annotators[is_known]
-                answers[is_known] = self._answers(pooled, rows, annotators)
+                answers[is_known] = self._answers(
+                    pooled, pairs.rows[is_known], pairs.annotators[is_known]
+                )
             return anonymous, answers
 
     def _features(self, **batch: torch.Tensor) -> torch.Tensor:
@@ -149,7 +150,8 @@ class Training:
 
     def run(self) -> FineTuned:
         """Train from the pretrained weights; random numbers of the caller stay as they were."""
-        member, device = self.member, pretrained.choose_device(self.member.device)
+        member = self.member
+        device = pretrained.choose_device(member.device)
         cuda = device.type == "cuda"
         try:
             with (
@@ -165,7 +167,8 @@ class Training:
                 torch.cuda.empty_cache()
 
     def _train(self, reader: Reader, device: torch.device) -> FineTuned:
-        member, data = self.member, self.data
+        member = self.member
+        data = self.data
         if self.progress is not None:
             self.progress(0, member.epochs, "loading the model")
         tokens = reader(with_context(data.texts, data.context))
@@ -173,13 +176,16 @@ class Training:
         tuned = FineTuned(network, reader, device)
         steps = -(-len(tokens) // member.batch_size) * member.epochs
         optimizer = torch.optim.AdamW(
-            _network.parameter_groups(network, member, member.weight_decay_of(self.seed)),
+            _network.parameter_groups(network, member, member.draw_weight_decay(self.seed)),
             lr=member.learning_rate,
             fused=True if device.type == "cuda" else None,
         )
-        schedule = get_linear_schedule_with_warmup(optimizer, member.warmup_of(steps), steps)
+        schedule = get_linear_schedule_with_warmup(
+            optimizer, member.count_warmup_steps(steps), steps
+        )
         lengths = np.array([len(text["input_ids"]) for text in tokens])
-        best_score, best_weights = np.inf, {}
+        best_score = np.inf
+        best_weights: dict[str, torch.Tensor] = {}
         for epoch in range(1, member.epochs + 1):
             self.targets.begin(epoch - 1)
             network.train()
@@ -197,7 +203,10 @@ class Training:
                     f"training diverged: in epoch {epoch} the loss is {loss:g}",
                     f"lower {option('learning_rate')}",
                 )
-            scores, score = self._evaluate(tuned) if len(data.dev_texts) else ({}, np.inf)
+            scores: dict[str, float] = {}
+            score = np.inf
+            if len(data.dev_texts):
+                scores, score = self._evaluate(tuned)
             member.history_.append(
                 {"epoch": epoch, "epochs": member.epochs, "loss": loss, **scores}
             )
@@ -207,7 +216,8 @@ class Training:
                     task += f", dev CE {scores['dev_ce']:.4f}"
                 self.progress(epoch, member.epochs, task)
             if score < best_score:
-                best_score, member.best_epoch_ = score, epoch
+                best_score = score
+                member.best_epoch_ = epoch
                 best_weights = {
                     name: weight.detach().clone()
                     for name, weight in network.named_parameters()
@@ -234,9 +244,10 @@ class Training:
 
     def _backward(self, tuned: FineTuned, tokens: Sequence[Arrays], items: Ints) -> torch.Tensor:
         """The loss of a batch, whose gradient is accumulated."""
-        network, device = tuned.network, tuned.device
+        network = tuned.network
+        device = tuned.device
         texts = tuned.reader.padded([tokens[i] for i in items])
-        batch = _network.on_device({**texts, **self.targets.of(items)}, device)
+        batch = _network.on_device({**texts, **self.targets.batch(items)}, device)
 
         def loss_and_gradient() -> torch.Tensor:
             with _network.half_precision(device):
@@ -256,7 +267,9 @@ class Training:
         self, network: MemberNetwork, logits: torch.Tensor, batch: Mapping[str, torch.Tensor]
     ) -> torch.Tensor:
         """The loss of the texts, and of the labels of known annotators."""
-        kind, n, steps = self.member.loss, len(batch["targets"]), network.head.link.steps
+        kind = self.member.loss
+        n = len(batch["targets"])
+        steps = network.head.link.steps
         anonymous = _network.row_losses(kind, logits[:n], batch["targets"], steps).mean()
         if "pair_targets" not in batch:
             return anonymous
@@ -264,8 +277,9 @@ class Training:
         return (pairs * batch["pair_weights"]).sum() / n + _ANONYMOUS_WEIGHT * anonymous
 
     def _evaluate(self, tuned: FineTuned) -> tuple[dict[str, float], float]:
-        """Metrics on the dev texts, also of known annotators, and the one that chooses an epoch."""
-        data, criterion = self.data, "rps" if self.data.scale.positions else "ce"
+        """Metrics on the dev texts, also of known annotators, and that which chooses epochs."""
+        data = self.data
+        criterion = "rps" if data.scale.positions else "ce"
         pairs, labels = self.dev_pairs or (None, None)
         texts = with_context(data.dev_texts, data.dev_context)
         answers, pair_answers = tuned.predict(texts, self.member.eval_batch_size, pairs)

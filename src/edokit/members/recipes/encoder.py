@@ -60,7 +60,7 @@ def _part_vectors(
 
 @dataclass(eq=False)
 class EncoderMember(ClassifierMember):
-    """Logistic regression on the vectors of a sentence encoder that stays as it is.
+    """Logistic regression on the vectors of a frozen sentence encoder.
 
     Options are those of `ClassifierMember`, the ``model`` (a hub id or folder) and the ``device``.
     """
@@ -75,7 +75,7 @@ class EncoderMember(ClassifierMember):
     _encoder: Encoder | None = field(default=None, init=False, repr=False)  # of a bundle
 
     def save(self, folder: Path) -> None:
-        """Write one file of plain arrays; the encoder itself stays where it is."""
+        """Write one file of plain arrays; the encoder itself is not copied."""
         options = {"model": np.array(self.model), "context": np.array(self.context)}
         write_arrays(folder / _FILE, **options, **self._arrays())
 
@@ -85,14 +85,18 @@ class EncoderMember(ClassifierMember):
     ) -> EncoderMember:
         """Read what ``save`` wrote; with ``models``, its encoder is among them."""
         arrays = read_arrays(folder / _FILE, (*ARRAYS, "model", "context"))
-        model, context = str(arrays["model"]), float(arrays["context"])
-        member = cls(int(arrays["n_classes"]), model=model, context=context, device=device)
+        member = cls(
+            int(arrays["n_classes"]),
+            model=str(arrays["model"]),
+            context=float(arrays["context"]),
+            device=device,
+        )
         member._take_arrays(arrays)
         member.use_encoder(models)
         return member
 
     def use_encoder(self, models: Mapping[str, Path] | None) -> None:
-        """Use the encoder among the ``models`` of a bundle; without, the one that is installed."""
+        """Use the encoder among the ``models`` of a bundle; without a bundle, the installed one."""
         if models is not None:
             self._encoder = _resident_encoder(os.path.realpath(models[self.model]), self.device)
 
@@ -148,8 +152,10 @@ class Encoder:
 
     def __init__(self, model: str, device: str | None = None) -> None:
         require_packages("a sentence encoder", PACKAGES)
-        place, folder = choose_device(device), local_folder(model)
-        self.model, self.batch_size = model, BATCH if place.type == "cpu" else LARGE_BATCH
+        place = choose_device(device)
+        folder = local_folder(model)
+        self.model = model
+        self.batch_size = BATCH if place.type == "cpu" else LARGE_BATCH
         check_code(folder)
         with loading(model):
             from sentence_transformers import SentenceTransformer

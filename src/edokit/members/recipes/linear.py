@@ -141,7 +141,7 @@ class TfIdf:
     ) -> TfIdf:
         """Keep what occurs in ``fewest`` to ``most`` of the texts; everything, if nothing does.
 
-        Of that keep so many ``pieces``, the most frequent ones; 0: all.
+        Of these, the ``pieces`` most frequent ones are kept; 0: all.
         """
         columns, frequency = np.unique(counts.indices, return_counts=True)
         frequent = (frequency >= fewest) & (frequency <= most)
@@ -154,7 +154,8 @@ class TfIdf:
 
     def transform(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
         """Features [N, F]: (1 + ln count) · idf, each block of a row scaled to its weight."""
-        n, size = counts.shape[0], len(self.columns)
+        n = counts.shape[0]
+        size = len(self.columns)
         places = np.searchsorted(self.columns, counts.indices)
         matches = places < size
         matches[matches] = self.columns[places[matches]] == counts.indices[matches]

@@ -33,11 +33,11 @@ from edokit.scales import NOMINAL, Scale
 _FILE = "nearest.npz"
 _POWERS = (1.0, 2.0, 3.0, 4.0, 6.0)
 _STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-# So many texts of the training choose between them.
-_SAMPLE = 1000
+_SAMPLE = 1000  # texts of the training that choose between them
 _BLOCK = 512  # texts at a time
 # Pieces of text that a tenth of many texts share say little, and take most of the time.
-_COMMON, _FEW = 10, 100
+_COMMON = 10
+_FEW = 100
 _TINY = 1e-300
 _SPARSE = ("data", "indices", "indptr", "shape")  # the arrays of a sparse matrix
 _ARRAYS = (*_SPARSE, "multi_label", "annotators", "effects", "model", *TFIDF)
@@ -69,7 +69,9 @@ class Lookup:
 
         ``rows`` are their rows of the cosines [B, N], which are 0 for a text and itself.
         """
-        labels, prior, losses = self.labels[held_out], self.expected[held_out], {}
+        labels = self.labels[held_out]
+        prior = self.expected[held_out]
+        losses = {}
         for power in _POWERS:
             nearest = replace(self, power=power)._nearest(near, rows, self.whose[held_out])
             for strength in _STRENGTHS:
@@ -85,15 +87,18 @@ class Lookup:
 
     def _nearest(self, near: Floats, rows: Ints, whose: Ints) -> tuple[Floats, ...]:
         """How many answers count [P, 1], their share and what was expected of them [P, C]."""
-        ones, weights = np.ones((len(self.texts), 1)), near**self.power
+        ones = np.ones((len(self.texts), 1))
+        weights = near**self.power
         sums = self._sums(weights, np.hstack([ones, self.labels, self.expected]))[rows, whose]
-        squares, totals = self._sums(weights**2, ones)[rows, whose], sums[:, :1]
+        squares = self._sums(weights**2, ones)[rows, whose]
+        totals = sums[:, :1]
         share, expected = np.split(sums[:, 1:] / np.maximum(totals, _TINY), 2, axis=1)
         return totals**2 / np.maximum(squares, _TINY), share, expected
 
     def _sums(self, weights: Floats, values: Floats) -> Floats:
         """Weighted sums [B, A, D] of values [M, D] over the answers of each annotator."""
-        d, annotators = values.shape[1], int(self.whose.max()) + 1
+        d = values.shape[1]
+        annotators = int(self.whose.max()) + 1
         columns = self.whose[:, None] * d + np.arange(d)
         places = np.repeat(self.texts, d), columns.ravel()
         table = sparse.csr_matrix((values.ravel(), places), (weights.shape[1], annotators * d))
@@ -115,7 +120,7 @@ class NearestMember(Member):
     Parameters
     ----------
     n_classes : int
-        Number of classes, or of labels of sets.
+        Number of classes, or of labels of multi-label data.
     model : str, default=None
         A sentence encoder (a hub id or folder) that says which texts are near. None: TF-IDF.
     annotators : bool, default=False
@@ -150,10 +155,14 @@ class NearestMember(Member):
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> NearestMember:
         """Keep the targets of epoch 0 and the annotations; ``random_state`` plays no part."""
-        texts, n, c = with_context(data.texts, data.context), len(data.texts), self.n_classes
-        self._scale, self._corpus = data.scale, data.corpus
+        texts = with_context(data.texts, data.context)
+        n = len(data.texts)
+        c = self.n_classes
+        self._scale = data.scale
+        self._corpus = data.corpus
         if self.model is None:
-            counts, limit = counts_of(texts, data.corpus), max(n // _COMMON, _FEW)
+            counts = counts_of(texts, data.corpus)
+            limit = max(n // _COMMON, _FEW)
             self._tfidf = TfIdf.fit(counts, BLOCK_WEIGHTS, most=limit)
         else:
             self._encoder._corpus = data.corpus
@@ -188,7 +197,8 @@ class NearestMember(Member):
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         distinct, row_of = distinct_texts(with_context(texts, context))
         positions, whose = asked_pairs(annotators, len(texts), self.known_annotators)
-        vectors, rows = self._embed(distinct), row_of[positions]
+        vectors = self._embed(distinct)
+        rows = row_of[positions]
         answers = np.empty((len(rows), self.n_classes))
         for start in range(0, len(distinct), _BLOCK):
             near = self._near(vectors[start : start + _BLOCK])
@@ -197,12 +207,13 @@ class NearestMember(Member):
             pairs = pairs[whose[pairs] >= 0]
             if len(pairs):
                 prior = self._effects.answers(answers[pairs], whose[pairs], self._scale)
-                place = rows[pairs] - start, whose[pairs]
-                answers[pairs] = self._own.answers(near, *place, prior, self._scale)
+                answers[pairs] = self._own.answers(
+                    near, rows[pairs] - start, whose[pairs], prior, self._scale
+                )
         return mean_over_pairs(answers, positions)
 
     def save(self, folder: Path) -> None:
-        """Write one file of plain arrays; a sentence encoder stays where it is."""
+        """Write one file of plain arrays; a sentence encoder is not copied."""
         vectors = sparse.csr_matrix(self._vectors)
         arrays: dict[str, Any] = {part: getattr(vectors, part) for part in _SPARSE}
         arrays |= {"multi_label": self._scale.is_multi_label, **vars(self._effects)}
@@ -216,7 +227,8 @@ class NearestMember(Member):
         """Read what ``save`` wrote; with ``models``, its encoder is among them."""
         keys = [f"{name} {key.name}" for name in ("everybody", "own") for key in fields(Lookup)]
         arrays: dict[str, Any] = read_arrays(folder / _FILE, (*_ARRAYS, *keys))
-        names, parts = tuple(arrays["annotators"].tolist()), [arrays[part] for part in _SPARSE]
+        names = tuple(arrays["annotators"].tolist())
+        parts = [arrays[part] for part in _SPARSE]
         model = str(arrays["model"]) if "model" in arrays else None
         member = cls(arrays["effects"].shape[1] - 1, model=model, annotators=bool(names))
         member._scale = Scale("multi-label") if arrays["multi_label"] else NOMINAL
@@ -254,5 +266,6 @@ class NearestMember(Member):
 
     def _anonymous(self, near: Floats) -> Floats:
         """Anonymous answers [B, C] from cosines [B, N]."""
-        rows, shares = np.arange(len(near)), self._everybody.expected[:1].repeat(len(near), axis=0)
+        rows = np.arange(len(near))
+        shares = self._everybody.expected[:1].repeat(len(near), axis=0)
         return self._everybody.answers(near, rows, np.zeros_like(rows), shares, self._scale)

@@ -27,7 +27,8 @@ from edokit.members.recipes._regression import over_all_classes
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TfIdf, counts_of
 from edokit.members.trust import code_in_file
 
-_FILE, _ESTIMATOR = "sklearn.npz", "estimator.skops"
+_FILE = "sklearn.npz"
+_ESTIMATOR = "estimator.skops"
 _ARRAYS = ("n_classes", "seen", "n", "estimator", "features", "pieces", "always", "columns", "idf")
 
 
@@ -35,13 +36,13 @@ _ARRAYS = ("n_classes", "seen", "n", "estimator", "features", "pieces", "always"
 class SklearnMember(Member):
     """A classifier given by import path and parameters, on TF-IDF features or on the texts.
 
-    Points of a scale are classes to it; of sets each label gets a classifier of its own. A
+    Points of a scale are classes to it; in multi-label data each label gets its own classifier. A
     regressor learns the shares of all classes, or labels, at once.
 
     Parameters
     ----------
     n_classes : int
-        Number of classes, or of labels of sets.
+        Number of classes, or of labels of multi-label data.
     estimator : str
         Such as ``sklearn.naive_bayes.ComplementNB(alpha=0.3)``.
     features : {"tfidf", "texts"}, default="tfidf"
@@ -88,7 +89,8 @@ class SklearnMember(Member):
     ) -> SklearnMember:
         """Learn from the targets of epoch 0; shares become weighted rows."""
         targets = data.targets(0)
-        self._labels, self._n = data.scale.is_multi_label, len(targets)
+        self._labels = data.scale.is_multi_label
+        self._n = len(targets)
         texts = with_context(data.texts, data.context)
         self._corpus = data.corpus
         self._fitted = self._new_estimator()
@@ -181,12 +183,16 @@ class SklearnMember(Member):
         """Read what ``save`` wrote; types of packages beside scikit-learn need your ``trust``."""
         arrays = read_arrays(folder / _FILE, _ARRAYS)
         member = cls.__new__(cls)
-        member.estimator, member.features = arrays["estimator"].item(), arrays["features"].item()
-        member._seen, member._n = arrays["seen"], int(arrays["n"])
-        member.n_classes, member.allow = int(arrays["n_classes"]), ""
+        member.n_classes = int(arrays["n_classes"])
+        member.estimator = arrays["estimator"].item()
+        member.features = arrays["features"].item()
+        member.allow = ""
+        member._seen = arrays["seen"]
+        member._n = int(arrays["n"])
         member.pieces = int(arrays.get("pieces", 0))  # files of earlier builds hold none
         if "always" in arrays:
-            member._labels, member._always = True, arrays["always"].astype(bool)
+            member._labels = True
+            member._always = arrays["always"].astype(bool)
         if member.features == "tfidf":
             weights = np.asarray(BLOCK_WEIGHTS, dtype=np.float32)
             member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights)
@@ -209,7 +215,8 @@ class SklearnMember(Member):
         from sklearn.pipeline import Pipeline
         from sklearn.utils.validation import has_fit_parameter
 
-        model, prefix = self._fitted, ""
+        model = self._fitted
+        prefix = ""
         if isinstance(model, MultiOutputClassifier):
             model = model.estimator
         while isinstance(model, Pipeline):
@@ -271,11 +278,11 @@ def _value(node: ast.AST, packages: Collection[str]) -> Any:
         try:
             return ast.literal_eval(node)
         except ValueError as error:
-            raise ValueError(f"{ast.unparse(node)!r} is no plain value") from error
+            raise ValueError(f"{ast.unparse(node)!r} is not a plain value") from error
     factory = _find(ast.unparse(node.func), packages)
     is_estimator = isinstance(factory, type) and hasattr(factory, "get_params")
     if not is_estimator and getattr(factory, "__module__", "") not in _FACTORIES:
-        raise ValueError(f"{ast.unparse(node.func)} is no estimator")
+        raise ValueError(f"{ast.unparse(node.func)} is not an estimator")
     arguments = [_value(argument, packages) for argument in node.args]
     keywords = {str(word.arg or "**"): _value(word.value, packages) for word in node.keywords}
     return factory(*arguments, **keywords)
@@ -285,7 +292,7 @@ def _find(path: str, packages: Collection[str]) -> Any:
     """What a dotted path names, without running anything but imports of allowed packages."""
     package, *names = path.split(".")
     if not names or not all(n.isidentifier() and not n.startswith("_") for n in (package, *names)):
-        raise ValueError(f"{path} is no public name")
+        raise ValueError(f"{path} is not a public name")
     if package not in packages:
         raise ValueError(f"{package} is not among the packages {', '.join(sorted(packages))}")
     target = getattr(import_module(".".join([package, *names[:-1]])), names[-1])

@@ -48,7 +48,7 @@ class TransformerMember(Member):
     Parameters
     ----------
     n_classes : int
-        Number of classes, or of labels of sets.
+        Number of classes, or of labels of multi-label data.
     model : str, default="google-bert/bert-base-uncased"
         Hub id or local folder of the pretrained encoder, or the folder of another fine-tuned
         member, ``FOLDER/members/NAME``, whose encoder is trained further.
@@ -72,7 +72,7 @@ class TransformerMember(Member):
         Tokens; longer texts are cut.
     loss : {"ce", "md", "rps", "ce+rps"}, default="ce"
         Cross-entropy, Manhattan distance or, of ordinal scales, ranked probability score to the
-        targets, or the sum of two. Of sets: the mean over labels.
+        targets, or the sum of two. For multi-label data, the mean over labels.
     pooling : {"first", "last", "mean", "mean+target"}, default="mean"
         Which tokens' last hidden states the classifier gets: the first, the last (in a decoder the
         only one that depends on the whole text), the mean over all, or that joined with the mean
@@ -167,14 +167,14 @@ class TransformerMember(Member):
                 f"choose {option('loss', 'ce')}, or {option('annotators', False)}",
             )
 
-    def weight_decay_of(self, seed: int) -> float:
+    def draw_weight_decay(self, seed: int) -> float:
         """The weight decay of the member with this seed."""
         if self.weight_decay is not None:
             return self.weight_decay
         return float(np.random.default_rng(seed).uniform(*WEIGHT_DECAY))
 
-    def warmup_of(self, steps: int) -> int:
-        """Warm-up steps of a run of so many steps."""
+    def count_warmup_steps(self, steps: int) -> int:
+        """Warm-up steps of a run of ``steps`` steps."""
         return min(self.warmup_steps, int(WARMUP_SHARE * steps))
 
     @property
@@ -202,11 +202,15 @@ class TransformerMember(Member):
                 f"{option('loss', self.loss)} is for ordinal scales, but this one is {data.scale}",
                 f"leave it out, or declare the {option('scale')}",
             )
-        self.constant_, self._tuned, dev_pairs = None, None, None
-        self.history_, self.best_epoch_ = [], None
+        self.constant_ = None
+        self._tuned = None
+        self.history_ = []
+        self.best_epoch_ = None
+        dev_pairs = None
         targets = EpochTargets(data.targets)
         if self.annotators:
-            people, n_classes = known_labels(data), self.n_classes
+            people = known_labels(data)
+            n_classes = self.n_classes
             targets = AnnotatorTargets(data.targets, people, n_classes, random_state)
             self.annotators_ = list(map(str, people.annotators))
             self.activity_ = targets.activity.tolist()
@@ -227,7 +231,7 @@ class TransformerMember(Member):
     def predict_proba(
         self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
     ) -> Floats:
-        """Probabilities [N, C] for nobody in particular, of sets the probability of each label.
+        """Probabilities [N, C] for nobody in particular; each label's own for multi-label data.
 
         With ``annotators`` of each text, the mean over what each of them would answer. Annotators
         that the member does not know get exactly the anonymous answer, and so do texts without any.
@@ -235,7 +239,8 @@ class TransformerMember(Member):
         """
         if self.constant_ is not None:
             return np.tile(self.constant_, (len(texts), 1))
-        tuned, pairs = self._tuned, None
+        tuned = self._tuned
+        pairs = None
         if not len(texts):
             return np.empty((0, self.n_classes))
         distinct, rows = distinct_texts(with_context(texts, context))
@@ -258,7 +263,8 @@ class TransformerMember(Member):
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> TransformerMember:
         """Read what ``save`` wrote, onto a device."""
-        path, hint = Path(folder) / FINE_TUNED, "name a folder that its method save wrote"
+        path = Path(folder) / FINE_TUNED
+        hint = "name a folder that its method save wrote"
         title = "a saved transformer member"
         saved = read_model(path, SavedTransformer, title=f"a file of {title}", hint=hint)
         # Options that are constants by now are left out.
