@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
 from edokit._progress import Progress, no_progress
+from edokit._types import Floats
 from edokit.analysis.compare import Comparison, compare
 from edokit.annotations.core import Annotations
 from edokit.datasets.simulate.simulation import Simulation, simulate
@@ -59,8 +60,9 @@ def run_demo(
     """
     if members < 1:
         raise InputError(f"the demo needs at least one member, not {members}", "ask for ten")
-    guard: Any = nullcontext() if out is None else output_folder(out, "demo", overwrite=overwrite)
-    with guard:
+    with ExitStack() as stack:
+        if out is not None:
+            stack.enter_context(output_folder(out, "demo", overwrite=overwrite))
         simulation = simulate(regime, random_state=random_state)
         annotations = simulation.annotations
         shares = [TRAIN_SHARES[k % len(TRAIN_SHARES)] for k in range(members)]
@@ -105,14 +107,13 @@ def run_demo(
 
 def compare_with_truth(simulation: Simulation, comparison: Comparison) -> dict[str, Any]:
     """The CE against the true distribution of labels, which only a simulation knows."""
-    answers = comparison.test_predictions
-    scale, rows = answers.scale, simulation.rows("test")
-    truth = scale.rows(simulation.truth[rows])
-    by_method = dict(zip(answers.members, answers.probabilities.swapaxes(0, 1), strict=True))
-    return {
-        "truth_ce": {name: ce(scale.rows(p), truth) for name, p in by_method.items()},
-        "truth_ce_floor": entropy(truth),
-    }
+    predictions = comparison.test_predictions
+    scale = predictions.scale
+    truth = scale.rows(simulation.truth[simulation.rows("test")])
+    truth_ce = {}
+    for k, method in enumerate(predictions.members):
+        truth_ce[method] = ce(scale.rows(predictions.probabilities[:, k]), truth)
+    return {"truth_ce": truth_ce, "truth_ce_floor": entropy(truth)}
 
 
 def write_inputs(
@@ -137,37 +138,45 @@ def compare_camps(random_state: int) -> PanelComparison:
     annotator answers on dev.
     """
     annotations = simulate(CAMPS, random_state=random_state).annotations
-    train, dev, test = (annotations.split(name) for name in ("train", "dev", "test"))
-    draws = partial(random_select, train, random_state)
-    targets: dict[str, Any] = {"soft": lambda epoch: train.soft_labels, "random-select": draws}
-    members = []
-    for target in targets.values():
+    train = annotations.split("train")
+    dev = annotations.split("dev")
+    targets: dict[str, Callable[[int], Floats]] = {
+        "soft": lambda epoch: train.soft_labels,
+        "random-select": partial(random_select, train, random_state),
+    }
+    members: dict[str, LinearMember] = {}
+    for name, target in targets.items():
         data = MemberData(_texts(train), target, annotations=train, scale=annotations.scale)
-        members.append(LinearMember(len(annotations.classes), annotators=True).fit(data))
-    people = [*annotations.annotators, ""]
-
-    def answers(part: Annotations) -> Predictions:
-        names = np.repeat(people, len(part.items))
-        about: Any = {
-            "texts": _texts(part) * len(people),
-            "annotators": [(name,) if name else () for name in names],
-        }
-        return Predictions.from_arrays(
-            [member.predict_proba(**about) for member in members],
-            items=np.tile(part.items, len(people)),
-            annotators=names,
-            members=[f"linear-{name}" for name in targets],
-            classes=annotations.classes,
-            scale=annotations.scale,
-        )
-
-    ensemble = EDOEnsemble(random_state=random_state).fit(answers(dev).pairs(), dev.pairs())
+        member = LinearMember(len(annotations.classes), annotators=True)
+        members[f"linear-{name}"] = member.fit(data)
+    dev_predictions = predict_annotators(members, annotations, dev)
+    ensemble = EDOEnsemble(random_state=random_state)
+    ensemble.fit(dev_predictions.pairs(), dev.pairs())
+    test_predictions = predict_annotators(members, annotations, annotations.split("test"))
     group = annotations.attributes["group"]
     panels = [
         Panel(tuple(annotations.annotators[group == name]), name=str(name))
         for name in sorted(set(group))
     ]
-    return compare_panels(ensemble, answers(test), *panels)
+    return compare_panels(ensemble, test_predictions, *panels)
+
+
+def predict_annotators(
+    members: Mapping[str, LinearMember], annotations: Annotations, part: Annotations
+) -> Predictions:
+    """What each member predicts for each item of a part: for every annotator, and for nobody."""
+    names = [*annotations.annotators, ""]
+    annotators = np.repeat(names, len(part.items))
+    texts = _texts(part) * len(names)
+    panels = [(name,) if name else () for name in annotators]
+    return Predictions.from_arrays(
+        [member.predict_proba(texts, annotators=panels) for member in members.values()],
+        items=np.tile(part.items, len(names)),
+        annotators=annotators,
+        members=list(members),
+        classes=annotations.classes,
+        scale=annotations.scale,
+    )
 
 
 def train_quick_members(
@@ -183,37 +192,36 @@ def train_quick_members(
     (by default on all).
     """
     train = annotations.split("train")
-    held_out = {name: annotations.split(name) for name in ("dev", "test")}
-    texts = {name: _texts(part) for name, part in (("train", train), *held_out.items())}
-    corpus = tuple(text for part in texts.values() for text in part)
-    probabilities: dict[str, list[Any]] = {name: [] for name in held_out}
+    held_out = {"dev": annotations.split("dev"), "test": annotations.split("test")}
+    texts = {name: _texts(part) for name, part in held_out.items()}
+    corpus = (*_texts(train), *texts["dev"], *texts["test"])
+    probabilities: dict[str, list[Floats]] = {"dev": [], "test": []}
     for k in range(members):
         progress(k, members, "training members")
-        part, seed = train, random_state + k
+        part = train
+        seed = random_state + k
         if shares is not None and shares[k] < 1:
             n = min(len(train.items), max(20, round(shares[k] * len(train.items))))
             rows = np.random.default_rng([seed, 1]).permutation(len(train.items))[:n]
             part = train.take(np.sort(rows))
 
-        def targets(epoch: int, part: Annotations = part, seed: int = seed) -> Any:
-            return random_select(part, seed, epoch)
-
         member = LinearMember(len(annotations.classes))
+        targets = partial(random_select, part, seed)
         data = MemberData(_texts(part), targets, corpus=corpus, scale=annotations.scale)
         member.fit(data, random_state=seed)
         for name in held_out:
             probabilities[name].append(member.predict_proba(texts[name]))
     progress(members, members, "training members")
-    return {
-        name: Predictions.from_arrays(
+    predictions = {}
+    for name, part in held_out.items():
+        predictions[name] = Predictions.from_arrays(
             probabilities[name],
             items=part.items,
             members=[f"linear-{k}" for k in range(members)],
             classes=annotations.classes,
             scale=annotations.scale,
         )
-        for name, part in held_out.items()
-    }
+    return predictions
 
 
 def _texts(part: Annotations) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from edokit._errors import counted, money, printable, warn
 from edokit._io.markup import Table
@@ -41,7 +41,7 @@ def print_lines(lines: Iterable[str], *, copied: bool = False) -> None:
         console.print(line, soft_wrap=copied or not console.is_terminal)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One JSON object on stdout."""
     from edokit._io.documents import json_text
 
@@ -62,7 +62,7 @@ def print_table(
 
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True)
     for position, name in enumerate(header):
-        justify: Any = "left" if position == 0 else "right"
+        justify: Literal["left", "right"] = "left" if position == 0 else "right"
         table.add_column(printable(name), justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*map(_cell, row))
@@ -82,7 +82,9 @@ def _cell(value: object) -> str:
         return "–"
     if isinstance(value, tuple | list):  # an interval
         return " … ".join(map(_cell, value))
-    return f"{value:.4f}" if isinstance(value, float) else printable(str(value))
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return printable(str(value))
 
 
 def print_records(
@@ -96,31 +98,32 @@ def print_records(
     print_table(title, table.header, table.rows, notes, headline)
 
 
-def print_tables(*tables: Any) -> None:
-    """Tables that know their title, header, rows and notes, such as those of a comparison."""
+def print_tables(*tables: Table) -> None:
+    """Tables with their titles and notes."""
     for table in tables:
         print_table(table.title, table.header, table.shown(), table.notes)
 
 
-def print_predictions(predictions: Predictions, out: Path, json: bool, **facts: Any) -> None:
+def print_predictions(predictions: Predictions, out: Path, json: bool, **facts: object) -> None:
     """What was written: items, annotators, members and classes; ``facts`` join the JSON."""
-    n, k, _ = predictions.shape
-    items, people = len(predictions.rows.items), predictions.rows.people
+    rows = len(predictions)
+    items = len(predictions.rows.items)
+    annotators = len(predictions.rows.people)
     summary = {
         "out": str(out),
         "items": items,
-        "rows": n,
-        "annotators": len(people) or None,
+        "rows": rows,
+        "annotators": annotators or None,
         "members": list(predictions.members),
         "classes": list(predictions.classes),
         "scale": predictions.scale.to_text(predictions.classes),
         "member_info": {name: dict(info) for name, info in predictions.member_info.items()},
     }
-    pairs = f", {counted(len(people), 'annotator')}, {counted(n, 'row')}" if people else ""
-    line = (
-        f"{out}: {counted(items, 'item')}{pairs}, {counted(k, 'member')},"
-        f" classes {', '.join(predictions.classes)}"
-    )
+    counts = [counted(items, "item")]
+    if annotators:
+        counts += [counted(annotators, "annotator"), counted(rows, "row")]
+    counts.append(counted(len(predictions.members), "member"))
+    line = f"{out}: {', '.join(counts)}, classes {', '.join(predictions.classes)}"
     print_result(summary | facts, line, json)
 
 
@@ -131,21 +134,28 @@ def print_request_costs(info: Mapping[str, Mapping[str, Any]]) -> None:
     for name, details in info.items():
         if "tokens_in" not in details:
             continue
-        counts = {key.replace("_", " "): f"{details[key]:,}" for key in columns if key in details}
-        prices = {"cost": details.get("total_cost"), "per item": details.get("cost")}
-        costs = {key: money(price) for key, price in prices.items() if price is not None}
-        records.append({"member": name, **counts, **costs})
+        record = {"member": name}
+        for key in columns:
+            if key in details:
+                record[key.replace("_", " ")] = f"{details[key]:,}"
+        if details.get("total_cost") is not None:
+            record["cost"] = money(details["total_cost"])
+        if details.get("cost") is not None:
+            record["per item"] = money(details["cost"])
+        records.append(record)
     if records:
         print_records("Requests to servers", records)
 
 
 def print_panels(comparison: PanelComparison, files: str = "", rows: int = 5) -> None:
     """How far two panels part ways, and the items where they do so most."""
-    summary, answers = comparison.summary(), comparison.answers
-    n, differ = summary["items"], summary["decisions_differ"]
+    summary = comparison.summary()
+    answers = comparison.answers
+    items = summary["items"]
+    differ = summary["decisions_differ"]
     notes = [
-        f"The two decide differently on {differ} of {counted(n, 'item')} ({differ / n:.0%}); mean"
-        f" distance {summary['distance']:.3f}.",
+        f"The two decide differently on {differ} of {counted(items, 'item')}"
+        f" ({differ / items:.0%}); mean distance {summary['distance']:.3f}.",
     ]
     if summary["follows"] is not None and differ:
         shares = ", ".join(f"{name} {count}" for name, count in summary["follows"].items())
@@ -165,11 +175,13 @@ def print_panels(comparison: PanelComparison, files: str = "", rows: int = 5) ->
 
 
 def _panel_row(comparison: PanelComparison, item: int) -> list[str]:
-    """What each panel decides on an item, and how sure it is."""
-    cells = [str(labels[item]) for labels in comparison.labels]
-    if not comparison.scale.is_multi_label:  # of sets, the labels alone
-        shares = (answer.probabilities[item].max() for answer in comparison.answers)
-        cells = [f"{label} {share:.2f}" for label, share in zip(cells, shares, strict=True)]
+    """What each panel decides on an item, with its probability unless the data are multi-label."""
+    cells = []
+    for labels, answer in zip(comparison.labels, comparison.answers, strict=True):
+        cell = str(labels[item])
+        if not comparison.scale.is_multi_label:
+            cell += f" {answer.probabilities[item].max():.2f}"
+        cells.append(cell)
     return [str(comparison.one.items[item]), *cells, f"{comparison.distances[item]:.3f}"]
 
 
@@ -178,7 +190,7 @@ def arrows(classes: Mapping[str, str]) -> str:
     return ", ".join(f"{label} → {target}" for label, target in classes.items())
 
 
-def print_result(result: Any, shown: str | Callable[[], None], json: bool) -> None:
+def print_result(result: object, shown: str | Callable[[], None], json: bool) -> None:
     """A result as JSON, or as a person reads it: a text, or what a function prints."""
     if json:
         print_json(result)
@@ -188,7 +200,21 @@ def print_result(result: Any, shown: str | Callable[[], None], json: bool) -> No
         shown()
 
 
-def print_answer(result: Any, json: bool) -> None:
+class TabularResult(Protocol):
+    """A result that is shown as sentences and tables."""
+
+    @property
+    def headline(self) -> Sequence[str]:
+        """Its sentences."""
+
+    def tables(self) -> Sequence[Table]:
+        """Its tables."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain values."""
+
+
+def print_answer(result: TabularResult, json: bool) -> None:
     """The answer to a question: its sentences and tables, or everything as JSON."""
 
     def show() -> None:
@@ -200,7 +226,7 @@ def print_answer(result: Any, json: bool) -> None:
 
 @contextmanager
 def kept_if_interrupted() -> Iterator[None]:
-    """Of a command that resumes: say so when it is interrupted."""
+    """Say that a command can be resumed when it is interrupted."""
     try:
         yield
     except KeyboardInterrupt:

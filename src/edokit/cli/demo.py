@@ -30,7 +30,7 @@ def demo(
     """Simulate annotators who disagree, train ten quick members, and pool them with EDO.
 
     Once with its defaults, and once as the paper does: fifty trials of a search. Then two panels of
-    annotators are asked, with members that know who answers: where do they part ways?
+    annotators are compared, with members that know who answers.
 
     Parameters
     ----------
@@ -78,21 +78,29 @@ def _print_scores(result: dict[str, Any]) -> None:
     sizes = ", ".join(f"{count} {name}" for name, count in result["items"].items())
     metrics = [name for name in METRIC if name in result["methods"][0]]
     by_name = {method["name"]: method for method in result["methods"]}
-    records = [
-        {"test split": title}
-        | {METRIC[name].label: by_name[method][name] for name in metrics}
-        | {"true CE ↓": result["truth_ce"][method]}
-        for method, title in METHODS.items()
-    ]
-    floors = {METRIC["ce"].label: result["ce_floor"], "true CE ↓": result["truth_ce_floor"]}
+    records: list[dict[str, object]] = []
+    for method, title in METHODS.items():
+        record: dict[str, object] = {"test split": title}
+        for name in metrics:
+            record[METRIC[name].label] = by_name[method][name]
+        record["true CE ↓"] = result["truth_ce"][method]
+        records.append(record)
+    records.append(
+        {
+            "test split": "best possible",
+            METRIC["ce"].label: result["ce_floor"],
+            "true CE ↓": result["truth_ce_floor"],
+        }
+    )
+    distances = [METRIC[name].short for name in metrics if not METRIC[name].hard]
     headline = result["headline_metric"]
-    gain, search = by_name["edo"]["against_reference"][headline], result["search"]
+    gain = by_name["edo"]["against_reference"][headline]
+    search = result["search"]
     console.print_records(
         f"{result['annotators']} simulated annotators ({result['regime']}), {sizes} items",
-        [*records, {"test split": "best possible", **floors}],
+        records,
         [
-            f"{', '.join(METRIC[name].short for name in metrics if not METRIC[name].hard)}:"
-            " distance to the annotators' label distribution.",
+            f"{', '.join(distances)}: distance to the annotators' label distribution.",
             "true CE: to the distribution of everyone's labels, which only a simulator knows.",
             f"EDO keeps {result['ensemble']['size']} of {result['members']} members."
             f" Δ{METRIC[headline].short} vs uniform: {signed(gain['difference'])}",
