@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from cyclopts import (
     App,
@@ -38,9 +38,9 @@ from edokit._package import __version__
 
 USAGE = 2
 INTERRUPTED = 130
-READER_LEFT = 141
-"""As a shell shows it of most commands: 128 and the number of SIGPIPE. Not 0: the command may have
-stopped early."""
+BROKEN_PIPE = 141
+"""What a shell shows for most commands: 128 plus the number of SIGPIPE. It is not 0, since the
+command may have stopped early."""
 HELP = ("-h", "--help")
 COMMANDS = {
     "run": "Train a diverse pool, learn its weights, compare, and write a page and a bundle.",
@@ -142,11 +142,13 @@ def _check_path(name: str, text: str) -> None:
 def main() -> None:
     """Run the command line: exit 0, or 2 with one line on what is wrong and what to do.
 
-    Two exits say nothing of the work: 130 if it was interrupted, 141 if nobody reads its output.
+    It exits with 130 if it was interrupted, and with 141 if nobody reads its output.
     """
     words = sys.argv[1:]
     debug = words[:1] == ["--debug"]
-    app, words = make_app(), words[debug:]
+    if debug:
+        words = words[1:]
+    app = make_app()
     options = Options(app, words)
     with warnings.catch_warnings():
         # Users see what EDO decided for them, not what libraries tell programmers.
@@ -157,10 +159,11 @@ def main() -> None:
             code = _run(app, words, options, debug)
         except (BrokenPipeError, SystemExit) as error:
             # rich turns a broken pipe into an exit.
-            if not any(isinstance(e, BrokenPipeError) for e in (error, error.__context__)):
+            is_broken_pipe = isinstance(error, BrokenPipeError)
+            if not is_broken_pipe and not isinstance(error.__context__, BrokenPipeError):
                 raise
             _drop_output()
-            code = READER_LEFT
+            code = BROKEN_PIPE
     raise SystemExit(code)
 
 
@@ -192,29 +195,36 @@ def call(app: App, words: Sequence[str]) -> int:
             part.help = part.default_command.__doc__  # lists show the summary alone
     command, bound, _ = app.parse_args(words)
     command(*bound.args, **bound.kwargs)
-    without_command = command == app.help_print and not {*HELP} & {*words}
-    return USAGE if without_command else 0
+    is_help_requested = any(flag in words for flag in HELP)
+    if command == app.help_print and not is_help_requested:
+        return USAGE
+    return 0
 
 
 def _reason(error: Exception, options: Options) -> str:
     """What went wrong: with the input, the machine or EDO itself, in one line."""
     causes = _causes(error)
-    if refusal := next((cause for cause in causes if isinstance(cause, EDOError)), None):
-        return options.render(refusal.text)
+    for cause in causes:
+        if isinstance(cause, EDOError):
+            return options.render(cause.text)
     if isinstance(error, CycloptsError):
         command = " ".join(["edo", *(error.command_chain or ())])
         return f"{error} See `{command} --help`."
     if isinstance(error, OSError):
         # A full disk for temporary files, a connection that broke.
-        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        reason = str(error)
+        if error.filename:
+            reason = f"{error.filename}: {error.strerror}"
         return f"{reason}; check the disk and the network, then run it again"
     return _broken_machine(causes) or _bug(error)
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error and what it goes back to."""
-    cause = error.__cause__ or error.__context__
-    return [error, *(_causes(cause) if cause else ())]
+    """An error, and the errors that caused it."""
+    causes = [error]
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
+        causes.append(cause)
+    return causes
 
 
 def _broken_machine(causes: Sequence[BaseException]) -> str:
@@ -240,7 +250,7 @@ def _bug(error: Exception) -> str:
 
 
 def _drop_output() -> None:
-    """Let what still waits to be written go nowhere, or Python would complain of it at the end."""
+    """Discard buffered output that can't be written, which Python would report when it exits."""
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is None:  # closed from the start
             continue
@@ -274,7 +284,8 @@ class Options:
     """The options of the command that these words invoke, as messages name them."""
 
     def __init__(self, app: App, words: Sequence[str]) -> None:
-        self.app, self.words = app, words
+        self.app = app
+        self.words = words
 
     @cached_property
     def by_name(self) -> dict[str, Argument]:
@@ -289,20 +300,20 @@ class Options:
         """A message with its references to options as the command takes them."""
         return show_options(text, self._written)
 
-    def _written(self, name: str, *value: Any) -> str:
+    def _written(self, name: str, *value: object) -> str:
         """An option as the command takes it; one that it does not take is marked as Python."""
         argument = self.by_name.get(name)
         if argument is None:
             return self._not_taken(name, *value)
-        if not value:
+        if not value or value[0] is True:
             return argument.name
-        if isinstance(value[0], bool):
-            if not value[0] and not argument.negatives:
-                return show_options(option(name, *value))
-            return argument.name if value[0] else argument.negatives[0]
+        if value[0] is False:
+            if argument.negatives:
+                return str(argument.negatives[0])
+            return show_options(option(name, *value))
         return " ".join(f"{argument.name} {shlex.quote(word)}" for word in typed_values(value[0]))
 
-    def _not_taken(self, name: str, *value: Any) -> str:
+    def _not_taken(self, name: str, *value: object) -> str:
         if not value:
             return name
         switch = self.by_name.get(str(value[0]))
@@ -310,7 +321,9 @@ class Options:
             return switch.name  # invalid='normalize' is --normalize
         for part in ("option", "space"):
             if part in self.by_name and name not in _NEVER_PART:
-                text = str(value[0]).lower() if isinstance(value[0], bool) else value[0]
+                text = str(value[0])
+                if isinstance(value[0], bool):
+                    text = text.lower()
                 return f"{self.by_name[part].name} {name}={text}"
         return f"{show_options(option(name, *value))} (in Python)"
 
@@ -322,7 +335,7 @@ class Notes:
         self.options = options
         self.texts: set[str] = set()
 
-    def show(self, message: Warning | str, *place: Any, **stream: Any) -> None:
+    def show(self, message: Warning | str, *place: object, **stream: object) -> None:
         """Show a warning, as `warnings.showwarning` does."""
         text = self.options.render(getattr(message, "text", str(message)))
         if text not in self.texts:

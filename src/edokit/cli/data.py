@@ -61,14 +61,21 @@ def convert(
         if items:
             is_predicted = _is_predicted(annotations, items, source)
             missing = annotations.items[~is_predicted]
-            names = f": {examples(missing)}" if len(missing) else ""
-            left_out = f"; {are(len(missing), len(is_predicted), noun='item')} left out{names}"
+            left_out = f"; {are(len(missing), len(is_predicted), noun='item')} left out"
+            if len(missing):
+                left_out += f": {examples(missing)}"
             annotations = annotations.take(is_predicted)
         write_annotations(annotations, out, quote_formulas=quote_formulas)
-    n, columns = len(annotations.items), annotations.to_table().column_names
+    items_written = len(annotations.items)
+    columns = annotations.to_table().column_names
     console.print_result(
-        {"out": str(out), "items": n, "annotations": len(annotations), "columns": columns},
-        f"{out}: {counted(len(annotations), 'annotation')} of {counted(n, 'item')};"
+        {
+            "out": str(out),
+            "items": items_written,
+            "annotations": len(annotations),
+            "columns": columns,
+        },
+        f"{out}: {counted(len(annotations), 'annotation')} of {counted(items_written, 'item')};"
         f" columns {', '.join(columns)}{left_out}",
         json,
     )
@@ -80,12 +87,13 @@ def _is_predicted(annotations: Annotations, files: Sequence[Path], source: Path)
 
     from edokit.predictions.shards import read_predictions
 
-    predicted = pd.Index(annotations.items).isin(
-        [item for file in files for item in read_predictions(file).items]
-    )
+    names: list[str] = []
+    for file in files:
+        names.extend(read_predictions(file).items)
+    predicted = pd.Index(annotations.items).isin(names)
     if not predicted.any():
-        names = ", ".join(map(str, files))
-        raise InputError(f"no item of {source} is in {names}", "check the ids")
+        shown = ", ".join(map(str, files))
+        raise InputError(f"no item of {source} is in {shown}", "check the ids")
     return predicted
 
 
@@ -120,11 +128,14 @@ def split(
     from edokit.datasets.split import split_items
     from edokit.runs.folder import output_files
 
+    split_shares = None
+    if shares is not None:
+        split_shares = options.numbers(shares.split(","), "--into", "NAME=SHARE,…")
     with output_files(out, inputs=[source], overwrite=overwrite), console.progress() as bars:
         console.add_bar(bars, "reading, comparing texts")
         annotations = split_items(
             reading.annotations(source),
-            None if shares is None else _shares(shares),
+            split_shares,
             from_splits=from_splits,
             random_state=random_state,
         )
@@ -213,26 +224,32 @@ def _print_described(title: str, description: dict[str, Any]) -> None:
     order = ["train", "dev", "test", *description["splits"]]
     names = sorted(description["splits"], key=order.index)
     columns = [_figures(description["splits"][name], description["classes"]) for name in names]
-    rows = [[figure, *(column[figure] for column in columns)] for figure in columns[0]]
+    rows = []
+    for figure in columns[0]:
+        rows.append([figure, *(column[figure] for column in columns)])
     console.print_table(title, ["", *names], rows, _description_notes(description))
 
 
 def _figures(split: dict[str, Any], classes: Sequence[str]) -> dict[str, object]:
     """What is shown of a split."""
-    per_class, hard = split["annotations_per_class"], split["classes"]
-    return {
+    figures: dict[str, object] = {
         "items": split["items"],
         "annotators": split["annotators"],
         "annotations": split["annotations"],
         "per item": "–".join(map(str, dict.fromkeys(split["annotations_per_item"]))),
-        **{f"annotations {name}": f"{per_class[name]:.6g}" for name in classes},
-        **{f"hard label {name}": f"{hard[name]:.6g}" for name in classes},
-        "largest : smallest": f"{split['ratio']:.2f} : 1" if split["ratio"] else None,
-        "tied items": split["ties"]["items"],
-        "unanimous items": f"{split['unanimous']:.0%}",
-        "mean entropy (nats)": f"{split['entropy']:.3f}",
-        "median coverage": f"{split['coverage']['median']:.1%}",
     }
+    for name in classes:
+        figures[f"annotations {name}"] = f"{split['annotations_per_class'][name]:.6g}"
+    for name in classes:
+        figures[f"hard label {name}"] = f"{split['classes'][name]:.6g}"
+    figures["largest : smallest"] = None
+    if split["ratio"]:
+        figures["largest : smallest"] = f"{split['ratio']:.2f} : 1"
+    figures["tied items"] = split["ties"]["items"]
+    figures["unanimous items"] = f"{split['unanimous']:.0%}"
+    figures["mean entropy (nats)"] = f"{split['entropy']:.3f}"
+    figures["median coverage"] = f"{split['coverage']['median']:.1%}"
+    return figures
 
 
 def _description_notes(description: dict[str, Any]) -> list[str]:
@@ -245,14 +262,9 @@ def _description_notes(description: dict[str, Any]) -> list[str]:
         texts = are(duplicates["items"], verb=HAVE, noun="text")
         groups = counted(duplicates["groups"], "group")
         notes.append(f"{texts} a near-duplicate among all, in {groups}.")
-        notes += [
-            f"Of {name}, {are(counts['near'], verb=HAVE, noun='text')} a near-duplicate in"
-            f" {duplicates['also_in']} ({counts['verbatim']} word for word)."
-            for name, counts in duplicates.get("splits", {}).items()
-        ]
+        for name, counts in duplicates.get("splits", {}).items():
+            notes.append(
+                f"Of {name}, {are(counts['near'], verb=HAVE, noun='text')} a near-duplicate in"
+                f" {duplicates['also_in']} ({counts['verbatim']} word for word)."
+            )
     return notes
-
-
-def _shares(text: str) -> dict[str, float]:
-    """``train=0.7,dev=0.3`` as shares."""
-    return options.numbers(text.split(","), "--into", "NAME=SHARE,…")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 
@@ -86,24 +86,39 @@ def join(
 
     if split is not None and annotations is None:
         raise InputError("--split chooses items of --annotations", "give --annotations, too")
-    names, paths, in_logits = zip(*map(_model_file, files), strict=True)
+    models = [_model_file(text) for text in files]
+    paths = [model.path for model in models]
     with output_files(out, inputs=[*paths, annotations], overwrite=overwrite):
+        items = None
+        if annotations is not None:
+            items = read_annotations(annotations, split=split).items
         joined = join_models(
             paths,
             reading,
-            names=names,
-            logits=[reading.logits or marked for marked in in_logits],
+            names=[model.name for model in models],
+            logits=[reading.logits or model.holds_logits for model in models],
             invalid="normalize" if normalize else "error",
-            items=annotations and read_annotations(annotations, split=split).items,
+            items=items,
         )
         write_predictions(joined, out)
     console.print_predictions(joined, out, json)
 
 
-def _model_file(text: str) -> tuple[str | None, Path, bool]:
-    """Name, path and whether it holds logits, of ``[NAME=]FILE[:logits]``."""
-    in_logits = text.endswith(LOGITS) and not Path(text).exists()
-    return *options.named_file(text.removesuffix(LOGITS) if in_logits else text), in_logits
+class _ModelFile(NamedTuple):
+    """A file of a model's predictions, as one types it."""
+
+    name: str | None
+    path: Path
+    holds_logits: bool
+
+
+def _model_file(text: str) -> _ModelFile:
+    """Read ``[NAME=]FILE[:logits]``."""
+    holds_logits = text.endswith(LOGITS) and not Path(text).exists()
+    if holds_logits:
+        text = text.removesuffix(LOGITS)
+    name, path = options.named_file(text)
+    return _ModelFile(name, path, holds_logits)
 
 
 def info(path: options.Argument, /, *, json: options.Json = False) -> None:
@@ -118,12 +133,15 @@ def info(path: options.Argument, /, *, json: options.Json = False) -> None:
     if json:
         console.print_json(description)
         return
-    members, classes = description["members"], description["classes"]
+    members = description["members"]
+    classes = description["classes"]
     rows = counted(description["items"], "item")
     if "annotators" in description:
         annotators = counted(description["annotators"], "annotator")
         rows = f"{counted(description['items'], 'pair')} of item and annotator ({annotators})"
-    kind = f" ({description['scale'].partition(':')[0]})" if "scale" in description else ""
+    kind = ""
+    if "scale" in description:
+        kind = f" ({description['scale'].partition(':')[0]})"
     console.print_records(
         f"{path}: {rows}, {counted(len(members), 'member')},"
         f" {len(classes)} classes{kind}, {counted(description['shards'], 'file')}",
@@ -134,9 +152,14 @@ def info(path: options.Argument, /, *, json: options.Json = False) -> None:
 
 def _member_record(member: dict[str, Any], classes: Sequence[str]) -> dict[str, object]:
     """A member with the mean probability of few classes, and with what is known about it."""
-    means = {f"mean p({name})": member["mean"][name] for name in classes if len(classes) <= COLUMNS}
+    record: dict[str, object] = {"member": member["name"], "group": member["group"] or "–"}
+    if len(classes) <= COLUMNS:
+        for name in classes:
+            record[f"mean p({name})"] = member["mean"][name]
+    record["entropy"] = member["entropy"]
+    record["distance"] = member["distance"]
     info = member.get("info", {})
-    details = {key: str(info[key])[:24] for key in DETAILS if key in info}
-    about = {"member": member["name"], "group": member["group"] or "–"}
-    figures = {"entropy": member["entropy"], "distance": member["distance"]}
-    return about | means | figures | details
+    for key in DETAILS:
+        if key in info:
+            record[key] = str(info[key])[:24]
+    return record
