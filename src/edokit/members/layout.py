@@ -1,4 +1,4 @@
-"""What a folder of members holds, by name; see ``docs/formats.md``.
+"""What a folder of members holds, by name.
 
 The folder of a training has the members, the predictions by split and, written last, the manifest.
 The folder of a member, or of one fold of it, has the model, its predictions and, written last, its
