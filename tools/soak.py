@@ -30,6 +30,7 @@ def parts(share: float, jobs: int, page: Path | None) -> dict[str, list[str]]:
             *("tools/fuzz_loaders.py", "--inputs", inputs, "--seed", "0", "--networks"),
             *processes,
         ],
+        "files that amplify": ["tools/amplify.py", "--seconds", "120"],
         "faults (below)": faults if page is None else [*faults, "--write", str(page)],
         "hostile endpoint": ["tools/hostile_endpoint.py", "--minutes", f"{3 * share:g}"],
         "server": [

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from edokit._errors import InputError, in_bytes, local_path, option
+from edokit._errors import InputError, local_path, option
 from edokit._io.locks import FileLock, Timeout, take_lock
 
 
@@ -149,29 +149,6 @@ def check_file(path: str | Path) -> Path:
     if status.st_size == 0:
         raise InputError(f"{path} is empty", "check that it was written to the end")
     return path
-
-
-_RATIO = 200
-"""A file that becomes so many times as large in memory may be made to do harm."""
-_CAUTION = 4
-_LITTLE = 2**25
-
-
-def check_memory(path: Path, needed: float) -> None:
-    """Refuse a file that needs more memory than is free (one packed very tightly: a quarter)."""
-    tight = needed > _RATIO * path.stat().st_size
-    if needed < _LITTLE and not tight:  # looking takes longer than reading so little
-        return
-    from edokit._parallel import free_memory
-
-    available = free_memory()
-    if needed > (available / _CAUTION if tight else available):
-        share = ", of which a file packed so tightly gets a quarter" if tight else ""
-        raise InputError(
-            f"{path} would take {in_bytes(needed)} of memory, but {in_bytes(available)} are free"
-            f"{share}",
-            "check that it is the right file; if it is, free memory or split it",
-        )
 
 
 def cannot_read(path: Path, error: OSError | ValueError) -> InputError:

@@ -7,7 +7,7 @@ import math
 import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -26,6 +26,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from edokit._errors import InputError, headings, in_bytes, word
 from edokit._io.atomic import cannot_read, check_file, whole_file
+from edokit._io.memory import MemoryBudget, check_memory
 
 Model = TypeVar("Model")
 LARGEST_DOCUMENT = 2**27
@@ -34,7 +35,36 @@ LARGEST_DOCUMENT = 2**27
 
 def read_json(path: str | Path, largest: float = LARGEST_DOCUMENT) -> Any:
     """One JSON document of at most so many bytes."""
-    return parse_json(read_text(path, largest), str(path))
+    text = read_text(path, largest)
+    check_memory(Path(path), parsed_size(text))
+    return parse_json(text, str(path))
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """The documents of a file with one in each line, and the place of each for messages.
+
+    Empty lines are passed over.
+    """
+    budget = MemoryBudget(path)
+    number = 0
+    with path.open(encoding="utf-8-sig") as stream:
+        for line in filter(str.strip, stream):
+            number += 1
+            place = f"row {number} of {path}"
+            budget.take(parsed_size(line))
+            yield place, parse_json(line, place)
+
+
+def parsed_size(text: str) -> float:
+    """Bytes of memory that a JSON document takes once it is parsed, rather too many than too few.
+
+    Its text, and what Python takes for each object, list and further entry.
+    """
+    width = 1 if text.isascii() else 4
+    objects = 250 * text.count("{")
+    lists = 80 * text.count("[")
+    entries = 100 * text.count(",")
+    return 2.0 * width * len(text) + objects + lists + entries
 
 
 def read_text(path: str | Path, largest: float = math.inf) -> str:
@@ -45,6 +75,7 @@ def read_text(path: str | Path, largest: float = math.inf) -> str:
             f"{path} has {in_bytes(size)}, more than the {in_bytes(largest)} of any such file",
             "check that it is the right file",
         )
+    check_memory(path, size)
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -191,6 +222,7 @@ def read_model(
     ``title`` says what the file should be, ``hint`` what to do if it is not.
     """
     text = read_text(path, LARGEST_DOCUMENT)
+    check_memory(Path(path), parsed_size(text))
     if str(path).lower().endswith(".toml"):
         return to_model(parse_toml(text, str(path)), model, path, title=title, hint=hint)
     return to_model(parse_json(text, str(path)), model, path, title=title, hint=hint)

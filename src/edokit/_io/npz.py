@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._io.atomic import check_memory
+from edokit._io.memory import check_memory
 
 _DEFLATE = 1032
 """Deflate can't make more bytes than this out of one."""

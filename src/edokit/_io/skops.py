@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from edokit._errors import InputError, examples, option
+from edokit._io.memory import check_memory
 
 _PARTS = {
     "scipy.sparse._csr": "csr_array csr_matrix",
@@ -46,6 +47,9 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
     import skops.io
 
     try:
+        with zipfile.ZipFile(path) as archive:
+            # The arrays, and once more what it takes to unpack them.
+            check_memory(path, 2 * sum(entry.file_size for entry in archive.infolist()))
         unknown = skops.io.get_untrusted_types(file=path)
         strange = [
             name for name in unknown if name not in TRUSTED and name.split(".")[0] not in trust

@@ -7,10 +7,11 @@ import math
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
@@ -29,9 +30,10 @@ from edokit._errors import (
     warn,
     word,
 )
-from edokit._io.atomic import cannot_read, check_file, check_memory, check_start, whole_file
-from edokit._io.documents import check_utf8, json_text, parse_json
+from edokit._io.atomic import cannot_read, check_file, check_start, whole_file
+from edokit._io.documents import check_utf8, json_text, read_json_lines
 from edokit._io.markup import spreadsheet_text
+from edokit._io.memory import MemoryBudget, check_memory
 from edokit._names import as_name, column_of, plain_type, row_number
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
@@ -39,6 +41,10 @@ READABLE_SUFFIXES = (*TABLE_SUFFIXES, ".xlsx")
 PROBABILITY = "p_"
 """Prefix of the columns with probabilities, one per class."""
 _LONGEST_ROW = 1 << 26
+_COLUMN_BYTES = 8 << 10  # of memory that Arrow takes for a column of a CSV, beside its cells
+_CELL_BYTES = 100  # of memory that a cell of a sheet takes beside its characters
+_MOST_SHEET_ROWS = 1 << 20
+_MOST_SHEET_CELLS = 30_000_000  # with the empty ones before the last one of a row
 _AGAIN = "the file may be cut off; export or download it again"
 _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
 """Where Arrow begins to quote the file, which may hold somebody's text."""
@@ -96,7 +102,7 @@ def number_column(
     if not pa.types.is_float32(column.type):
         if (kind := plain_type(column.type)) != column.type:  # Arrow damages lists of nulls
             column = column.cast(kind)
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        if _is_text(column.type):
             column = pc.utf8_trim_whitespace(column)
             column = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
         try:
@@ -151,7 +157,7 @@ def _csv_header(path: Path, delimiter: str) -> tuple[list[str], str]:
     def header(mark: str) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             # Empty lines before the header are passed over, as Arrow does.
-            return next(filter(None, csv.reader(stream, delimiter=mark)), [])
+            return next(filter(None, csv.reader(_counted_lines(path, stream), delimiter=mark)), [])
 
     try:
         names = header(delimiter)
@@ -164,7 +170,16 @@ def _csv_header(path: Path, delimiter: str) -> tuple[list[str], str]:
     if not names:
         raise _no_rows(path)
     _distinct(names, path)
+    check_memory(path, _COLUMN_BYTES * len(names))
     return names, delimiter
+
+
+def _counted_lines(path: Path, stream: Iterable[str]) -> Iterator[str]:
+    """The lines of a header, each as long as its memory allows."""
+    for line in stream:
+        marks = max(line.count(mark) for mark in ";\t|,")
+        check_memory(path, _COLUMN_BYTES * marks)
+        yield line
 
 
 def _refuse_open_quote(path: Path, cell: str) -> None:
@@ -189,24 +204,36 @@ def _read_parquet(path: Path) -> pa.Table:
         about = pa_parquet.read_metadata(path)
         schema = about.schema.to_arrow_schema()
         _distinct(schema.names, path)
-        _refuse_bomb(about, path)
+        _check_parquet_memory(about, path)
         # As in a CSV, text that repeats is kept once.
-        texts = [field.name for field in schema if pa.types.is_string(field.type)]
+        prefixed = _columns_of_bytes(about, "DELTA_BYTE_ARRAY")
+        texts = [field.name for field in schema if _is_text(field.type)]
+        texts = [name for name in texts if name not in prefixed]
+        _check_repeated(path, about, set(texts), prefixed)
         with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=about) as file:
-            table = file.read(use_threads=may_use_threads())
+            if prefixed:  # a column of long values takes Arrow quadratic time at once
+                table = pa.Table.from_batches(file.iter_batches(_rows_at_once(about)))
+            else:
+                table = file.read(use_threads=may_use_threads())
         if table.num_rows != about.num_rows:
             raise ValueError(f"it claims {about.num_rows} rows")
         table.validate(full=True)
     except InputError:
         raise
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise unreadable(path, "Parquet", error) from error
+    written_out = sum(_written_out(table[name]) for name in texts)
+    check_memory(path, written_out)
     return table
 
 
-def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path) -> None:
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _check_parquet_memory(about: pa_parquet.FileMetaData, path: Path) -> None:
     """Refuse what would take far more memory than its size on the disk lets expect."""
     groups = [about.row_group(k) for k in range(about.num_row_groups)]
     rows = max(about.num_rows, sum(group.num_rows for group in groups))
@@ -218,44 +245,168 @@ def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path) -> None:
     check_memory(path, 2 * cost)
 
 
+def _columns_of_bytes(about: pa_parquet.FileMetaData, encoding: str = "") -> set[str]:
+    """Columns (and parts of columns) of text or bytes, all or those with this encoding."""
+    names = set()
+    for number in range(about.num_row_groups):
+        group = about.row_group(number)
+        for place in range(group.num_columns):
+            column = group.column(place)
+            if column.physical_type == "BYTE_ARRAY" and encoding in ("", *column.encodings):
+                names.add(column.path_in_schema)
+    return names
+
+
+def _check_repeated(
+    path: Path, about: pa_parquet.FileMetaData, texts: set[str], prefixed: set[str]
+) -> None:
+    """Refuse values that the file holds once and rows repeat, where each is kept on its own.
+
+    Text that repeats is kept once (``texts``); bytes, and text in lists, are not. In ``prefixed``
+    columns, the file holds only what distinguishes a value from the one before it.
+    """
+    repeated = _columns_of_bytes(about) - texts - prefixed
+    if not repeated and not prefixed:
+        return
+    budget = MemoryBudget(path)
+    with pa_parquet.ParquetFile(path, read_dictionary=[*repeated], metadata=about) as file:
+        for number in range(about.num_row_groups):
+            if repeated:
+                part = file.read_row_group(number, columns=[*repeated], use_threads=False)
+                for column in part.columns:
+                    budget.take(_written_out(column))
+            if prefixed:
+                rows = _rows_at_once(about)
+                for batch in file.iter_batches(rows, row_groups=[number], columns=[*prefixed]):
+                    budget.take(batch.nbytes)
+
+
+def _rows_at_once(about: pa_parquet.FileMetaData) -> int:
+    """Rows that take little memory even if each value is as long as all that the file holds."""
+    largest = max(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+    return int(max(1, min(1 << 16, _LONGEST_ROW // max(1, largest))))
+
+
+def _written_out(column: pa.ChunkedArray) -> float:
+    """Bytes that the values of a column take if each that repeats is written again."""
+    size = 0.0
+    for chunk in column.chunks:
+        while isinstance(chunk, pa.ListArray | pa.LargeListArray | pa.MapArray):
+            chunk = chunk.values
+        if isinstance(chunk, pa.StructArray):
+            size += sum(_written_out(pa.chunked_array([part])) for part in chunk.flatten())
+        elif isinstance(chunk, pa.DictionaryArray):
+            lengths = pc.binary_length(chunk.dictionary).fill_null(0).to_numpy()
+            places = chunk.indices.drop_null().to_numpy()
+            size += float(np.bincount(places, minlength=len(lengths)) @ lengths)
+        else:
+            size += chunk.nbytes
+    return size
+
+
 def _read_jsonl(path: Path) -> pa.Table:
     rows: list[dict[str, Any]] = []
-    with path.open(encoding="utf-8-sig") as stream:
-        for line in filter(str.strip, stream):
-            place = f"row {len(rows) + 1} of {path}"
-            row = parse_json(line, place)
-            if not isinstance(row, dict):
-                raise InputError(f"{place} is not a JSON object", "write one object per line")
-            rows.append(row)
-    names = dict.fromkeys(name for row in rows for name in row)
+    names: dict[str, None] = {}
+    for place, row in read_json_lines(path):
+        if not isinstance(row, dict):
+            raise InputError(f"{place} is not a JSON object", "write one object per line")
+        rows.append(row)
+        names |= dict.fromkeys(row)
+    check_memory(path, _cells_size(len(rows), len(names)))
     with errors_in(path):
         return pa.table({name: column_of([row.get(name) for row in rows], name) for name in names})
+
+
+def _cells_size(rows: int, columns: int) -> float:
+    """Bytes of a table in which every row has a cell in every column, empty or not."""
+    return 9.0 * rows * columns
 
 
 def _read_xlsx(path: Path) -> pa.Table:
     """The first sheet, its cells as text; rows and columns without any value are left out."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            check_memory(path, 10 * sum(entry.file_size for entry in archive.infolist()))
-        with pd.ExcelFile(path, engine="openpyxl") as book:
-            sheet, *other_sheets = book.sheet_names
-            frame = pd.read_excel(book, sheet, dtype=object, keep_default_na=False)
+        from openpyxl import load_workbook
     except ImportError as error:
         raise missing_extra(f"{path} needs openpyxl, but it can't be imported", "xlsx") from error
-    except (zipfile.BadZipFile, ValueError, LookupError, TypeError, SyntaxError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise unreadable(path, "XLSX", error) from error
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_memory(path, 10 * sum(entry.file_size for entry in archive.infolist()))
+        # openpyxl leaves a damaged file open; this one is ours to close.
+        with path.open("rb") as stream:
+            book = load_workbook(stream, read_only=True, data_only=True)
+            sheet = book.worksheets[0]
+            other_sheets = len(book.sheetnames) - 1
+            sheet.reset_dimensions()  # which the file states, and may state falsely
+            rows = list(_sheet_rows(sheet, path))
+    except (InputError, MemoryError, OSError):
+        raise
+    except Exception as error:  # a damaged workbook can fail in any way
+        reason = error.__cause__ or error.__context__ or error
+        if type(reason).__name__ in ("EntitiesForbidden", "DTDForbidden"):
+            reason = ValueError("it declares entities of XML, which no workbook needs")
+        raise unreadable(path, "XLSX", reason) from error
     if other_sheets:
         warn(
-            f"{path}: of {len(other_sheets) + 1} sheets the first one is read, {word(sheet)}; if"
+            f"{path}: of {other_sheets + 1} sheets the first one is read, {word(sheet.title)}; if"
             " the data are in another one, move it to the front or save it as CSV"
         )
-    frame = frame.replace("", None).dropna(how="all").dropna(axis=1, how="all")
-    cells = {str(name): frame[name].map(as_name, na_action="ignore") for name in frame}
-    return pa.table(
-        {name: pa.array(texts, pa.string()).dictionary_encode() for name, texts in cells.items()}
-    )
+    if not rows:
+        raise _no_rows(path)
+    return _sheet_table(rows[0], rows[1:], path)
+
+
+def _sheet_rows(sheet: Any, path: Path) -> Iterator[dict[int, str]]:
+    """The cells of each row that have a value, by the number of their column.
+
+    A sheet with one cell in its last row and column is a table of 17 billion cells, of which
+    nothing but that one is kept.
+    """
+    from openpyxl.cell.read_only import EMPTY_CELL
+
+    budget = MemoryBudget(path)
+    cells = 0
+    for number, row in enumerate(sheet.iter_rows(), start=1):
+        cells += len(row)
+        if number > _MOST_SHEET_ROWS or cells > _MOST_SHEET_CELLS:
+            raise InputError(
+                f"{path}: the first sheet has more than {_MOST_SHEET_ROWS:,} rows or"
+                f" {_MOST_SHEET_CELLS:,} cells",
+                "remove cells far to the right or below the data, or save it as CSV",
+            )
+        texts: dict[int, str] = {}
+        given = [(column, cell) for column, cell in enumerate(row) if cell is not EMPTY_CELL]
+        for column, cell in given:
+            text = _cell_text(cell)
+            if text:
+                budget.take(_CELL_BYTES + 2 * len(text))
+                texts[column] = text
+        if texts:
+            yield texts
+
+
+def _cell_text(cell: Any) -> str:
+    """The value of a cell as text, empty where there is none or an error such as #N/A."""
+    value = cell.value
+    if value is None or cell.data_type == "e":
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return as_name(value)
+
+
+def _sheet_table(header: dict[int, str], rows: Sequence[dict[int, str]], path: Path) -> pa.Table:
+    """The rows below a header as a table; a column without a name is called by its place."""
+    from openpyxl.utils import get_column_letter
+
+    places = sorted({place for row in rows for place in row})
+    names = [header.get(place, f"column {get_column_letter(place + 1)}") for place in places]
+    _distinct(names, path)
+    check_memory(path, _cells_size(len(rows), len(places)))
+    columns = {}
+    for name, place in zip(names, places, strict=True):
+        texts = pa.array([row.get(place) for row in rows], pa.string())
+        columns[name] = texts.dictionary_encode()
+    return pa.table(columns)
 
 
 def _distinct(names: Sequence[str], path: Path) -> None:
@@ -270,7 +421,7 @@ def _no_rows(path: Path) -> InputError:
     return InputError(f"{path} has no rows", "check that it is the right file")
 
 
-def unreadable(path: Path, kind: str, error: Exception) -> InputError:
+def unreadable(path: Path, kind: str, error: BaseException) -> InputError:
     """The error for a file that is not what its ending says."""
     from edokit._parallel import free_memory
 
@@ -353,7 +504,7 @@ def _for_spreadsheet(table: pa.Table, path: str | Path) -> pa.Table:
         )
     columns: list[Any] = []
     for column in table.cast(_plain_schema(table.schema)).columns:
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        if _is_text(column.type):
             texts = [text and spreadsheet_text(text) for text in column.to_pylist()]
             column = pa.array(texts, column.type)
         columns.append(column)

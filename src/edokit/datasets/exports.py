@@ -14,7 +14,8 @@ import pyarrow as pa
 from pydantic import BeforeValidator
 
 from edokit._errors import HAVE, InputError, are, counted, examples, option, warn
-from edokit._io.documents import parse_json, read_json, read_text, show_value, to_model
+from edokit._io.atomic import check_file
+from edokit._io.documents import read_json, read_json_lines, show_value, to_model
 from edokit._io.tables import read_table
 from edokit._names import as_name
 from edokit.annotations.core import Annotations
@@ -256,8 +257,7 @@ def load(source: Any) -> Any:
         return table.select(names).to_pylist()
     if suffix not in (".jsonl", ".ndjson"):
         return read_json(path, math.inf)
-    lines = enumerate(read_text(path).split("\n"), 1)
-    return [parse_json(line, f"line {number} of {path}") for number, line in lines if line.strip()]
+    return [record for _, record in read_json_lines(check_file(path))]
 
 
 def as_records(source: Any, content: Any, model: type[Model], title: str, hint: str) -> list[Model]:

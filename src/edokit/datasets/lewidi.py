@@ -15,7 +15,15 @@ import pandas as pd
 from pydantic import Field, JsonValue
 
 from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, option, warn
-from edokit._io.documents import Document, parse_json, read_json, read_text, to_model
+from edokit._io.documents import (
+    Document,
+    parse_json,
+    parsed_size,
+    read_json,
+    read_text,
+    to_model,
+)
+from edokit._io.memory import check_memory
 from edokit._names import as_name, as_names
 from edokit.annotations.core import Annotations, no_split
 from edokit.annotations.long_table import ROLES, STRICT, Policies, from_long_table
@@ -361,6 +369,7 @@ def _metadata(path: Path) -> pd.DataFrame:
         return pd.DataFrame()
     # Two of the files have a comma after the last entry.
     text = _COMMA.sub(lambda match: match[0].rstrip(","), read_text(file))
+    check_memory(file, parsed_size(text))
     content = parse_json(text, str(file))
     entries = content.values() if isinstance(content, dict) else [None]
     if not all(isinstance(entry, dict) for entry in entries):

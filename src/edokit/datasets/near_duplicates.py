@@ -4,6 +4,9 @@ Texts are compared as ``normal_form`` leaves them. Two are near-duplicates when 
 five-character pieces overlap by at least `THRESHOLD` (Jaccard). The search is exact: two sets
 that overlap so much are nearly as large and share one of their rarest pieces, so only such pairs
 are compared.
+
+Of very long texts the first characters are compared, as many as fit into `MOST_PIECES` for all
+texts together, and a warning says so.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from edokit._errors import InputError, warn
 from edokit._types import Bools, Ints
 
 if TYPE_CHECKING:
@@ -26,8 +30,14 @@ if TYPE_CHECKING:
 
 THRESHOLD = 0.8
 """Overlap from which two texts count as nearly the same."""
+MOST_PIECES = 1 << 24
+"""Pieces of all texts together; each takes some 40 bytes of memory."""
 _PIECE = 5
 _FORMS_AT_ONCE = 256
+_PAIRS_AT_ONCE = 1 << 24
+_PIECES_AT_ONCE = 1 << 22
+_DENSE = 0.1  # share of pairs to compare from which on comparing all is faster
+_MOST_PAIRS = 1 << 26
 # Products of the threshold and a count are off in the last bits.
 _ROUNDING = 1e-9
 
@@ -36,6 +46,8 @@ Texts = Sequence[str] | npt.NDArray[np.object_]
 _MARKUP = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _URL = re.compile(r"(?:https?://|www\.|pic\.twitter\.com/)\S+", re.IGNORECASE)
 _MENTION = re.compile(r"(?<!\w)@\w+")
+# Python refuses to read numbers of thousands of digits, and no character has such a number.
+_ENDLESS_REFERENCE = re.compile(r"&#[xX]?[0-9a-fA-F]{20,};?")
 
 
 def normal_form(text: str) -> str:
@@ -44,14 +56,15 @@ def normal_form(text: str) -> str:
     A text with no letter or digit stays as it is, but for its blanks.
     """
     folded = unicodedata.normalize("NFKC", without_markup(text)).casefold()
-    letters = (char if unicodedata.category(char)[0] in "LMN" else " " for char in folded)
-    words = " ".join("".join(letters).split())
+    others = {ord(char): " " for char in set(folded) if unicodedata.category(char)[0] not in "LMN"}
+    words = " ".join(folded.translate(others).split())
     return words or " ".join(text.split())
 
 
 def without_markup(text: str) -> str:
     """The text without markup (entities such as ``&amp;`` are resolved), URLs and mentions."""
-    text = _MARKUP.sub(" ", html.unescape(text))
+    text = html.unescape(_ENDLESS_REFERENCE.sub(" ", text))
+    text = _MARKUP.sub(" ", text)
     return _MENTION.sub(" ", _URL.sub(" ", text))
 
 
@@ -81,11 +94,25 @@ class NearDuplicates:
     @classmethod
     def among(cls, texts: Texts) -> NearDuplicates:
         """Found by comparing all texts."""
-        forms = np.array([normal_form(text) or None for text in texts], dtype=object)
-        codes, distinct = pd.factorize(forms)
-        pairs = [*_pairs(_pieces(distinct))] if len(distinct) else []
-        left, right = np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
-        return cls(codes.astype(np.int64), left, right)
+        # Many items may have the same text, which may be long.
+        places: dict[str, int] = {}
+        text_codes = [places.setdefault(text, len(places)) for text in texts]
+        forms = np.array([normal_form(text) or None for text in places], dtype=object)
+        form_codes, distinct_forms = pd.factorize(forms)
+        pairs = [np.zeros((2, 0), np.int64)]
+        if len(distinct_forms):
+            n_pairs = 0
+            for some_pairs in _pairs(_pieces(_compared_parts(distinct_forms.tolist()))):
+                pairs.append(some_pairs)
+                n_pairs += some_pairs.shape[1]
+                if n_pairs > _MOST_PAIRS:
+                    raise InputError(
+                        f"more than {_MOST_PAIRS:,} pairs of the texts are near-duplicates",
+                        "remove texts that repeat, or the column of texts",
+                    )
+        left, right = np.concatenate(pairs, axis=1)
+        codes = form_codes[text_codes].astype(np.int64)
+        return cls(codes, left, right)
 
     @property
     def groups(self) -> Ints:
@@ -116,20 +143,52 @@ class NearDuplicates:
         return is_match[self.forms]
 
 
-def _pieces(forms: Iterable[str]) -> sparse.csr_array:
+def _compared_parts(forms: Sequence[str]) -> list[str]:
+    """The forms, long ones cut so that they have `MOST_PIECES` at most."""
+    lengths = np.sort([len(form) for form in forms])
+    if lengths.sum() <= MOST_PIECES:
+        return list(forms)
+    # If the k shortest forms stay whole, the others share what is left.
+    before = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    shares = (MOST_PIECES - before) // np.arange(len(lengths), 0, -1)
+    longest = int(shares[np.argmax(lengths > shares)])
+    warn(
+        f"the texts have {lengths.sum():,} characters in all; near-duplicates are looked for in the"
+        f" first {longest:,} of each"
+    )
+    return [form[:longest] for form in forms]
+
+
+def _pieces(forms: Sequence[str]) -> sparse.csr_array:
     """Which pieces each form has [N, pieces], rarest pieces first."""
     from scipy import sparse
-    from sklearn.feature_extraction.text import CountVectorizer
 
-    def cut(form: str) -> list[str]:
-        starts = range(max(1, len(form) - _PIECE + 1))
-        return [form[start : start + _PIECE].ljust(_PIECE) for start in starts]
-
-    counts = CountVectorizer(analyzer=cut, binary=True, dtype=np.int32).fit_transform(forms)
-    order = np.argsort(np.bincount(counts.indices, minlength=counts.shape[1]), kind="stable")
-    pieces = sparse.csr_array(counts[:, order])
-    pieces.sort_indices()
-    return pieces
+    letters = sorted(set().union(*forms) | {" "})
+    letter_codes = np.zeros(ord(letters[-1]) + 1, np.uint64)
+    letter_codes[[ord(letter) for letter in letters]] = np.arange(len(letters), dtype=np.uint64)
+    base = np.uint64(len(letters))
+    sets = []
+    for form in forms:
+        numbers = np.frombuffer(form.ljust(_PIECE).encode("utf-32-le"), np.uint32)
+        codes = letter_codes[numbers]
+        # A piece is a number with five digits; with more than 7,131 letters it may overflow, and
+        # two pieces have the same number once in 2^64 times.
+        count = len(codes) - _PIECE + 1
+        pieces = np.zeros(count, np.uint64)
+        for start in range(_PIECE):
+            pieces = pieces * base + codes[start : start + count]
+        sets.append(np.unique(pieces))
+    sizes = [len(pieces) for pieces in sets]
+    columns, distinct = pd.factorize(np.concatenate(sets))
+    del sets
+    order = np.argsort(np.bincount(columns), kind="stable")
+    ranks = np.empty(len(distinct), np.int32)
+    ranks[order] = np.arange(len(distinct), dtype=np.int32)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    held = np.ones(len(columns), np.int32)
+    table = sparse.csr_array((held, ranks[columns], starts), shape=(len(sizes), len(distinct)))
+    table.sort_indices()
+    return table
 
 
 def _pairs(pieces: sparse.csr_array) -> Iterator[Ints]:
@@ -142,16 +201,36 @@ def _pairs(pieces: sparse.csr_array) -> Iterator[Ints]:
     least_shared = np.ceil(THRESHOLD * sizes - _ROUNDING).astype(np.int64)
     rarest = _rarest(pieces, THRESHOLD)
     rarest_of_small = _rarest(pieces, 2 * THRESHOLD / (1 + THRESHOLD))
-    for start in range(0, len(sizes), _FORMS_AT_ONCE):
-        stop = start + _FORMS_AT_ONCE
+    at_once = max(1, min(_FORMS_AT_ONCE, _PAIRS_AT_ONCE // len(sizes)))
+    for start in range(0, len(sizes), at_once):
+        stop = min(start + at_once, len(sizes))
         smallest = np.searchsorted(sizes, least_shared[start])  # smaller sets are too small
         candidates = (rarest[start:stop] @ rarest_of_small[smallest:stop].T).tocoo()
         large, small = candidates.row + np.int64(start), candidates.col + smallest
         may_overlap = (small < large) & (sizes[small] >= least_shared[large])
         small, large = small[may_overlap], large[may_overlap]
-        shared = pieces[small].multiply(pieces[large]).sum(axis=1)
-        is_near = shared / (sizes[small] + sizes[large] - shared) >= THRESHOLD - _ROUNDING
-        yield order[np.stack([small[is_near], large[is_near]])]
+        if len(small) > _DENSE * (stop - start) * (stop - smallest):
+            counts = (pieces[start:stop] @ pieces[smallest:stop].T).toarray()
+            shared = counts[large - start, small - smallest]
+            is_near = shared / (sizes[small] + sizes[large] - shared) >= THRESHOLD - _ROUNDING
+            yield order[np.stack([small[is_near], large[is_near]])]
+            continue
+        for part in _parts(sizes[small] + sizes[large]):
+            one = small[part]
+            other = large[part]
+            shared = pieces[one].multiply(pieces[other]).sum(axis=1)
+            is_near = shared / (sizes[one] + sizes[other] - shared) >= THRESHOLD - _ROUNDING
+            yield order[np.stack([one[is_near], other[is_near]])]
+
+
+def _parts(sizes: Ints) -> Iterator[slice]:
+    """Neighbouring pairs whose pieces are few enough to be compared at once."""
+    part_numbers = np.cumsum(sizes) // _PIECES_AT_ONCE
+    cuts = np.flatnonzero(np.diff(part_numbers)) + 1
+    starts = [0, *cuts.tolist()]
+    stops = [*cuts.tolist(), len(sizes)]
+    for start, stop in zip(starts, stops, strict=True):
+        yield slice(start, stop)
 
 
 def _rarest(pieces: sparse.csr_array, share: float) -> sparse.csr_array:

@@ -24,6 +24,7 @@ from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import Policies, from_long_table
 from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, looks_ordinal
 
+_LONGEST_RECORD = 1 << 24
 FOLDER = "/"
 """Stands for a folder among the endings of files."""
 SOURCES: dict[str, tuple[str, ...]] = {
@@ -116,8 +117,14 @@ def _content(path: Path, suffix: str) -> Any:
             return [dict.fromkeys(pa_parquet.read_schema(path).names)]
         if suffix in (".jsonl", ".ndjson"):
             with path.open(encoding="utf-8-sig") as lines:
-                return [json.loads(next(line for line in lines if line.strip()))]
-    except (ValueError, OSError, StopIteration, RecursionError, pa.ArrowException):
+                # Records that tools export are far shorter; a longer line is cut, and no record.
+                first = next(
+                    line
+                    for line in iter(lambda: lines.readline(_LONGEST_RECORD), "")
+                    if line.strip()
+                )
+                return [json.loads(first)]
+    except (ValueError, OSError, RecursionError, pa.ArrowException):
         pass
     return []
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Columns of a table of texts.
 _ROLES = ("item", "text", "context")
+_LINE_BYTES = 250  # of memory that a line takes beside its characters, with the name of its item
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,11 +139,14 @@ def read_texts(
         If the file can't be read, or a text is missing.
     """
     from edokit._io.documents import read_text
+    from edokit._io.memory import check_memory
     from edokit._io.tables import read_table
 
     path = Path(path)
     if path.suffix.lower() == ".txt":
-        texts = _numbered(read_text(path).splitlines())
+        content = read_text(path)
+        check_memory(path, 2 * len(content) + _LINE_BYTES * (content.count("\n") + 1))
+        texts = _numbered(content.splitlines())
     elif _is_table(path) and not any(reading.values()):
         texts = _texts_of_table(read_table(path), path, columns or {})
     else:

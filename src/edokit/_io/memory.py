@@ -1,0 +1,97 @@
+"""One rule for every file: what it will take of memory is estimated before it is taken.
+
+A file may take as much memory as is free; one that becomes more than 200 times its size may be made
+to do harm, and gets a quarter of that and at most 512 MiB. `EDO_MAX_MEMORY` in the environment
+replaces both limits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from edokit._errors import InputError, in_bytes
+
+LIMIT = "EDO_MAX_MEMORY"
+"""The variable of the environment with the bytes of memory that a file may take."""
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?\s*", re.IGNORECASE)
+_RATIO = 200
+"""A file that becomes so many times as large in memory may be made to do harm."""
+_CAUTION = 4
+_TIGHT_LIMIT = 2**29
+_LITTLE = 2**25
+
+
+def check_memory(path: Path, needed: float) -> None:
+    """Refuse a file that would take ``needed`` bytes of memory, if that is too much."""
+    MemoryBudget(path).take(needed)
+
+
+class MemoryBudget:
+    """The memory that reading a file takes; refuses it once the estimate is above the limit.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._size = path.stat().st_size
+        self._needed = 0.0
+        self._next_check = float(_LITTLE)  # looking takes longer than reading so little
+        self._free: float | None = None
+
+    def take(self, needed: float) -> None:
+        """Add an estimate in bytes, before this memory is taken."""
+        self._needed += needed
+        if self._needed < self._next_check and not self._is_tight():
+            return
+        # Between two looks at the limit, no more than a tenth is added.
+        self._next_check = max(self._next_check, 1.1 * self._needed)
+        self._check()
+
+    def _is_tight(self) -> bool:
+        return self._needed > _RATIO * self._size
+
+    def _check(self) -> None:
+        stated = stated_limit()
+        if stated is not None:
+            if self._needed > stated:
+                raise self._refusal(f"{LIMIT} allows {in_bytes(stated)}")
+            return
+        if self._free is None:  # as it was before anything was read
+            from edokit._parallel import free_memory
+
+            self._free = free_memory()
+        if self._is_tight():
+            limit = min(self._free / _CAUTION, _TIGHT_LIMIT)
+            if self._needed > limit:
+                raise self._refusal(
+                    f"{in_bytes(self._free)} are free, of which a file packed so tightly gets"
+                    f" {in_bytes(limit)}"
+                )
+        elif self._needed > self._free:
+            raise self._refusal(f"{in_bytes(self._free)} are free")
+
+    def _refusal(self, reason: str) -> InputError:
+        enough = int(2 * self._needed / 2**20) + 1
+        return InputError(
+            f"{self._path} would take {in_bytes(self._needed)} of memory, but {reason}",
+            "check that it is the right file; if it is, split it, or set the variable"
+            f" {LIMIT}={enough}M in the environment",
+        )
+
+
+def stated_limit() -> float | None:
+    """The bytes that `EDO_MAX_MEMORY` allows, None where it is not set."""
+    stated = os.environ.get(LIMIT, "")
+    if not stated:
+        return None
+    match = _SIZE.fullmatch(stated)
+    if match is None:
+        raise InputError(f"{LIMIT}={stated} is not a size", f"write {LIMIT}=500M or {LIMIT}=4G")
+    return float(match[1]) * _UNITS[match[2].upper()]

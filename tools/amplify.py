@@ -1,0 +1,503 @@
+"""Read files that are small on the disk and large in memory; each must be read or refused cheaply.
+
+    python tools/amplify.py --seconds 60
+
+Every file is read in a process of its own, which may grow by `--memory` MiB, or 60 times the size
+of the file if that is more, and take `--seconds` seconds. The exit status is 1 if one took more, or
+ended in anything but a result or one line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+
+SHEET = (
+    '<?xml version="1.0" encoding="UTF-8"?>{prolog}'
+    '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+    "<sheetData>{rows}</sheetData></worksheet>"
+)
+BOOK = {
+    "[Content_Types].xml": '<?xml version="1.0"?>'
+    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    '<Default Extension="rels"'
+    ' ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    '<Override PartName="/xl/workbook.xml" ContentType='
+    '"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'
+    '<Override PartName="/xl/worksheets/sheet1.xml" ContentType='
+    '"application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>',
+    "_rels/.rels": '<?xml version="1.0"?><Relationships'
+    ' xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1"'
+    ' Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"'
+    ' Target="xl/workbook.xml"/></Relationships>',
+    "xl/workbook.xml": '<?xml version="1.0"?><workbook'
+    ' xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r='
+    '"http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets>'
+    '<sheet name="votes" sheetId="1" r:id="r1"/></sheets></workbook>',
+    "xl/_rels/workbook.xml.rels": '<?xml version="1.0"?><Relationships'
+    ' xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1"'
+    ' Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"'
+    ' Target="worksheets/sheet1.xml"/></Relationships>',
+}
+RATIO = 60
+"""A large file may become so many times as large in memory."""
+VOTES = [("item", "annotator", "label"), ("a", "ann", "0"), ("a", "ben", "1"), ("b", "ann", "1")]
+
+
+def cell(place: str, text: str) -> str:
+    return f'<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>'
+
+
+def votes_xml() -> str:
+    """Rows of a small table of annotations."""
+    rows = ""
+    for number, values in enumerate(VOTES, start=1):
+        cells = [
+            cell(f"{letter}{number}", text) for letter, text in zip("ABC", values, strict=True)
+        ]
+        rows += f'<row r="{number}">{"".join(cells)}</row>'
+    return rows
+
+
+def write_xlsx(path: Path, rows: str, prolog: str = "", **more: str) -> Path:
+    """A workbook with one sheet of these rows, as XML."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in BOOK.items():
+            archive.writestr(name, content)
+        archive.writestr("xl/worksheets/sheet1.xml", SHEET.format(rows=rows, prolog=prolog))
+        for name, content in more.items():
+            archive.writestr(name, content)
+    return path
+
+
+def column_letters(number: int) -> str:
+    """A, B, …, Z, AA, …, XFD."""
+    letters = ""
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(65 + rest) + letters
+    return letters
+
+
+def far_cell(folder: Path) -> Path:
+    row = f'<row r="1048576">{cell("XFD1048576", "x")}</row>'
+    return write_xlsx(folder / "far-cell.xlsx", votes_xml() + row)
+
+
+def far_row(folder: Path) -> Path:
+    return write_xlsx(
+        folder / "far-row.xlsx", votes_xml() + f'<row r="{10**12}">{cell("A1", "x")}</row>'
+    )
+
+
+def wide_rows(folder: Path) -> Path:
+    rows = [f'<row r="{k}">{cell(f"XFD{k}", "x")}</row>' for k in range(5, 60_000)]
+    return write_xlsx(folder / "wide-rows.xlsx", votes_xml() + "".join(rows))
+
+
+def diagonal_cells(folder: Path) -> Path:
+    rows = [f'<row r="{k}">{cell(f"{column_letters(k)}{k}", "x")}</row>' for k in range(5, 16_384)]
+    return write_xlsx(folder / "diagonal-cells.xlsx", votes_xml() + "".join(rows))
+
+
+def blank_sheet(folder: Path) -> Path:
+    return write_xlsx(folder / "blanks.xlsx", votes_xml() + " " * (300 << 20))
+
+
+def shared_text(folder: Path) -> Path:
+    """One text of 20 MB in 2,000 cells."""
+    path = folder / "shared-text.xlsx"
+    rows = [f'<row r="{k}"><c r="A{k}" t="s"><v>0</v></c></row>' for k in range(5, 2_000)]
+    write_xlsx(path, votes_xml() + "".join(rows))
+    kinds = BOOK["[Content_Types].xml"].replace(
+        "</Types>",
+        '<Override PartName="/xl/sharedStrings.xml" ContentType='
+        '"application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"/></Types>',
+    )
+    strings = (
+        '<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>'
+        + "x" * 20_000_000
+        + "</t></si></sst>"
+    )
+    entries = {"[Content_Types].xml": kinds, "xl/sharedStrings.xml": strings}
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            entries.setdefault(name, archive.read(name).decode())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return path
+
+
+def entities(folder: Path) -> Path:
+    """Entities that name entities: 10^9 letters out of ten lines."""
+    names = [f'<!ENTITY e{k} "{f"&e{k - 1};" * 10}">' for k in range(1, 10)]
+    prolog = f'<!DOCTYPE worksheet [<!ENTITY e0 "x">{"".join(names)}]>'
+    row = f'<row r="5">{cell("A5", "&e9;")}</row>'
+    return write_xlsx(folder / "entities.xlsx", votes_xml() + row, prolog)
+
+
+def external_entity(folder: Path) -> Path:
+    prolog = '<!DOCTYPE worksheet [<!ENTITY e SYSTEM "file:///etc/hostname">]>'
+    row = f'<row r="5">{cell("A5", "&e;")}</row>'
+    return write_xlsx(folder / "external-entity.xlsx", votes_xml() + row, prolog)
+
+
+def damaged_deflate(folder: Path) -> Path:
+    path = write_xlsx(folder / "damaged.xlsx", votes_xml() * 50)
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo("xl/worksheets/sheet1.xml")
+    content = bytearray(path.read_bytes())
+    start = entry.header_offset + 30 + len(entry.filename)
+    content[start + 10 : start + 60] = b"\xff" * 50
+    path.write_bytes(content)
+    return path
+
+
+def rows_of(text: object, number: int, kind: pa.DataType) -> pa.Table:
+    names = [f"i{k}" for k in range(number)]
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(number, np.int32)), pa.array([text], kind)
+    )
+    labels = ["0", "1"] * (number // 2)
+    return pa.table({"item": names, "annotator": ["ann"] * number, "label": labels, "text": texts})
+
+
+def dictionary_text(folder: Path) -> Path:
+    path = folder / "dictionary-text.parquet"
+    pa_parquet.write_table(rows_of("ab " * 2_000_000, 4_000, pa.string()), path, compression="zstd")
+    return path
+
+
+def dictionary_bytes(folder: Path) -> Path:
+    path = folder / "dictionary-bytes.parquet"
+    table = rows_of(b"ab " * 2_000_000, 4_000, pa.binary())
+    pa_parquet.write_table(table, path, compression="zstd")
+    return path
+
+
+def dictionary_lists(folder: Path) -> Path:
+    """One text of 6 MB in a list in each of 4,000 rows."""
+    path = folder / "dictionary-lists.parquet"
+    flat = rows_of("ab " * 2_000_000, 4_000, pa.string())
+    lists = pa.ListArray.from_arrays(
+        pa.array(np.arange(4_001, dtype=np.int32)), flat["text"].combine_chunks()
+    )
+    pa_parquet.write_table(
+        flat.drop(["text"]).append_column("label_list", lists), path, compression="zstd"
+    )
+    return path
+
+
+def delta_texts(folder: Path) -> Path:
+    """Texts of 6 MB that differ in their ends: each is a few bytes in the file."""
+    path = folder / "delta-texts.parquet"
+    start = "ab " * 2_000_000
+    schema = pa.schema(
+        [
+            ("item", pa.string()),
+            ("annotator", pa.string()),
+            ("label", pa.string()),
+            ("text", pa.string()),
+        ]
+    )
+    with pa_parquet.ParquetWriter(
+        path,
+        schema,
+        use_dictionary=False,
+        compression="zstd",
+        column_encoding={"text": "DELTA_BYTE_ARRAY"},
+    ) as writer:
+        columns = {
+            "item": [f"i{k}" for k in range(200)],
+            "annotator": ["ann"] * 200,
+            "label": ["0", "1"] * 100,
+            "text": [start + str(k) for k in range(200)],
+        }
+        writer.write_table(pa.table(columns, schema))
+    return path
+
+
+def many_columns_parquet(folder: Path) -> Path:
+    path = folder / "many-columns.parquet"
+    names = [f"c{k}" for k in range(20_000)]
+    pa_parquet.write_table(pa.table({name: pa.nulls(1, pa.string()) for name in names}), path)
+    return path
+
+
+def new_keys(folder: Path) -> Path:
+    path = folder / "new-keys.jsonl"
+    lines = [
+        json.dumps({"item": f"i{k}", "annotator": "ann", "label": "0", f"k{k}": 1})
+        for k in range(20_000)
+    ]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def empty_objects(folder: Path) -> Path:
+    path = folder / "empty-objects.jsonl"
+    path.write_text("{}\n" * 3_000_000)
+    return path
+
+
+def empty_lists(folder: Path) -> Path:
+    path = folder / "empty-lists.json"
+    path.write_text("[" + "[]," * 20_000_000 + "[]]")
+    return path
+
+
+def lewidi_of_objects(folder: Path) -> Path:
+    path = folder / "objects.json"
+    path.write_text('{"1": [' + "{}," * 20_000_000 + "{}]}")
+    return path
+
+
+def long_header(folder: Path) -> Path:
+    path = folder / "long-header.csv"
+    names = ",".join(f"c{k}" for k in range(1_000_000))
+    path.write_text(names + "\n" + "," * 999_999 + "\n")
+    return path
+
+
+def long_row(folder: Path) -> Path:
+    path = folder / "long-row.csv"
+    path.write_text("item,annotator,label\n" + "," * 1_000_000 + "\n")
+    return path
+
+
+def short_lines(folder: Path) -> Path:
+    path = folder / "short-lines.txt"
+    path.write_text("a\n" * 20_000_000)
+    return path
+
+
+def packed_zeros(folder: Path) -> Path:
+    path = folder / "zeros.npz"
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.zeros((60_000_000, 1, 2), np.float32))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("probabilities.npy", stream.getvalue())
+    return path
+
+
+def packed_estimator(folder: Path) -> Path:
+    """A fitted estimator whose coefficients are 480 MB of zeros."""
+    from sklearn.linear_model import LogisticRegression
+
+    from edokit._io.skops import write_estimator
+
+    model = LogisticRegression().fit(np.eye(4), [0, 1] * 2)
+    model.coef_ = np.zeros((1, 60_000_000))
+    path = folder / "zeros.skops"
+    write_estimator(model, path)
+    return path
+
+
+def similar_texts(folder: Path) -> Path:
+    """Texts that are all near-duplicates of each other."""
+    path = folder / "similar-texts.csv"
+    start = "the same long sentence about the bus that was late again " * 4
+    rows = [f"i{k},ann,{k % 2},{start}{k}\n" for k in range(6_000)]
+    path.write_text("item,annotator,label,text\n" + "".join(rows))
+    return path
+
+
+def long_texts(folder: Path) -> Path:
+    """Forty texts of a million different characters."""
+    path = folder / "long-texts.jsonl"
+    rng = np.random.default_rng(0)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz     "))
+    with path.open("w") as stream:
+        for k in range(40):
+            text = "".join(rng.choice(letters, 1_000_000))
+            row = {"item": f"i{k}", "annotator": "ann", "label": str(k % 2), "text": text}
+            stream.write(json.dumps(row) + "\n")
+    return path
+
+
+def long_number(folder: Path) -> Path:
+    """A character reference of 6,000 digits."""
+    path = folder / "long-number.csv"
+    rows = [f"i{k},ann,{k % 2},see &#{'9' * 6000}; here {k}\n" for k in range(4)]
+    path.write_text("item,annotator,label,text\n" + "".join(rows))
+    return path
+
+
+FILES: tuple[Callable[[Path], Path], ...] = (
+    far_cell,
+    far_row,
+    wide_rows,
+    diagonal_cells,
+    blank_sheet,
+    shared_text,
+    entities,
+    external_entity,
+    damaged_deflate,
+    dictionary_text,
+    dictionary_bytes,
+    dictionary_lists,
+    delta_texts,
+    many_columns_parquet,
+    new_keys,
+    empty_objects,
+    empty_lists,
+    lewidi_of_objects,
+    long_header,
+    long_row,
+    short_lines,
+    packed_zeros,
+    packed_estimator,
+    similar_texts,
+    long_texts,
+    long_number,
+)
+"""Functions that write a file each into a folder."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file was read.
+
+    Attributes
+    ----------
+    outcome : str
+        "read", "refused" (in one line), "broken" (anything else) or "too long".
+    message : str
+        What was said.
+    growth : int
+        Bytes by which the process grew at most.
+    """
+
+    outcome: str
+    message: str
+    growth: int
+    seconds: float
+
+
+def read(path: Path) -> object:
+    """Read a file as the commands do."""
+    if path.suffix == ".txt":
+        from edokit.members.texts import read_texts
+
+        return read_texts(path)
+    if path.suffix == ".npz":
+        from edokit.predictions.shards import read_predictions
+
+        return read_predictions(path)
+    if path.suffix == ".skops":
+        from edokit._io.skops import read_estimator_file
+
+        return read_estimator_file(path)
+    from edokit.datasets.info import describe_annotations
+    from edokit.datasets.read import read_annotations
+
+    return describe_annotations(read_annotations(path))
+
+
+def measure(path: Path) -> None:
+    """Print how a file was read, in this process, as JSON."""
+    import warnings
+
+    import edokit._io.tables
+    import edokit.datasets.info  # noqa: F401
+    from edokit._errors import InputError
+
+    warnings.simplefilter("ignore")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begun = time.monotonic()
+    outcome = "read"
+    message = ""
+    try:
+        read(path)
+    except InputError as error:
+        message = str(error)
+        outcome = "refused" if len(message.splitlines()) == 1 else "broken"
+    except BaseException as error:
+        outcome = "broken"
+        message = f"{type(error).__name__}: {error}"[:300]
+    seconds = time.monotonic() - begun
+    growth = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    print(json.dumps([outcome, message, growth, seconds]))
+
+
+def read_apart(path: Path, seconds: float, memory: float | None = None) -> Reading:
+    """Read a file in a process of its own, which may take so many bytes of address space."""
+
+    def limit() -> None:
+        if memory is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+
+    command = [sys.executable, __file__, "--measure", str(path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            preexec_fn=limit,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        return Reading("too long", "", 0, seconds)
+    if done.returncode:
+        return Reading("broken", f"status {done.returncode}: {done.stderr[-300:]}", 0, 0.0)
+    return Reading(*json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=120, help="that a file may take")
+    parser.add_argument("--memory", type=float, default=1024, help="MiB that a file may take")
+    parser.add_argument("--only", default="", help="files whose names begin so")
+    parser.add_argument("--measure", type=Path, help="read this file, in this process")
+    given = parser.parse_args()
+    if given.measure is not None:
+        measure(given.measure)
+        return 0
+    troubles = []
+    outcomes: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="edo-amplify-") as name:
+        for make in FILES:
+            if not make.__name__.startswith(given.only):
+                continue
+            path = make(Path(name))
+            reading = read_apart(path, given.seconds, memory=8 << 30)
+            growth = reading.growth / 2**20
+            size = path.stat().st_size / 1024
+            print(
+                f"{path.name} ({size:.1f} KiB): {reading.outcome}, {growth:.0f} MiB,"
+                f" {reading.seconds:.1f} s. {reading.message}",
+                flush=True,
+            )
+            outcomes.append(reading.outcome)
+            allowed = max(given.memory, RATIO * size / 1024)
+            if reading.outcome not in ("read", "refused") or growth > allowed:
+                troubles.append(path.name)
+            path.unlink()
+    refused = outcomes.count("refused")
+    print(
+        f"{len(outcomes)} files: {refused} refused, {outcomes.count('read')} read,"
+        f" {', '.join(troubles) or 'none'} beyond {given.memory:.0f} MiB and {given.seconds:.0f} s"
+    )
+    return bool(troubles)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
