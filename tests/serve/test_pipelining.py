@@ -8,7 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import pytest
 import uvicorn
 from serve_soak import Server, pipeline
