@@ -26,7 +26,8 @@ from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._io.tables import read_table, write_table
 from edokit.bundle import Bundle
 from edokit.datasets.read import read_annotations
-from edokit.members import recipe, score_members, train_members
+from edokit.members import arrays as member_arrays
+from edokit.members import score_members, train_members
 from edokit.members.groups import Group, read_groups
 from edokit.members.loaded import load_member
 from edokit.members.manifest import read_manifest
@@ -47,7 +48,7 @@ WHOLE: dict[str, Any] = {
 
 def read_member_arrays(path: Path) -> Any:
     """These arrays, as a member reads its own."""
-    return recipe.read_arrays(path, WHOLE)
+    return member_arrays.read_arrays(path, WHOLE)
 
 
 def npy(array: Any) -> bytes:
