@@ -27,9 +27,8 @@ from edokit import (
     write_predictions,
 )
 from edokit._errors import InputError
-from edokit.analysis.compare import compare
-from edokit.analysis.compare import method as methods
-from edokit.analysis.compare.method import make_method, method_names
+from edokit.analysis.compare import methods
+from edokit.analysis.compare.method import METHODS, make_method, method_names
 from edokit.datasets import read as sources
 from edokit.datasets.get import DATASETS
 from edokit.members import recipes
@@ -203,25 +202,34 @@ def test_the_table_of_metrics_is_what_the_registry_holds() -> None:
 # --- Baselines ------------------------------------------------------------------------------------
 
 
-def test_a_new_baseline_is_one_class_and_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))
-    exec(compile(shown("Adding a baseline"), "CONTRIBUTING.md", "exec"), {"__name__": "two_best"})
+@pytest.fixture
+def keep_methods() -> Iterator[None]:
+    """Takes the methods that a test registers out of the registry again."""
+    names = set(method_names())
+    yield
+    for name in set(METHODS) - names:
+        del METHODS[name]
+
+
+@pytest.mark.usefixtures("keep_methods")
+def test_a_new_baseline_is_one_file_and_is_compared(shelve: Shelve, tmp_path: Path) -> None:
+    shelve(methods, "two_best", shown("Adding a baseline"))
     assert "two-best" in method_names()
     assert make_method("two-best").__class__.__name__ == "TwoBest"
 
-    rng = np.random.default_rng(0)
-
-    def sample(name: str) -> tuple[Predictions, Annotations]:
-        share = rng.random(40)
-        items = [f"{name}-{i}" for i in range(40)]
-        said = np.where(rng.random((40, 5)) < share[:, None], "yes", "no").astype(object)
-        members = [np.clip(share + rng.normal(0, s, 40), 0.05, 0.95) for s in (0.1, 0.2, 0.8)]
-        people = Annotations.from_matrix(said, items=items, classes=["no", "yes"])
-        pool = Predictions.from_arrays(members, items=items, classes=["no", "yes"], layout="KN")
-        return pool, people
-
-    found = compare(*sample("dev"), *sample("test"), methods=["two-best"], samples=20)
-    assert [score.name for score in found.scores] == ["constant", "uniform", "two-best"]
+    write_sample(tmp_path, "dev", 40)
+    write_sample(tmp_path, "test", 30)
+    dev = ("--predictions", tmp_path / "dev.npz", "--annotations", tmp_path / "dev.csv")
+    test = (
+        "--test-predictions",
+        tmp_path / "test.npz",
+        "--test-annotations",
+        tmp_path / "test.csv",
+    )
+    compared = answer("compare", *dev, *test, "--methods", "two-best", "--bootstrap", 20)
+    weights = {method["name"]: method["weights"] for method in compared["methods"]}
+    assert list(weights) == ["constant", "uniform", "two-best"]
+    assert sorted(weights["two-best"].values()) == [0, 0.5, 0.5]
 
 
 # --- Readers --------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from edokit._io.documents import write_json
 from edokit._io.tables import write_table
 from edokit._progress import Progress, no_progress
 from edokit._types import Floats
-from edokit.analysis.compare import Comparison, compare
+from edokit.analysis.compare import compare
+from edokit.analysis.compare.result import Comparison
 from edokit.annotations.core import Annotations
 from edokit.datasets.simulate.simulation import Simulation, simulate
 from edokit.ensemble.estimator import EDOEnsemble

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from edokit._errors import InputError, local_path
-from edokit.analysis.compare import CompareOptions, Comparison
 from edokit.analysis.compare import compare as compare_methods
+from edokit.analysis.compare.options import CompareOptions
+from edokit.analysis.compare.result import Comparison
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.runs.folder import output_folder
@@ -103,5 +104,5 @@ def compare(
 
 
 def _show(comparison: Comparison) -> None:
-    table = comparison.table()
+    table = comparison.to_table()
     console.print_table(table.title, table.header, table.shown(), table.notes, comparison.headline)

@@ -25,7 +25,8 @@ from edokit._errors import EDOError, EDOWarning, InputError, local_path, option
 from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
 from edokit._progress import Progress, no_progress
-from edokit.analysis.compare import Comparison, compare
+from edokit.analysis.compare import compare
+from edokit.analysis.compare.result import Comparison
 from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle
 from edokit.ensemble.estimator import EDOEnsemble
@@ -335,8 +336,8 @@ class _Steps:
             left_out=left_out,
             out_of_time=self.out_of_time,
             commands=commands,
-            headline_metric=comparison.facts["headline_metric"],
-            items=comparison.facts["items"]["dev"],
+            headline_metric=comparison.data.headline_metric,
+            items=comparison.data.items["dev"],
             gains=gains,
             leaderboard=leaderboard(comparison, trained),
             seconds=round(time.monotonic() - self.started, 1),

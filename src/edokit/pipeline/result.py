@@ -13,7 +13,7 @@ import pandas as pd
 from edokit._errors import InputError, local_path
 from edokit._io.documents import read_json
 from edokit._types import Floats
-from edokit.analysis.compare import Comparison
+from edokit.analysis.compare.result import Comparison
 from edokit.analysis.scores.result import Gain
 from edokit.bundle import Bundle
 from edokit.ensemble.estimator import EDOEnsemble
@@ -169,7 +169,7 @@ class Run:
 
 def rival_gains(comparison: Comparison) -> dict[str, Gain]:
     """The gain of EDO over each rival in the headline metric, from paired items."""
-    metric = comparison.facts["headline_metric"]
+    metric = comparison.data.headline_metric
     losses = comparison.losses
     gains: dict[str, Gain] = {}
     for name in RIVALS:
@@ -181,7 +181,7 @@ def rival_gains(comparison: Comparison) -> dict[str, Gain]:
 
 def leaderboard(comparison: Comparison, trained: Trained) -> list[dict[str, Any]]:
     """A row for each method and each member."""
-    headline = comparison.facts["headline_metric"]
+    headline = comparison.data.headline_metric
     rows: list[dict[str, Any]] = []
     for score in comparison.scores:
         low, high = score.intervals[headline]

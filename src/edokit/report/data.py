@@ -13,7 +13,7 @@ import numpy as np
 
 from edokit._errors import EDOError, EDOWarning, InputError, option
 from edokit._io.digests import digest_input
-from edokit.analysis.compare import Comparison
+from edokit.analysis.compare.result import Comparison
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions

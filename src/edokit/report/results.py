@@ -16,7 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from edokit._errors import InputError
 from edokit._io.documents import Count, Document, read_json, read_model, show_value, to_model
 from edokit._io.tables import read_table
-from edokit.analysis.compare import Comparison
+from edokit.analysis.compare.result import Comparison
 from edokit.analysis.evaluate import Evaluation
 from edokit.analysis.scores.result import CONSTANT, Gain, Score
 from edokit.metrics import METRIC, PairedTest, search_metrics
@@ -118,8 +118,8 @@ class MethodScores:
         """The scores of a comparison in memory, the same as those in its file."""
         return cls(
             list(comparison.scores),
-            samples=int(comparison.facts["samples"]),
-            level=float(comparison.facts["level"]),
+            samples=comparison.data.samples,
+            level=comparison.data.level,
             skipped=[
                 SkippedMethod(name=name, reason=reason)
                 for name, reason in comparison.skipped.items()

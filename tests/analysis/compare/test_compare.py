@@ -14,8 +14,9 @@ from pool_cases import sample
 from edokit import Annotations, Predictions
 from edokit._errors import InputError
 from edokit._io.tables import write_table
-from edokit.analysis.compare import Comparison, compare
+from edokit.analysis.compare import compare
 from edokit.analysis.compare.method import make_method
+from edokit.analysis.compare.result import Comparison
 from edokit.datasets.read import write_annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import ce, compute_metrics

@@ -14,8 +14,9 @@ import pytest
 
 import edokit
 from edokit import Annotations, InputError, Predictions, metrics
-from edokit.analysis.compare import Comparison, compare
+from edokit.analysis.compare import compare
 from edokit.analysis.compare.method import make_method, method_names
+from edokit.analysis.compare.result import Comparison
 from edokit.objective.pools import pool as weighted
 from edokit.objective.settings import Pool
 from edokit.rows import Rows

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from pool_cases import quick, sample
 
 from edokit import Predictions
-from edokit.analysis.compare.method import Greedy, LinearPool, LogPool, Top5, make_method
-from edokit.analysis.compare.methods.wel import WEL, WELCE, _Loss, evolve
+from edokit.analysis.compare.method import make_method
+from edokit.analysis.compare.methods.greedy import Greedy
+from edokit.analysis.compare.methods.optimal import LinearPool, LogPool
+from edokit.analysis.compare.methods.simple import Top5
+from edokit.analysis.compare.methods.wel import WEL, WELCE, LossFactors, WELLoss, evolve
 from edokit.metrics import ce, f1, md
 from edokit.objective.pools import pool
 
@@ -174,7 +177,7 @@ def test_wel_minimises_the_published_loss(classes: tuple[str, ...]) -> None:
     for squash, size in product((True, False), (1, 4, 6)):
         point = np.append(np.linspace(0.1, 0.9, 6), size)
         expected = LiteralLoss(P, q, y, parts, squash).loss(point)
-        (found,) = _Loss(P, q, y, parts, squash)(point[None, :])
+        (found,) = WELLoss(P, q, y, LossFactors(*parts), squash)(point[None, :])
         assert found == pytest.approx(expected, abs=1e-5)
 
 

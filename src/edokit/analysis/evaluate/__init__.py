@@ -17,7 +17,12 @@ from edokit._io.tables import read_table
 from edokit._types import Codes, Floats
 from edokit.analysis.scores.result import Score, Slice
 from edokit.analysis.scores.slices import FEWEST_ITEMS, find_slices, score_slices
-from edokit.analysis.scores.statistics import constant_label, constant_of, score_answers
+from edokit.analysis.scores.statistics import (
+    constant_label,
+    constant_of,
+    constant_of_annotations,
+    score_answers,
+)
 from edokit.analysis.scores.text import headline_sentences
 from edokit.annotations.core import Annotations, Ties
 from edokit.annotator_effects import label_shares
@@ -284,11 +289,9 @@ def evaluate(
     y = labelled.hard_labels(ties=options.ties, random_state=options.random_state)
     constant = constant_of(ensemble, labelled, y)
     if train_split is not None:
-        from edokit.analysis.compare.method import ConstantAnswer
-
         train = _annotations(files, "train_annotations", annotations, train_split)
         train = train.with_classes(labelled.classes)
-        constant = ConstantAnswer(ties=options.ties).take_shares(train, "train").constant_
+        constant = constant_of_annotations(train, "train", ties=options.ties)
     subject = "The predictions" if ensemble is None else "The ensemble"
     if isinstance(probabilities, str | Path):
         subject = Path(probabilities).name

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats, Ints
 from edokit.analysis.scores.result import CONSTANT, UNIFORM, Score, lowest_score
 from edokit.ensemble.fitted import Constant
@@ -17,7 +19,7 @@ from edokit.metrics.resampling import Resampling, intervals_and_tests
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
-    from edokit.annotations.core import Annotations
+    from edokit.annotations.core import Annotations, Ties
     from edokit.ensemble.estimator import EDOEnsemble
 
 
@@ -138,6 +140,17 @@ def constant_answer(q: Floats, y: Ints | Codes, scale: Scale, source: str) -> Co
     """The mean soft label and the majority class; for multi-label data, of each label."""
     hard = scale.indicators(y, q.shape[1]).astype(np.int64)
     return Constant.of(scale.totals(q), scale.totals(hard), source)
+
+
+def constant_of_annotations(
+    labels: Annotations, source: str, *, ties: Ties = "first", random_state: int = 0
+) -> Constant:
+    """The constant answer that has the shares of these annotations."""
+    with warnings.catch_warnings():
+        # The majority class hardly depends on ties.
+        warnings.simplefilter("ignore", EDOWarning)
+        hard = labels.hard_labels(ties=ties, random_state=random_state)
+    return constant_answer(labels.soft_labels, hard, labels.scale, source)
 
 
 def constant_label(constant: Constant, items: int) -> Codes:

@@ -1,1 +1,1 @@
-"""The methods that `compare` knows; `edokit.analysis.compare.method` has what they share."""
+"""The methods that `compare` knows, one file a family; `method.py` beside has what they share."""

@@ -15,17 +15,19 @@ the result is not polished by a gradient method, which has nothing to go by on F
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._types import Codes, Floats
 from edokit.analysis.compare.method import VotingPool, register_method
 from edokit.annotations.core import Ties
 from edokit.metrics.formulas import CLIP
 
-Parts = npt.NDArray[np.floating]
+if TYPE_CHECKING:
+    import optuna
+
 TERMS = ("alpha", "beta", "gamma", "mu")
 CROSSING = 0.7
 MUTATION = (0.5, 1.0)
@@ -68,15 +70,19 @@ class WEL(VotingPool):
         with threadpool_limits(1):
             return self._search(study, P, q, y)
 
-    def _search(self, study: Any, P: Floats, q: Floats, y: Codes) -> Floats:
+    def _search(self, study: optuna.Study, P: Floats, q: Floats, y: Codes) -> Floats:
         """The weights of the best trial."""
         members = P.shape[1]
-        best, lowest = np.full(members, 1.0 / members), np.inf
+        best = np.full(members, 1.0 / members)
+        lowest = np.inf
         for number in range(self.trials):
             trial = study.ask()
-            parts = [trial.suggest_float(name, 1e-6, 1.0, log=True) for name in TERMS]
+            alpha, beta, gamma, mu = (
+                trial.suggest_float(name, 1e-6, 1.0, log=True) for name in TERMS
+            )
+            factors = LossFactors(alpha, beta, gamma, mu)
             order = np.random.default_rng([self.random_state, number]).permutation(members)
-            loss = _Loss(P[:, order], q, y, parts, self.squash)
+            loss = WELLoss(P[:, order], q, y, factors, self.squash)
             point, value = evolve(
                 loss,
                 np.append(np.zeros(members), 1.0),
@@ -89,11 +95,12 @@ class WEL(VotingPool):
             study.tell(trial, value)
             score = self.criterion(loss, weights, value)
             if score < lowest:
-                best, lowest = np.zeros(members), score
+                lowest = score
+                best = np.zeros(members)
                 best[order] = weights
         return best
 
-    def criterion(self, loss: _Loss, weights: Floats, value: float) -> float:
+    def criterion(self, loss: WELLoss, weights: Floats, value: float) -> float:
         """What the trials are compared by: the loss, whatever the weights of its terms."""
         return value
 
@@ -106,52 +113,75 @@ class WELCE(WEL):
 
     squash = False
 
-    def criterion(self, loss: _Loss, weights: Floats, value: float) -> float:
+    def criterion(self, loss: WELLoss, weights: Floats, value: float) -> float:
         return float(loss.distances(weights[None, :])[0][0])
 
 
-class _Loss:
+@dataclass(frozen=True)
+class LossFactors:
+    """The factors of F1, CE, MD and ‖w‖₂ in the published loss."""
+
+    alpha: float
+    beta: float
+    gamma: float
+    mu: float
+
+
+class WELLoss:
     """The published loss of many weights and sizes at once: [S, K + 1] in, [S] out."""
 
     # Single precision halves the time of millions of evaluations and is exact enough to rank.
     precision: type[np.floating] = np.float32
 
-    def __init__(self, P: Floats, q: Floats, y: Codes, parts: list[float], squash: bool) -> None:
-        self.parts, self.squash = parts, squash
-        self.items, members, classes = P.shape
+    def __init__(self, P: Floats, q: Floats, y: Codes, factors: LossFactors, squash: bool) -> None:
+        self.factors = factors
+        self.squash = squash
+        items, members, classes = P.shape
+        self.items = items
         rows = np.maximum(P, CLIP).transpose(1, 0, 2).reshape(members, -1)  # [K, N·C]
-        self.rows, self.targets = rows.astype(self.precision), q.ravel().astype(self.precision)
-        # Items with the same label and votes are one: [U, 1 + K].
+        self.rows = rows.astype(self.precision)
+        self.targets = q.ravel().astype(self.precision)
+        # Items with the same label and votes are counted once: [U, 1 + K].
         ballots = np.column_stack([y, P.argmax(axis=2)])
         ballots, counts = np.unique(ballots, axis=0, return_counts=True)
-        # Votes [C, K, U] for the right class, then for the others; of two classes only the first.
-        turned = (ballots[:, :1] + np.arange(classes if classes > 2 else 1)) % classes
-        self.votes = (
-            (ballots[:, 1:, None] == turned[:, None]).transpose(2, 1, 0).astype(self.precision)
-        )
+        # Votes [C, K, U] for the correct class, then for the others. With two classes, votes for
+        # the correct one say it all.
+        counted_classes = classes if classes > 2 else 1
+        class_order = (ballots[:, :1] + np.arange(counted_classes)) % classes
+        is_vote = ballots[:, 1:, None] == class_order[:, None]
+        self.votes = is_vote.transpose(2, 1, 0).astype(self.precision)
         self.counts = counts.astype(self.precision)
 
     def __call__(self, points: Floats) -> Floats:
-        alpha, beta, gamma, mu = self.parts
+        factors = self.factors
         weights = _weights(points)
         norms = np.sqrt(np.einsum("sk,sk->s", weights, weights))
         ce, md = self.distances(weights)
         if self.squash:
             ce = 1.0 / (1.0 + np.exp(-ce))
         lost = self.lost_votes(weights)
-        total: Floats = alpha * (lost - 1.0) + beta * ce + gamma * md + mu * norms
+        total: Floats = (
+            factors.alpha * (lost - 1.0)
+            + factors.beta * ce
+            + factors.gamma * md
+            + factors.mu * norms
+        )
         return total
 
     def lost_votes(self, weights: Floats) -> Floats:
         """The share [S] of items that the vote under weights [S, K] is wrong about."""
-        right, *wrong = weights.astype(self.precision) @ self.votes
-        lead = right - (np.maximum.reduce(wrong) if wrong else 1 - right)
+        correct_votes, *other_votes = weights.astype(self.precision) @ self.votes
+        best_other = 1 - correct_votes
+        if other_votes:
+            best_other = np.maximum.reduce(other_votes)
+        lead = correct_votes - best_other
         lost: Floats = (lead <= 0).astype(self.precision) @ self.counts / self.items
         return lost
 
     def distances(self, weights: Floats) -> tuple[Floats, Floats]:
         """CE and MD of the mean under weights [S, K]: [S] each."""
-        ce, md = np.zeros((2, len(weights)))
+        ce = np.zeros(len(weights))
+        md = np.zeros(len(weights))
         single = weights.astype(self.precision)
         for start in range(0, len(self.targets), COLUMNS):
             targets = self.targets[start : start + COLUMNS]
@@ -163,14 +193,14 @@ class _Loss:
 
 def _weights(points: Floats) -> Floats:
     """Weights [S, K] on the simplex from points [S, K + 1]: the first ``size`` members share."""
-    raw, members = points[:, :-1], points.shape[1] - 1
+    members = points.shape[1] - 1
     size = np.clip(np.round(points[:, -1:]), 1, members)
-    inside = np.arange(members) < size
-    shared: Floats = raw * inside
-    nothing = ~shared.any(axis=1)
-    shared[nothing] = inside[nothing]
-    shared /= shared.sum(axis=1, keepdims=True)
-    return shared
+    is_inside = np.arange(members) < size
+    weights: Floats = points[:, :-1] * is_inside
+    is_zero = ~weights.any(axis=1)
+    weights[is_zero] = is_inside[is_zero]
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
 
 
 def evolve(
@@ -203,18 +233,19 @@ def evolve(
         second = rng.integers(count - 2, size=count)
         second += second >= np.minimum(rows, partners)
         second += second >= np.maximum(rows, partners)
-        tried = points[partners]
-        tried -= points[second]
-        tried *= rng.uniform(*MUTATION)
-        tried += best
-        crossed = rng.random(out=donors) < CROSSING
-        crossed[rows, rng.integers(dimensions, size=count)] = True
-        tried = np.where(crossed, tried, points)
-        outside = (tried < 0) | (tried > 1)
-        np.place(tried, outside, rng.random(np.count_nonzero(outside)))
-        results = loss(low + tried * (high - low))
-        better = results <= losses
-        points[better], losses[better] = tried[better], results[better]
+        trial_points = points[partners]
+        trial_points -= points[second]
+        trial_points *= rng.uniform(*MUTATION)
+        trial_points += best
+        is_crossed = rng.random(out=donors) < CROSSING
+        is_crossed[rows, rng.integers(dimensions, size=count)] = True
+        trial_points = np.where(is_crossed, trial_points, points)
+        is_outside = (trial_points < 0) | (trial_points > 1)
+        np.place(trial_points, is_outside, rng.random(np.count_nonzero(is_outside)))
+        trial_losses = loss(low + trial_points * (high - low))
+        is_better = trial_losses <= losses
+        points[is_better] = trial_points[is_better]
+        losses[is_better] = trial_losses[is_better]
         if losses.std() <= TOLERANCE * abs(losses.mean()):
             break
     winner = losses.argmin()

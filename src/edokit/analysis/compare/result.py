@@ -1,0 +1,220 @@
+"""The result of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from edokit._errors import local_path
+from edokit._io.atomic import whole_file
+from edokit._io.documents import write_json
+from edokit._io.markup import Table
+from edokit._types import Floats
+from edokit.analysis.compare.method import EDO, Method
+from edokit.analysis.scores.result import UNIFORM, Score, lowest_score
+from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.fitted import Constant
+from edokit.metrics import headline_metric
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
+from edokit.runs.folder import output_folder
+from edokit.runs.inputs import InputReader
+from edokit.runs.record import RunRecord, begin_run
+from edokit.scales import Scale
+
+
+@dataclass(frozen=True)
+class ComparedData:
+    """The data of a comparison, and how methods were evaluated on them.
+
+    Attributes
+    ----------
+    items : mapping of str to int
+        Number of items of ``dev`` and ``test``.
+    rows : mapping of str to int
+        Number of rows of ``dev`` and ``test``: of items, or of pairs of an item and an annotator.
+    ties : int
+        Test items whose annotators are evenly split.
+    members : int
+        Number of members.
+    classes : tuple of str
+    scale : Scale
+    constant : Constant
+        The constant answer.
+    best_possible : mapping of str to float or None
+        The best value of each main metric that any answer can have on the test items.
+    folds : int or None
+        Folds of a cross-validation; None where there are test items.
+    level : float
+        Level of the intervals.
+    samples : int
+        Bootstrap samples.
+    seed : int
+    """
+
+    items: Mapping[str, int]
+    rows: Mapping[str, int]
+    ties: int
+    members: int
+    classes: tuple[str, ...]
+    scale: Scale
+    constant: Constant
+    best_possible: Mapping[str, float | None]
+    folds: int | None
+    level: float
+    samples: int
+    seed: int
+
+    @property
+    def headline_metric(self) -> str:
+        """The metric that ranks methods."""
+        return headline_metric(self.scale)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values, ready for JSON."""
+        pairs: dict[str, object] = {}
+        if self.rows != self.items:
+            pairs["pairs"] = dict(self.rows)
+        return {
+            "reference": UNIFORM,
+            "ties": self.ties,
+            "items": dict(self.items),
+            **pairs,
+            "members": self.members,
+            "classes": list(self.classes),
+            "scale": self.scale.to_text(self.classes),
+            "headline_metric": self.headline_metric,
+            "constant": {
+                "shares": self.constant.shares.tolist(),
+                "source": self.constant.source,
+            },
+            "ce_floor": self.best_possible["ce"],
+            "best_possible": dict(self.best_possible),
+            "folds": self.folds,
+            "level": self.level,
+            "samples": self.samples,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What each method scored on the test items: the result of `compare`.
+
+    Attributes
+    ----------
+    scores : tuple of Score
+        One per method, in the order of the table.
+    fitted : mapping of str to Method
+        The fitted methods by name.
+    test_predictions : Predictions
+        The methods' predictions of the test items: [N, methods, C].
+    data : ComparedData
+        Items, classes, the constant answer, level of the intervals.
+    skipped : mapping of str to str
+        Methods that could not be fitted on these data, with the reason.
+    files : InputReader
+        The files that were read, for the record of the run.
+    losses : mapping of str to mapping
+        The main metrics of each method by test item, ``losses["edo"]["ce"]`` [N].
+
+    Examples
+    --------
+    ``comparison["edo"].ce`` is one score, ``comparison.to_table()`` has all of them, and
+    ``comparison.save("comparison")`` keeps them in a folder that `edo report` reads.
+    """
+
+    scores: tuple[Score, ...]
+    fitted: Mapping[str, Method]
+    test_predictions: Predictions
+    data: ComparedData
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    files: InputReader = field(default_factory=InputReader, repr=False)
+    losses: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, name: str) -> Score:
+        """The scores of one method."""
+        return {score.name: score for score in self.scores}[name]
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """`data` as plain values."""
+        return self.data.to_dict()
+
+    @property
+    def lowest(self) -> Score:
+        """The method with the lowest CE (on an ordinal scale: RPS)."""
+        return lowest_score(self.scores)
+
+    @property
+    def headline(self) -> list[str]:
+        """What must not be missed: EDO (else the best method) is no better than the constant.
+
+        Empty where it is better in CE (on an ordinal scale: RPS) and in F1.
+        """
+        from edokit.analysis.compare.text import headline
+
+        return headline(self)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values: ``{"methods": [{"name", "f1", "ce", "md", "bs", …}], …}``.
+
+        The metrics are the main ones of the answer scale (`edokit.metrics.main_metrics`).
+        """
+        skipped = [{"name": name, "reason": reason} for name, reason in self.skipped.items()]
+        return {
+            "methods": [score.to_dict() for score in self.scores],
+            "skipped": skipped,
+            "lowest_ce": min(self.scores, key=lambda score: score.ce).name,
+            f"lowest_{self.lowest.headline}": self.lowest.name,
+            "headline": self.headline,
+            **self.data.to_dict(),
+        }
+
+    def to_table(self) -> Table:
+        """Return the main metrics, and the CE (RPS) against constant and uniform mean."""
+        from edokit.analysis.compare.text import table
+
+        return table(self)
+
+    def table(self) -> Table:
+        """`to_table` under its earlier name."""
+        return self.to_table()
+
+    def markdown(self) -> str:
+        """Return the table, with the headline, as Markdown."""
+        table = self.to_table()
+        return replace(table, notes=[*self.headline, *table.notes]).markdown()
+
+    def save(self, folder: str | Path, *, command: str = "", overwrite: bool = False) -> None:
+        """Write ``compare/`` (methods.json, the table as Markdown, the methods' predictions on
+        test), EDO's ``ensemble/`` and ``run.json``.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if needed; a comparison in it is replaced.
+        command : str, default=""
+            The command line that made it, for ``run.json``.
+        overwrite : bool, default=False
+            Also replace files that EDO did not write.
+
+        Raises
+        ------
+        InputError
+            If the folder holds something else, or another process writes to it.
+        """
+        folder = local_path(folder)
+        with output_folder(folder, "comparison", *self.files.paths, overwrite=overwrite):
+            begin_run(folder)
+            results = folder / "compare"
+            write_json(self.to_dict(), results / "methods.json")
+            with whole_file(results / "methods.md") as temporary:
+                temporary.write_text(self.markdown(), encoding="utf-8")
+            write_predictions(self.test_predictions, results / "test.npz")
+            ensemble = self.fitted.get(EDO)
+            if isinstance(ensemble, EDOEnsemble):
+                ensemble.save(folder / "ensemble", overwrite=overwrite)
+            record = RunRecord("compare", self.files.inputs, seed=self.data.seed, command=command)
+            record.save(folder)
