@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from edokit._errors import counted
-from edokit.analysis.evaluate import EvaluateOptions, Evaluation
 from edokit.analysis.evaluate import evaluate as evaluate_probabilities
-from edokit.analysis.scores.result import Score
-from edokit.analysis.scores.text import SHARES, difference, slice_table
+from edokit.analysis.evaluate.options import EvaluateOptions
+from edokit.analysis.evaluate.text import further_tables, metric_table
 from edokit.cli import console, options
-from edokit.metrics import METRIC
-
-_NOTES = {"multi-label": ["Of sets, micro-F1 is the share of labels that are right."]}
-_CONSTANT = {"multi-label": "the labels that most of them have"}
-"""The hard label of the constant answer, where it is no class."""
-_ANNOTATORS = 10
-"""Annotators that a terminal shows."""
 
 
 @options.evaluated
@@ -45,9 +35,9 @@ def evaluate(
 ) -> None:
     """Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals.
 
-    On an ordinal scale also RPS, W1 and MAD, of sets exact match and label error. Beside each the
-    best possible value and that of a constant answer, and a headline where they are not better
-    than it.
+    On an ordinal scale also RPS, W1 and MAD, for multi-label data exact match and label error.
+    Beside each the best possible value and that of a constant answer, and a headline where they
+    are not better than it.
 
     Parameters
     ----------
@@ -75,72 +65,8 @@ def evaluate(
     if json:
         console.print_json(evaluation.to_dict())
         return
-    _print_metrics(evaluation, (probabilities or ensemble or annotations).name)
-    name = probabilities.name if probabilities else "ensemble"
-    hard = _CONSTANT.get(evaluation.scale.kind, "their majority class")
-    note = f"constant: {SHARES[evaluation.constant.source]}, and {hard}."
-    _print_scores("Beside a constant answer", evaluation.scores, "constant", note, name)
-    if evaluation.pairs:
-        labels = sum(row["n"] for row in evaluation.annotators)
-        title = f"Annotators' own labels: {counted(labels, 'label')}"
-        note = "Resampled by item: the labels of an item belong together."
-        _print_scores(title, evaluation.pairs, "anonymous", note)
-        _print_annotators(evaluation)
-    if evaluation.slices:
-        console.print_tables(slice_table(evaluation.slices, evaluation.level, name))
-
-
-def _print_metrics(evaluation: Evaluation, name: str) -> None:
-    """All metrics, with the best possible values and those of a constant answer."""
-    ends = {metric: (ends.low, ends.high) for metric, ends in evaluation.intervals.items()}
-    console.print_records(
-        f"{name}: {counted(evaluation.items, 'item')}",
-        [
-            {
-                "metric": f"{METRIC[metric].title} {METRIC[metric].arrow}",
-                "value": value,
-                f"{evaluation.level:.0%} interval": ends.get(metric),
-                "best possible": evaluation.best_possible[metric],
-                "constant": evaluation.constant_metrics[metric],
-            }
-            for metric, value in evaluation.metrics.items()
-        ],
-        _NOTES.get(evaluation.scale.kind, []),
-        evaluation.headline,
-    )
-
-
-def _print_scores(
-    title: str, scores: Sequence[Score], against: str, note: str, name: str = ""
-) -> None:
-    """Methods with their metrics, and how far each is from another one in the headline metric."""
-    column = f"Δ{METRIC[scores[0].headline].short} vs {against}"
-    records = []
-    for score in scores:
-        tests = score.against_constant if against == "constant" else score.against
-        metrics = {METRIC[metric].label: value for metric, value in score.metrics.items()}
-        title_of = name if name and score is scores[0] else score.name
-        change = difference(tests.get(score.headline)) or "–"
-        records.append({"": title_of, **metrics, column: change})
-    console.print_records(title, records, [note])
-
-
-def _print_annotators(evaluation: Evaluation) -> None:
-    """The annotators with the highest error."""
-    ranked = sorted(evaluation.annotators, key=lambda row: -row["ce"])
-    unlisted = counted(max(len(ranked) - _ANNOTATORS, 0), "annotator")
-    console.print_records(
-        "Error by annotator",
-        [
-            {
-                "annotator": scores["annotator"],
-                "labels": scores["n"],
-                "error": scores["error"],
-                "CE": scores["ce"],
-                f"{evaluation.level:.0%} interval": scores.get("ce_interval"),
-                "anonymous CE": scores.get("anonymous_ce"),
-            }
-            for scores in ranked[:_ANNOTATORS]
-        ],
-        [f"{unlisted} with a lower CE: see --json."] * (len(ranked) > _ANNOTATORS),
-    )
+    title = (probabilities or ensemble or annotations).name
+    table = metric_table(evaluation, title)
+    console.print_table(table.title, table.header, table.shown(), table.notes, evaluation.headline)
+    subject = "ensemble" if probabilities is None else probabilities.name
+    console.print_tables(*further_tables(evaluation, subject))

@@ -9,7 +9,10 @@ from typing import Any
 
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
-from edokit.analysis.evaluate import Answers, EvaluateOptions, Evaluation, evaluate_answers
+from edokit.analysis.evaluate.answers import EvaluatedAnswers
+from edokit.analysis.evaluate.options import EvaluateOptions
+from edokit.analysis.evaluate.result import Evaluation
+from edokit.analysis.evaluate.statistics import evaluate_answers
 from edokit.analysis.scores.result import Score
 from edokit.analysis.scores.statistics import constant_of
 from edokit.annotations.core import Annotations, Ties
@@ -41,7 +44,7 @@ class EvaluatedItems:
         In the same order of items.
     hard_labels : Codes or None
         [N]
-    result : edokit.analysis.evaluate.Evaluation or None
+    result : edokit.analysis.evaluate.result.Evaluation or None
         What `edokit.evaluate` says of them.
     """
 
@@ -140,7 +143,7 @@ def _aligned(annotations: Annotations, predictions: Predictions) -> Annotations:
 
 def _answers(
     ensemble: EDOEnsemble, predictions: Predictions, p: Floats, annotations: Annotations
-) -> Answers:
+) -> EvaluatedAnswers:
     """The probabilities of the ensemble, the uniform mean and the best single member."""
     # The uniform mean is that of the members which the ensemble could choose from.
     members = [member for member in ensemble.members_ if member in predictions.members]
@@ -148,4 +151,4 @@ def _answers(
     best = ensemble.members_[int(ensemble.member_ce_.argmin())]
     if best in predictions.members and len(predictions.members) > 1:
         answers["best-single"] = predictions.select([best]).uniform
-    return Answers(annotations, answers)
+    return EvaluatedAnswers(annotations, answers)

@@ -17,7 +17,7 @@ from edokit._errors import InputError
 from edokit._io.documents import Count, Document, read_json, read_model, show_value, to_model
 from edokit._io.tables import read_table
 from edokit.analysis.compare.result import Comparison
-from edokit.analysis.evaluate import Evaluation
+from edokit.analysis.evaluate.result import Evaluation
 from edokit.analysis.scores.result import CONSTANT, Gain, Score
 from edokit.metrics import METRIC, PairedTest, search_metrics
 from edokit.report.evaluation import EvaluatedItems

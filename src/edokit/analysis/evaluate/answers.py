@@ -1,0 +1,172 @@
+"""The answers to evaluate, read from files, tables or arrays, and matched with annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from edokit._errors import InputError, examples, option
+from edokit._io.tables import read_table
+from edokit._types import Floats
+from edokit.analysis.evaluate.result import ANONYMOUS
+from edokit.analysis.scores.result import UNIFORM
+from edokit.annotations.core import Annotations
+from edokit.fitdata.inputs import as_predictions, select_members
+from edokit.predictions.core import Invalid, Predictions
+from edokit.predictions.join import model_from_table
+from edokit.predictions.shards import read_predictions
+from edokit.runs.inputs import InputReader
+from edokit.scales import check_same_scale
+
+if TYPE_CHECKING:
+    from edokit.ensemble.estimator import EDOEnsemble
+
+TableLike: TypeAlias = "pd.DataFrame | pa.Table | Mapping[str, Any]"
+ProbabilitiesSource: TypeAlias = "str | Path | TableLike | Predictions | npt.ArrayLike"
+
+_MEMBER = "predictions"
+
+
+@dataclass(frozen=True)
+class EvaluatedAnswers:
+    """The answers to evaluate, in the order of the annotations' items and classes.
+
+    Attributes
+    ----------
+    labels : Annotations
+    by_name : dict of str to ndarray of shape [N, C]
+        Answers to items, those to evaluate first.
+    by_annotator : ndarray of shape [M, C] or None
+        Answers for each pair of an item and an annotator.
+    """
+
+    labels: Annotations
+    by_name: dict[str, Floats]
+    by_annotator: Floats | None = None
+
+    @property
+    def probabilities(self) -> Floats:
+        """The answers to evaluate [N, C]."""
+        return next(iter(self.by_name.values()))
+
+
+def read_labels(
+    reader: InputReader,
+    role: str,
+    source: Annotations | str | Path | TableLike,
+    split: str | Sequence[str] | None,
+) -> Annotations:
+    """Annotations of these splits, from a file, a table, or as given."""
+    annotations = reader.annotations(role, source, split)
+    if isinstance(annotations, Annotations):
+        return annotations
+    return Annotations.from_table(annotations)
+
+
+def read_answers(
+    probabilities: ProbabilitiesSource | None,
+    predictions: Predictions | npt.ArrayLike | str | Path | None,
+    ensemble: EDOEnsemble | None,
+    labels: Annotations,
+    invalid: Invalid,
+) -> EvaluatedAnswers:
+    """The answers to evaluate, from probabilities, or from an ensemble and its members."""
+    members = None
+    if ensemble is not None:
+        check_same_scale(labels.scale, "annotations", ensemble.fitted_.scale, "ensemble")
+    if predictions is not None:
+        members = as_predictions(InputReader().predictions("predictions", predictions))
+        members = members.annotated(labels).on_scale(labels.scale, "annotations")
+    if probabilities is not None:
+        answers = _as_one_member(probabilities, labels, invalid)
+    elif members is not None and ensemble is not None:
+        answers = ensemble.describe(members, only_knowing=True).as_predictions()
+    else:
+        raise InputError(
+            "there is nothing to evaluate",
+            f"give {option('probabilities', 'FILE')}, or {option('ensemble', 'FOLDER')} and"
+            f" {option('predictions', 'FILE')}",
+        )
+    if ensemble is not None and {*ensemble.fitted_.classes} != {*answers.classes}:
+        raise InputError(
+            f"the ensemble is about the classes {examples(ensemble.fitted_.classes, 20)}, the"
+            f" probabilities are about {examples(answers.classes, 20)}",
+            "give the ensemble that made them",
+        )
+    if {*labels.classes} < {*answers.classes}:
+        labels = labels.with_classes(answers.classes)
+    answers = answers.order_classes(labels.classes).on_scale(labels.scale, "annotations")
+    answers = answers.annotated(labels)
+    by_name = {answers.members[0]: answers.panel_means().align(labels.rows).uniform}
+    if members is not None:
+        if ensemble is not None:
+            members = select_members(members, ensemble.members_, "predictions")
+        members = members.order_classes(labels.classes).panel_means()
+        by_name[UNIFORM] = members.align(labels.rows).uniform
+    by_annotator = None
+    is_named = answers.rows.is_named
+    if is_named.any():
+        by_annotator = answers.pairs().align(labels.pairs().rows).uniform
+        if not is_named.all():
+            by_name[ANONYMOUS] = answers.anonymous().align(labels.rows).uniform
+    return EvaluatedAnswers(labels, by_name, by_annotator)
+
+
+def _as_one_member(
+    source: ProbabilitiesSource, labels: Annotations, invalid: Invalid
+) -> Predictions:
+    """The probabilities of items, or of pairs of an item and an annotator, as one member."""
+    predictions = _read_probabilities(source, labels, invalid)
+    p = predictions.uniform[:, None]
+    return Predictions(
+        p, predictions.rows, (_MEMBER,), predictions.classes, scale=predictions.scale
+    )
+
+
+def _read_probabilities(
+    source: ProbabilitiesSource, labels: Annotations, invalid: Invalid
+) -> Predictions:
+    if isinstance(source, Predictions):
+        return source
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if path.suffix.lower() == ".npz" or path.is_dir():
+            return read_predictions(path, invalid=invalid)
+        return _from_table(read_table(path), path, labels, invalid)
+    name = "the probabilities"
+    if isinstance(source, pa.Table):
+        return _from_table(source, name, labels, invalid)
+    if isinstance(source, pd.DataFrame | Mapping):
+        frame = pd.DataFrame(source)
+        if "item" not in frame.columns:
+            frame = frame.rename_axis(index="item").reset_index()
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        return _from_table(table, name, labels, invalid)
+    return Predictions.from_arrays(
+        np.asarray(source),
+        items=labels.items,
+        classes=labels.classes,
+        layout="NC",
+        invalid=invalid,
+        scale=labels.scale,
+    )
+
+
+def _from_table(
+    table: pa.Table, path: str | Path, labels: Annotations, invalid: Invalid
+) -> Predictions:
+    """Probabilities of items or of pairs."""
+    if "annotator" in table.column_names and "member" not in table.column_names:
+        table = table.append_column("member", pa.array([_MEMBER] * len(table)))
+    # Multi-label rows need not sum to one; an order of the classes is declared later.
+    scale = None
+    if labels.scale.is_multi_label:
+        scale = labels.scale
+    return model_from_table(table, path, _MEMBER, invalid=invalid, scale=scale)

@@ -1,0 +1,143 @@
+"""Sentences and tables made of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edokit._errors import counted, signed
+from edokit._io.markup import Table
+from edokit.analysis.evaluate.result import ANONYMOUS, Evaluation
+from edokit.analysis.scores.result import CONSTANT, Score
+from edokit.analysis.scores.text import SHARES, difference, headline_sentences, slice_table
+from edokit.metrics import METRIC
+
+# Annotators that a terminal shows.
+_ANNOTATORS = 10
+
+
+def headline(evaluation: Evaluation) -> list[str]:
+    """Sentences where the answers are no better than a constant, or than anonymous ones."""
+    sentences = headline_sentences(
+        evaluation.scores[0],
+        evaluation.scores[-1],
+        evaluation.items,
+        subject=evaluation.subject,
+        source=evaluation.constant.source,
+    )
+    if evaluation.pairs:
+        sentences.extend(_annotator_sentences(evaluation))
+    return sentences
+
+
+def _annotator_sentences(evaluation: Evaluation) -> list[str]:
+    """A sentence where answers for known annotators are not better than anonymous ones."""
+    known = evaluation.pairs[0]
+    anonymous = evaluation.pairs[1]
+    test = known.against.get(known.headline)
+    if test is None or test.high < 0:
+        return []
+    verdict = "worse" if test.low > 0 else "not clearly better"
+    return [
+        f"Answers for known annotators are {verdict} than anonymous ones:"
+        f" {METRIC[known.headline].short} of their labels"
+        f" {known.headline_value:.4f} against"
+        f" {anonymous.metrics[known.headline]:.4f} (difference {signed(test.low)} to"
+        f" {signed(test.high)})."
+    ]
+
+
+def metric_table(evaluation: Evaluation, subject: str) -> Table:
+    """All metrics, with the best possible values and those of a constant answer."""
+    records = []
+    for name, value in evaluation.metrics.items():
+        interval = None
+        if name in evaluation.intervals:
+            ends = evaluation.intervals[name]
+            interval = _interval_cell((ends.low, ends.high))
+        record = {
+            "metric": f"{METRIC[name].title} {METRIC[name].arrow}",
+            "value": value,
+            f"{evaluation.level:.0%} interval": interval,
+            "best possible": evaluation.best_possible[name],
+            "constant": evaluation.constant_metrics[name],
+        }
+        records.append(record)
+    notes = []
+    if evaluation.scale.is_multi_label:
+        notes.append("For multi-label data, micro-F1 is the share of correct labels.")
+    return Table.of(f"{subject}: {counted(evaluation.items, 'item')}", records, notes)
+
+
+def further_tables(evaluation: Evaluation, subject: str) -> list[Table]:
+    """The answers beside a constant, the errors by annotator, and slices, where there are some."""
+    tables = [_constant_table(evaluation, subject)]
+    if evaluation.pairs:
+        tables.append(_pair_table(evaluation))
+        tables.append(_annotator_table(evaluation))
+    if evaluation.slices:
+        tables.append(slice_table(evaluation.slices, evaluation.level, subject))
+    return tables
+
+
+def _constant_table(evaluation: Evaluation, subject: str) -> Table:
+    label = "their majority class"
+    if evaluation.scale.is_multi_label:
+        label = "the labels that most of them have"
+    note = f"constant: {SHARES[evaluation.constant.source]}, and {label}."
+    return _score_table("Beside a constant answer", evaluation.scores, CONSTANT, note, subject)
+
+
+def _pair_table(evaluation: Evaluation) -> Table:
+    labels = sum(row["n"] for row in evaluation.annotators)
+    title = f"Annotators' own labels: {counted(labels, 'label')}"
+    note = "Resampled by item: the labels of an item belong together."
+    return _score_table(title, evaluation.pairs, ANONYMOUS, note, evaluation.pairs[0].name)
+
+
+def _score_table(title: str, scores: Sequence[Score], rival: str, note: str, subject: str) -> Table:
+    """Methods with their metrics, and how far each is from a rival in the headline metric.
+
+    The first row is called ``subject``.
+    """
+    records = []
+    for score in scores:
+        tests = score.against
+        if rival == CONSTANT:
+            tests = score.against_constant
+        name = subject if score is scores[0] else score.name
+        record: dict[str, str | float] = {"": name}
+        for metric, value in score.metrics.items():
+            record[METRIC[metric].label] = value
+        change = difference(tests.get(score.headline))
+        record[f"Δ{METRIC[score.headline].short} vs {rival}"] = "–" if change is None else change
+        records.append(record)
+    return Table.of(title, records, [note])
+
+
+def _annotator_table(evaluation: Evaluation) -> Table:
+    """The annotators with the highest error."""
+    ranked = sorted(evaluation.annotators, key=lambda row: -row["ce"])
+    records = []
+    for row in ranked[:_ANNOTATORS]:
+        interval = row.get("ce_interval")
+        record = {
+            "annotator": row["annotator"],
+            "labels": row["n"],
+            "error": row["error"],
+            "CE": row["ce"],
+            f"{evaluation.level:.0%} interval": None
+            if interval is None
+            else _interval_cell(interval),
+            "anonymous CE": row.get("anonymous_ce"),
+        }
+        records.append(record)
+    notes = []
+    unlisted = len(ranked) - len(records)
+    if unlisted > 0:
+        notes.append(f"{counted(unlisted, 'annotator')} with a lower CE: see --json.")
+    return Table.of("Error by annotator", records, notes)
+
+
+def _interval_cell(ends: Sequence[float | None]) -> str:
+    """``0.5800 … 0.8200``."""
+    return " … ".join("–" if end is None else f"{end:.4f}" for end in ends)
