@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from edokit.analysis.compare.method import (
-    EDO,
-    ItemLabels,
-    MemberPredictions,
-    register_method,
-    sort_by_name,
-)
+from edokit.analysis.compare.method import EDO, register_method, sort_by_name
 from edokit.annotations.core import Annotations, Ties
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.fitdata.inputs import align_inputs
+from edokit.fitdata.inputs import PredictionsLike, align_inputs
+from edokit.fitdata.reading import LabelsLike
 from edokit.predictions.core import Predictions
 
 register_method(EDO, "EDO as in edo fit: shrunk towards uniform by cross-validation", order=100)(
@@ -22,9 +17,7 @@ register_method(EDO, "EDO as in edo fit: shrunk towards uniform by cross-validat
 class SortedEnsemble(EDOEnsemble):
     """Sorts items and members by name first: gumbel's mini-batches make their order matter."""
 
-    def fit(
-        self, predictions: MemberPredictions, annotations: ItemLabels | None = None
-    ) -> EDOEnsemble:
+    def fit(self, predictions: PredictionsLike, annotations: LabelsLike = None) -> EDOEnsemble:
         members, labels = align_inputs(predictions, annotations)
         members = sort_by_name(members)
         return self._fit_sorted(members, labels.align(members.rows))
