@@ -317,7 +317,7 @@ class Bundle:
         Raises
         ------
         InputError
-            If it is no bundle, one of a newer version, or files are missing or changed.
+            If it is not a bundle, was made by a newer version, or files are missing or changed.
         """
         folder = bundle_folder(local_path(folder))
         return cls._load(folder, folder, max_length, device=device, trust=trust)
@@ -328,7 +328,9 @@ class Bundle:
     ) -> Bundle:
         """Load a bundle whose files may be links that lead to somewhere below ``home``."""
         if not (folder / BUNDLE).exists():
-            problem = "has none" if folder.is_dir() else "is no folder, or does not exist"
+            problem = "is not a folder, or does not exist"
+            if folder.is_dir():
+                problem = "has none"
             raise InputError(
                 f"a bundle is a folder with {BUNDLE}, but {folder} {problem}",
                 "make one with `edo bundle`",
@@ -585,6 +587,9 @@ def _card(bundle: Bundle, ensemble: str) -> str:
             f"\nIt knows {counted(len(people), 'annotator')} by name, and answers for each of"
             " them: the names are in its files.\n"
         )
+    pairs = ""
+    if data.get("pairs"):
+        pairs = " (with a column `context`)"
     template = (Path(__file__).parent / "bundle_card.md").read_text(encoding="utf-8")
     return template.format(
         about=about.rstrip("\n") + "\n",
@@ -593,7 +598,7 @@ def _card(bundle: Bundle, ensemble: str) -> str:
         files=len(contents.files),
         edokit=__version__,
         endpoints=endpoints,
-        pairs=" (with a column `context`)" if data.get("pairs") else "",
+        pairs=pairs,
         source=markdown_text(str(data.get("source") or "texts")),
         items=", ".join(f"{count} {markdown_text(str(name))}" for name, count in items.items()),
         annotators=data.get("annotators", "some"),
@@ -730,5 +735,10 @@ def _by_item(
             f" {counted(len(items), 'text')}",
             f"name those of each text, or ask a panel about all: {option('panel', ['ann', 'ben'])}",
         )
-    entries = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in annotators]
-    return dict(zip(items, entries, strict=True))
+    by_item: dict[str, tuple[str, ...]] = {}
+    for item, entry in zip(items, annotators, strict=True):
+        if isinstance(entry, str):
+            by_item[item] = (entry,)
+        else:
+            by_item[item] = tuple(entry)
+    return by_item

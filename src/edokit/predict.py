@@ -45,14 +45,15 @@ class TextSource:
 
         return read_texts(self.path, columns=self.columns, split=",".join(self.split) or None)
 
-    def read_for(self, people: Path | None) -> tuple[Texts, Any]:
-        """All texts, and the annotators of each item if there is a file of them."""
+    def read_annotators(
+        self, people: Path | None, items: Sequence[str]
+    ) -> Mapping[str, Sequence[str]] | None:
+        """The annotators of each of these items, if there is a file of them."""
         from edokit.members.texts import read_annotators
 
         if people is None:
-            return self.read(), None
-        texts = self.read()
-        return texts, read_annotators(people, columns=self.columns or None, items=texts.items)
+            return None
+        return read_annotators(people, columns=self.columns or None, items=items)
 
     def by_item(self) -> dict[str, str]:
         """The text of each item, its context included."""
@@ -127,78 +128,86 @@ class PredictOptions:
     def check(self, ensemble: Path, *, bundled: bool) -> None:
         """Refuse options that do not belong together; ``bundled``: the ensemble has its members."""
         self._check_sources(ensemble, bundled)
-        predictions, annotators, judges, review = map(
-            option, ("predictions", "annotators", "judges", "review")
-        )
-        no_panel = self.annotators is not None and not self.n_panels
-        request = f"{self.n_panels} panels and persons are given"
-        rules: list[tuple[Any, str, str]] = [
-            (
-                self.judges and self.predictions,
-                f"{judges} is for members that predict now, but {predictions} is given",
+        if self.judges and self.predictions:
+            raise InputError(
+                f"{option('judges')} is for members that predict now, but"
+                f" {option('predictions')} is given",
                 "leave it out, or give it to `edo score`, which makes predictions",
-            ),
-            (
-                no_panel and (self.predictions or self.judges),
-                f"{annotators} and {predictions if self.predictions else judges} are given, but no"
-                f" {option('panel')}",
-                "leave one of them out, or name the panel",
-            ),
-            (
-                self.review is None and self.annotations,
+            )
+        if self.annotators is not None and not self.n_panels:
+            for name, path in (("predictions", self.predictions), ("judges", self.judges)):
+                if path is not None:
+                    raise InputError(
+                        f"{option('annotators')} and {option(name)} are given, but no"
+                        f" {option('panel')}",
+                        "leave one of them out, or name the panel",
+                    )
+        if self.review is None and self.annotations:
+            raise InputError(
                 f"{option('annotations')} are texts to review, without {option('review', 'N')}",
                 "add the number of items to review, or leave them out",
-            ),
-            (
-                self.n_panels > (1 if self.review else 2),
-                f"{request} with {review}" if self.review else request,
+            )
+        most_panels = 2
+        purpose = ""
+        if self.review:
+            most_panels = 1
+            purpose = f" with {option('review')}"
+        if self.n_panels > most_panels:
+            raise InputError(
+                f"{self.n_panels} panels and persons are given{purpose}",
                 "compare two at a time, or give one and ask for a review",
-            ),
-        ]
-        for is_wrong, message, hint in rules:
-            if is_wrong:
-                raise InputError(message, hint)
+            )
         if self.review is not None:
             check_number("review", self.review, 1, whole=True)
 
     def _check_sources(self, ensemble: Path, bundled: bool) -> None:
         names = ("predictions", "members", "texts")
         sources = [name for name in names if getattr(self, name) is not None]
-        allowed = [["predictions"], ["texts"] if bundled else ["members", "texts"]]
+        allowed = [["predictions"]]
+        if bundled:
+            allowed.append(["texts"])
+        else:
+            allowed.append(["members", "texts"])
         if self.review is not None:
             allowed.append(["predictions", "texts"])  # people are shown the texts
-        if sources not in allowed:
-            either = f"{option('predictions')}, or {option('members')} with {option('texts')}"
-            raise InputError(
-                f"{' and '.join(map(option, sources))} can't be pooled"
-                if sources
-                else "there is nothing to pool",
-                f"a bundle holds its members: pass {option('texts')} alone"
-                if bundled
-                else f"pass either {either}; {option('texts')} alone are for a bundle, and"
-                f" {ensemble} has no bundle.json",
+        if sources in allowed:
+            return
+        message = "there is nothing to pool"
+        if sources:
+            message = f"{' and '.join(map(option, sources))} can't be pooled"
+        if bundled:
+            hint = f"a bundle holds its members: pass {option('texts')} alone"
+        else:
+            hint = (
+                f"pass either {option('predictions')}, or {option('members')} with"
+                f" {option('texts')}; {option('texts')} alone are for a bundle, and {ensemble} has"
+                " no bundle.json"
             )
+        raise InputError(message, hint)
 
     def panels(self) -> list[Panel]:
         """The panels and persons; their attributes are in a file of annotators, if anywhere."""
         from edokit.panels import Panel, read_panel
 
-        people = _people(self.annotators) if self.annotators and self.panel else None
+        people = None
+        if self.annotators and self.panel:
+            people = _read_people(self.annotators)
         panels = [read_panel(path, people) for path in self.panel or ()]
-        persons = self.as_annotator or ()
-        return panels + [Panel((person,), name=f"annotator {person!r}") for person in persons]
+        for person in self.as_annotator or ():
+            panels.append(Panel((person,), name=f"annotator {person!r}"))
+        return panels
 
 
-def _people(path: Path) -> Any:
+def _read_people(path: Path) -> Any:
     """Annotators with their attributes: annotations, or a table of annotators."""
     from edokit._io.tables import READABLE_SUFFIXES, read_table
     from edokit.datasets.read import read_annotations
     from edokit.members.texts import read_attributes
 
-    tabular = path.suffix.lower() in READABLE_SUFFIXES
-    columns = read_table(path).column_names if tabular else ["label"]
-    if "annotator" in columns and not {"item", "label"} & {*columns}:
-        return read_attributes(path)
+    if path.suffix.lower() in READABLE_SUFFIXES:
+        columns = read_table(path).column_names
+        if "annotator" in columns and "item" not in columns and "label" not in columns:
+            return read_attributes(path)
     return read_annotations(path)
 
 
@@ -242,14 +251,17 @@ class Predictor:
 
         bundled = is_bundle(folder)
         options.check(folder, bundled=bundled)
-        self.options, self._source, self._loading = options, source, loading
+        self.options = options
+        self._source = source
+        self._loading = loading
         self.panels = options.panels()
         self._bundle: Bundle | None = None
+        self.ensemble: EDOEnsemble
         if bundled:
             self._bundle = Bundle.load(folder, max_length=options.max_length, **loading)
-        self.ensemble: EDOEnsemble = (
-            EDOEnsemble.load(folder) if self._bundle is None else self._bundle.ensemble
-        )
+            self.ensemble = self._bundle.ensemble
+        else:
+            self.ensemble = EDOEnsemble.load(folder)
         if options.answer_for is not None:
             self.ensemble.answer_step(options.answer_for)  # refused before anything is read
 
@@ -258,12 +270,15 @@ class Predictor:
         from edokit.ensemble.reviews import predict_to_file
 
         answers: Any = self._answers()
+        texts = None
+        if self.options.review is not None:
+            texts = self._shown_texts()
         return predict_to_file(
             self.ensemble,
             answers,
             out,
-            panel=self.panels[0] if self.panels else None,
-            texts=None if self.options.review is None else self._shown_texts(),
+            panel=self._panel,
+            texts=texts,
             review=self.options.review,
             quote_formulas=self.options.quote_formulas,
             answer_for=self.options.answer_for,
@@ -281,34 +296,48 @@ class Predictor:
         write_tables([comparison.to_table()], out, quote_formulas=self.options.quote_formulas)
         return comparison
 
+    @property
+    def _panel(self) -> Panel | None:
+        """The panel, if there is one."""
+        if self.panels:
+            return self.panels[0]
+        return None
+
     def _shown_texts(self) -> dict[str, str] | None:
         """The texts that people are shown, by item."""
         path = self.options.annotations or self.options.texts
-        return None if path is None else self._source(path).by_item()
+        if path is None:
+            return None
+        return self._source(path).by_item()
 
     def _answers(self) -> Path | Iterable[Predictions | Pooled] | None:
         """Predictions of pairs for two panels or for annotators, else pooled answers."""
         from edokit.bundle import ROWS
 
-        options, panels = self.options, self.panels
+        options = self.options
+        panels = self.panels
         if options.predictions is not None or options.texts is None:
             return options.predictions
         source = self._source(options.texts)
-        people = (None if panels else options.annotators) or options.judges
-        texts, by_item = source.read_for(people)
+        people = options.judges
+        if options.annotators is not None and not panels:
+            people = options.annotators
+        texts = source.read()
+        by_item = source.read_annotators(people, texts.items)
         # Members that are not in a bundle predict one after the other, each all texts.
-        parts = iter([texts]) if people or self._bundle is None else texts.parts(ROWS)
+        parts: Iterable[Texts] = [texts]
+        if people is None and self._bundle is not None:
+            parts = texts.parts(ROWS)
         bundle = self._bundle or self._unbundled()
         for group in panels:
             _check_panel(group, bundle.known_annotators)
         if len(panels) == 2:
             annotators = tuple(dict.fromkeys((*panels[0].annotators, *panels[1].annotators)))
             return (bundle.pairs(part, annotators) for part in parts)
-        if options.annotators and not panels:
+        if options.annotators is not None and not panels and by_item is not None:
             return (bundle.pairs(part, by_item) for part in parts)
-        panel = panels[0] if panels else None
         return bundle.describe_parts(
-            parts, annotators=by_item, panel=panel, answer_for=self.options.answer_for
+            parts, annotators=by_item, panel=self._panel, answer_for=options.answer_for
         )
 
     def _unbundled(self) -> Bundle:
@@ -316,6 +345,10 @@ class Predictor:
         from edokit.bundle import Bundle
         from edokit.members.loaded import LoadedMembers
 
-        names, folders = self.ensemble.needed_members(), self.options.members or []
-        loaded = LoadedMembers(folders, names, keep=False, **self._loading)
+        loaded = LoadedMembers(
+            self.options.members or [],
+            self.ensemble.needed_members(),
+            keep=False,
+            **self._loading,
+        )
         return Bundle(self.ensemble, loaded, max_length=self.options.max_length)

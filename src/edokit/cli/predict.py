@@ -81,7 +81,9 @@ def _rows(result: dict[str, Any]) -> str:
 
 def _review(queue: dict[str, Any], requested: int) -> str:
     """Where the items to review are."""
-    items = f"{'all' if queue['items'] < requested else 'the'} {counted(queue['items'], 'item')}"
+    items = f"the {counted(queue['items'], 'item')}"
+    if queue["items"] < requested:
+        items = f"all {counted(queue['items'], 'item')}"
     return (
         f"{items} to review, most urgent first, for Label Studio: {queue['out']} (interface:"
         f" {queue['config']})"

@@ -58,15 +58,19 @@ def report(
 
     if annotations is None:
         options.refuse(reading, "--annotations, which is not given")
-    page = run / REPORT if out is None else out
+    page = out
+    if page is None:
+        page = run / REPORT
     check_page(page, predictions, annotations, overwrite=overwrite)
     if out is None:
         refuse_links(run, REPORT)
-    content = collect(
-        run,
-        predictions=None if predictions is None else read_predictions(predictions),
-        annotations=None if annotations is None else reading.annotations(annotations),
-    )
+    items = None
+    if predictions is not None:
+        items = read_predictions(predictions)
+    labels = None
+    if annotations is not None:
+        labels = reading.annotations(annotations)
+    content = collect(run, predictions=items, annotations=labels)
     write_report(content, page, texts=texts, overwrite=overwrite)
     line = f"{page}: {page.stat().st_size / 1e6:.1f} MB"
     summary = {"out": str(page), "bytes": page.stat().st_size, "missing": content.missing}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -71,19 +72,21 @@ def _print(result: Run) -> None:
     methods: list[Any] = result.leaderboard.reset_index().to_dict("records")
     headline = result.results["headline_metric"]
     metrics = [name for name in methods[0] if name not in ("name", "kind", "low", "high", "weight")]
+    rows = []
+    for method in methods:
+        interval = ""
+        if not math.isnan(method["low"]):
+            interval = f"{method['low']:.4f} … {method['high']:.4f}"
+        weight = ""
+        if not math.isnan(method["weight"]):
+            weight = f"{method['weight']:.3f}"
+        values = [f"{method[name]:.4f}" for name in metrics]
+        rows.append([method["name"], *values, interval, weight])
     console.print_table(
         f"{result.folder}: {result.results['items']} items, each answered by models that had not"
         " seen it",
         ["", *metrics, f"{headline}, 95% interval", "weight"],
-        [
-            [
-                row["name"],
-                *(f"{row[name]:.4f}" for name in metrics),
-                "" if row["low"] != row["low"] else f"{row['low']:.4f} … {row['high']:.4f}",
-                "" if row["weight"] != row["weight"] else f"{row['weight']:.3f}",
-            ]
-            for row in methods
-        ],
+        rows,
     )
     notes = [f"Left out: {reason}." for reason in result.left_out]
     console.print_lines([*notes, "The same, step by step:"])

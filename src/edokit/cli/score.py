@@ -94,7 +94,8 @@ def score(
     source = reading.source(texts)
     people = trained.annotators or trained.judges
     with output_files(out, inputs=inputs):
-        items, annotators = source.read_for(people)
+        items = source.read()
+        annotators = source.read_annotators(people, items.items)
     if not overwrite:
         _refuse_other_texts(out, items)
     labels: dict[str, LabelMap] = {}

@@ -66,7 +66,9 @@ def serve(
 
 def _example(loaded: About, url: str) -> str:
     """A request as one types it."""
-    token = f' -H "authorization: Bearer ${TOKEN}"' if os.environ.get(TOKEN) else ""
+    token = ""
+    if os.environ.get(TOKEN):
+        token = f' -H "authorization: Bearer ${TOKEN}"'
     body = {"texts": ["How kind of you."]}
     if loaded.has_contexts:
         body["contexts"] = ["What came before it."]

@@ -32,7 +32,7 @@ def write_report(
     texts : bool, default True
         Whether the page holds the texts of the items.
     overwrite : bool, default False
-        Also replace a file that is no page of EDO's.
+        Also replace a file that EDO did not write.
 
     Returns
     -------
@@ -48,12 +48,15 @@ def write_report(
     from edokit.report.page import render
     from edokit.runs.folder import REPORT, check_page, refuse_links
 
-    data = run if isinstance(run, ReportData) else collect(run)
-    if out is None:
-        if isinstance(run, ReportData):
+    if isinstance(run, ReportData):
+        data = run
+        if out is None:
             raise InputError("collected data have no folder for the page", f"give {option('out')}")
-        refuse_links(Path(run), REPORT)
-        out = Path(run) / REPORT
+    else:
+        data = collect(run)
+        if out is None:
+            refuse_links(Path(run), REPORT)
+            out = Path(run) / REPORT
     check_page(Path(out), overwrite=overwrite)
     page = render(data, texts=texts)
     with whole_file(Path(out)) as temporary:

@@ -44,8 +44,12 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
     if data.ensemble is not None:
         charts["weights"] = weights(data.ensemble)
     if data.evaluation is not None and data.evaluation.annotations is not None:
-        p, q = data.evaluation.pooled.probabilities, data.evaluation.annotations.soft_labels
-        charts["reliability"] = reliability(reliability_curve(p, q, scale=data.evaluation.scale))
+        curve = reliability_curve(
+            data.evaluation.pooled.probabilities,
+            data.evaluation.annotations.soft_labels,
+            scale=data.evaluation.scale,
+        )
+        charts["reliability"] = reliability(curve)
     has_weights = data.ensemble is None or len(data.ensemble.members_) > 1
     if has_weights and (result := find_headline(data.comparison, data.evaluation)) is not None:
         charts["gain"] = gain(result)
@@ -59,7 +63,9 @@ def dots(
 ) -> Spec:
     """A dot for each name, with the interval between the columns ``low`` and ``high``."""
     data = rows(name=labels, **columns)
-    encoding = {} if colour is None else {"color": colour}
+    encoding: Spec = {}
+    if colour is not None:
+        encoding["color"] = colour
     layers = [vega.points(data, encoding, size=9)]
     if "low" in columns:
         layers.insert(0, vega.intervals(data, encoding))
@@ -128,7 +134,9 @@ def _blue_if(test: str) -> Spec:
 
 def _metric_axis(name: str) -> Spec:
     metric = METRIC[name]
-    better = "higher" if metric.higher else "lower"
+    better = "lower"
+    if metric.higher:
+        better = "higher"
     return vega.numbers(metric.short, f"{metric.short} ({better} is better)")
 
 
@@ -153,11 +161,16 @@ def pareto(search: SearchTrials, x: str, y: str) -> Spec:
 
 def _trial(trial: Mapping[str, Any], metrics: Sequence[str]) -> dict[str, Any]:
     """A row of a chart: number, metrics and settings."""
-    on_front, chosen = bool(trial.get("on_front")), bool(trial.get("chosen"))
+    on_front = bool(trial.get("on_front"))
+    state = "dominated"
+    if trial.get("chosen"):
+        state = "chosen"
+    elif on_front:
+        state = "on the front"
     return {
         **{clean(name): clean(value) for name, value in trial_settings(trial).items()},
         "trial": trial["number"],
-        "state": "chosen" if chosen else "on the front" if on_front else "dominated",
+        "state": state,
         **{METRIC[name].short: trial[name] for name in metrics},
         "_sign": trial.get("diversity"),
         "_front": on_front,

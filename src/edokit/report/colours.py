@@ -10,8 +10,13 @@ import numpy as np
 from edokit import scales
 
 # Okabe and Ito's colours, which colour-blind people can tell apart.
-BLUE, ORANGE, VERMILION = "#0072b2", "#e69f00", "#d55e00"
-INK, MUTED, FAINT, SURFACE = "#1f2328", "#858b94", "#e3e6ea", "#ffffff"
+BLUE = "#0072b2"
+ORANGE = "#e69f00"
+VERMILION = "#d55e00"
+INK = "#1f2328"
+MUTED = "#858b94"
+FAINT = "#e3e6ea"
+SURFACE = "#ffffff"
 # Of things without an order, on a light and on a dark page; they repeat if there are more. Neither
 # green nor red: a page must not say that one answer is right and another is wrong.
 _NOMINAL = {
@@ -38,7 +43,8 @@ DARK = _NOMINAL | _GROUND
 # Ramps for ordered classes on a light and on a dark page: what is higher contrasts more with the
 # page. They are cividis.
 _CIVIDIS = ("#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55")
-_LIGHT_RAMP, _DARK_RAMP = (*_CIVIDIS[::-1], "#00224e"), (*_CIVIDIS, "#fee838")
+_LIGHT_RAMP = (*_CIVIDIS[::-1], "#00224e")
+_DARK_RAMP = (*_CIVIDIS, "#fee838")
 
 
 def class_colours(
@@ -46,8 +52,8 @@ def class_colours(
 ) -> list[tuple[str, str]]:
     """The colour of each class on a light page, and the one that replaces it on a dark page.
 
-    Points of an ordinal scale have ordered colours; other classes, and the labels of sets, have
-    colours that are easy to tell apart.
+    Points of an ordinal scale have ordered colours; other classes, and the labels of multi-label
+    data, have colours that are easy to tell apart.
     """
     if scale.positions is None:
         return list(islice(cycle(_NOMINAL.items()), len(names)))

@@ -23,7 +23,8 @@ from edokit.predictions.core import ANONYMOUS, Predictions
 from edokit.scales import Scale, check_same_scale
 
 # Bootstrap samples, and those for more than ``MANY`` items.
-SAMPLES, FEWER = 1000, 200
+SAMPLES = 1000
+FEWER = 200
 MANY = 20_000
 
 
@@ -59,12 +60,16 @@ class EvaluatedItems:
     @property
     def metrics(self) -> dict[str, float | None]:
         """Every metric of the ensemble."""
-        return {} if self.result is None else self.result.metrics
+        if self.result is None:
+            return {}
+        return self.result.metrics
 
     @property
     def scores(self) -> tuple[Score, ...]:
         """Of the ensemble, the uniform mean, the best single member and the constant."""
-        return () if self.result is None else self.result.scores
+        if self.result is None:
+            return ()
+        return self.result.scores
 
     @property
     def scale(self) -> Scale:
@@ -102,7 +107,8 @@ def evaluate_items(
     if predictions.rows.people:  # each pair is an item of the page
         anonymous = any(member.endswith(ANONYMOUS) for member in ensemble.members_)
         predictions = predictions.pairs(anonymous=anonymous)
-        annotations = None if annotations is None else annotations.pairs()
+        if annotations is not None:
+            annotations = annotations.pairs()
     if predictions.rows.clusters is not None:
         name = name.replace("items", "pairs")
     predictions = predictions.order_classes(tuple(ensemble.classes_))
@@ -111,16 +117,21 @@ def evaluate_items(
         return EvaluatedItems(name, held_out, pooled, predictions)
     annotations = _aligned(annotations, predictions)
     check_same_scale(annotations.scale, "annotations", pooled.scale, "ensemble")
-    policy: Ties = ensemble.settings_.get("ties", "first")
+    ties: Ties = ensemble.settings_.get("ties", "first")
+    if ties == "error":
+        ties = "first"
     with warnings.catch_warnings():
         # Fitting warned of ties already.
         warnings.simplefilter("ignore", EDOWarning)
         y = annotations.hard_labels(
-            ties="first" if policy == "error" else policy,
+            ties=ties,
             random_state=int(ensemble.settings_.get("random_state") or 0),
         )
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
-    options = {"samples": SAMPLES if len(y) <= MANY else FEWER, **options}
+    samples = SAMPLES
+    if len(y) > MANY:
+        samples = FEWER
+    options = {"samples": samples, **options}
     result = evaluate_answers(
         _answers(ensemble, predictions, pooled.probabilities, annotations),
         y,

@@ -40,13 +40,16 @@ def signed(value: float | None, digits: int = 4) -> str:
 
 def percent(share: float | None, digits: int = 0, sign: str = "") -> str:
     """``74 %``, with a space that does not break."""
-    text = number(None if share is None else 100 * share, digits, sign)
-    return text if text == NONE else f"{text}\u00a0%"
+    if share is None or not math.isfinite(share):
+        return NONE
+    return f"{number(100 * share, digits, sign)}\u00a0%"
 
 
 def count(value: int, noun: str, plural: str | None = None) -> str:
     """``1 item``, ``10,000 items``."""
-    return f"{value:,} {noun if value == 1 else plural or noun + 's'}"
+    if value == 1:
+        return f"{value:,} {noun}"
+    return f"{value:,} {plural or noun + 's'}"
 
 
 def interval(ends: Sequence[float | None] | None, digits: int = 4) -> str:
@@ -65,9 +68,15 @@ def listed(words: Sequence[str], joint: str = "and") -> str:
 
 def named(metric: str) -> str:
     """``cross-entropy (CE)``, ``distance (MD)``."""
-    short, title = METRIC[metric].short, METRIC[metric].title
-    title = "distance" if metric == "md" else title
-    return short if metric == "f1" else title if short in title else f"{title} ({short})"
+    short = METRIC[metric].short
+    title = METRIC[metric].title
+    if metric == "f1":
+        return short
+    if metric == "md":
+        title = "distance"
+    if short in title:
+        return title
+    return f"{title} ({short})"
 
 
 # A name must not reorder or break the text around it.
@@ -79,13 +88,17 @@ _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 def clean(value: object, most: int = 200) -> str:
     """A name on one line, without control characters and direction marks."""
-    text = "".join(
-        " " if unicodedata.category(mark) in _UNWANTED else mark
-        for mark in str(value)
-        if mark not in _BIDI
-    )
-    text = " ".join(word for word in text.split(" ") if word)  # spaces that do not break stay
-    return text if len(text) <= most else text[: most - 1] + "…"
+    characters: list[str] = []
+    for character in str(value):
+        if unicodedata.category(character) in _UNWANTED:
+            characters.append(" ")
+        elif character not in _BIDI:
+            characters.append(character)
+    words = "".join(characters).split(" ")
+    text = " ".join(word for word in words if word)  # spaces that do not break stay
+    if len(text) > most:
+        return text[: most - 1] + "…"
+    return text
 
 
 def prose(text: object, most: int = 900) -> Markup:
@@ -93,8 +106,9 @@ def prose(text: object, most: int = 900) -> Markup:
     parts = html.escape(clean(text, most)).split("`")
     if len(parts) % 2 == 0:  # a lone backtick is no mark
         parts[-2:] = [f"{parts[-2]}`{parts[-1]}"]
-    marked = (f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))
-    return Markup("".join(marked))
+    for k in range(1, len(parts), 2):
+        parts[k] = f"<code>{parts[k]}</code>"
+    return Markup("".join(parts))
 
 
 # Of templates, by name.

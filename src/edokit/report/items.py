@@ -19,37 +19,48 @@ MOST = 20_000
 LONGEST = 2_000
 # Largest share of a class: up to the first people are divided and an ensemble is uncertain, from
 # the second on it is confident, however many classes there are.
-DIVIDED, SURE = 2 / 3, 0.9
+DIVIDED = 2 / 3
+SURE = 0.9
 # The share of annotations from which a class counts as a minority's.
 MINORITY = 0.2
 # Standard deviation of ratings as a share of the range (at most a half): from the first on people
 # are divided and an ensemble is uncertain, up to the second it is confident.
-WIDE, NARROW = 0.25, 0.125
+WIDE = 0.25
+NARROW = 0.125
 
 
 def filters(evaluation: EvaluatedItems) -> dict[str, Bools]:
     """The items [N] that pass each filter; without annotations, there are none."""
-    annotations, hard, scale = evaluation.annotations, evaluation.hard_labels, evaluation.scale
+    annotations = evaluation.annotations
+    hard = evaluation.hard_labels
+    scale = evaluation.scale
     if annotations is None or hard is None:
         return {}
-    p, q = evaluation.pooled.probabilities, annotations.soft_labels
+    p = evaluation.pooled.probabilities
+    q = annotations.soft_labels
     n = len(p)
     if scale.span is None:
-        majority, likeliest = (scale.rows(shares).max(axis=1) for shares in (q, p))
-        split, agree = majority <= DIVIDED + 1e-9, majority >= 1 - 1e-9
-        sure, open_ = split & (likeliest >= SURE), likeliest <= DIVIDED
+        majority = scale.rows(q).max(axis=1)
+        likeliest = scale.rows(p).max(axis=1)
+        is_divided = majority <= DIVIDED + 1e-9
+        is_unanimous = majority >= 1 - 1e-9
+        is_sure = likeliest >= SURE
+        is_unsure = likeliest <= DIVIDED
     else:
-        ratings, predicted = (scale.deviations(shares) / scale.span for shares in (q, p))
-        split, agree = ratings >= WIDE - 1e-9, ratings <= 1e-9
-        sure, open_ = split & (predicted <= NARROW), predicted >= WIDE
-    unanimous = (scale.per_item(agree, n) == 1) & (annotations.annotations_per_item > 1)
+        ratings = scale.deviations(q) / scale.span
+        predicted = scale.deviations(p) / scale.span
+        is_divided = ratings >= WIDE - 1e-9
+        is_unanimous = ratings <= 1e-9
+        is_sure = predicted <= NARROW
+        is_unsure = predicted >= WIDE
+    unanimous = (scale.per_item(is_unanimous, n) == 1) & (annotations.annotations_per_item > 1)
     wrong = scale.per_item(scale.row_codes(scale.hard(p)) != scale.row_codes(hard), n)
     return {
-        "sure": scale.per_item(sure, n) > 0,
-        "unsure": unanimous & (scale.per_item(open_, n) > 0),
+        "sure": scale.per_item(is_divided & is_sure, n) > 0,
+        "unsure": unanimous & (scale.per_item(is_unsure, n) > 0),
         "minority": minority_lost(p, q, scale),
         "label": wrong > 0,
-        "divided": scale.per_item(split, n) > 0,
+        "divided": scale.per_item(is_divided, n) > 0,
     }
 
 
@@ -57,11 +68,13 @@ def minority_lost(p: Floats, q: Floats, scale: Scale = NOMINAL) -> Bools:
     """Where a sizeable minority gets less than half of its share [N]: those who chose a class,
     chose or left out a label, or rated above or below a point of the scale."""
     if scale.span is not None:
-        # Whether a rating is above each point is a set, too.
-        p, q = (1 - np.cumsum(shares, axis=1)[:, :-1] for shares in (p, q))
+        # Whether a rating is above each point is a label of its own.
+        p = 1 - np.cumsum(p, axis=1)[:, :-1]
+        q = 1 - np.cumsum(q, axis=1)[:, :-1]
         scale = Scale("multi-label")
     items = len(q)
-    p, q = scale.rows(p), scale.rows(q)
+    p = scale.rows(p)
+    q = scale.rows(q)
     # An evenly split item has no majority: every class but the first counts.
     majority = np.arange(q.shape[1]) == q.argmax(axis=1)[:, None]
     lost = ((q >= MINORITY - 1e-9) & ~majority & (p < q / 2)).any(axis=1)
@@ -72,11 +85,15 @@ def minority_lost(p: Floats, q: Floats, scale: Scale = NOMINAL) -> Bools:
 def item_table(evaluation: EvaluatedItems, texts: bool = True) -> dict[str, Any]:
     """Columns for the explorer, ready for JSON; ``flags`` has a bit per filter."""
     masks = filters(evaluation)
-    pooled, annotations, scale = evaluation.pooled, evaluation.annotations, evaluation.scale
+    pooled = evaluation.pooled
+    annotations = evaluation.annotations
+    scale = evaluation.scale
     distance = evaluation.distance
     rows = np.arange(len(pooled.items), dtype=np.int64)
     if len(rows) > MOST:
-        score = pooled.spread if distance is None else distance
+        score = pooled.spread
+        if distance is not None:
+            score = distance
         rows = np.sort(np.argsort(-score, kind="stable")[:MOST])
     flags = np.zeros(len(pooled.items), dtype=np.int64)
     for bit, mask in enumerate(masks.values()):
@@ -118,5 +135,9 @@ def item_table(evaluation: EvaluatedItems, texts: bool = True) -> dict[str, Any]
 
 def shortened(text: object) -> str:
     """A text cut to what a page holds."""
-    content = "" if text is None else str(text)
-    return content if len(content) <= LONGEST else content[: LONGEST - 1] + "…"
+    if text is None:
+        return ""
+    content = str(text)
+    if len(content) > LONGEST:
+        return content[: LONGEST - 1] + "…"
+    return content

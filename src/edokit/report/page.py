@@ -11,6 +11,7 @@ from edokit._errors import printable
 from edokit._io.digests import policy_digest
 from edokit._io.documents import parse_json
 from edokit._package import __version__
+from edokit.ensemble.fitted import Reason
 from edokit.metrics import METRIC, headline_metric
 from edokit.report.charts import PLAIN_NAMES, all_charts
 from edokit.report.colours import DARK, class_colours
@@ -28,13 +29,22 @@ FRONT_ROWS = 50
 
 def render(data: ReportData, *, texts: bool = True) -> str:
     """The page as text; the same data give the same text."""
-    ensemble, evaluation = data.ensemble, data.evaluation
-    scores, charts = ranked_scores(data.comparison, evaluation), all_charts(data)
-    items = None if evaluation is None else item_table(evaluation, texts=texts)
-    scale = NOMINAL if evaluation is None else evaluation.scale
-    classes = () if ensemble is None else tuple(map(str, ensemble.classes_))
+    scores = ranked_scores(data.comparison, data.evaluation)
+    charts = all_charts(data)
+    items = None
+    scale = NOMINAL
+    if data.evaluation is not None:
+        items = item_table(data.evaluation, texts=texts)
+        scale = data.evaluation.scale
+    classes: tuple[str, ...] = ()
+    reasons: list[Reason] = []
+    if data.ensemble is not None:
+        classes = tuple(map(str, data.ensemble.classes_))
+        reasons = data.ensemble.explain()
     shades = class_colours(classes, scale)
-    headline = METRIC[scores[0].headline if scores else headline_metric(scale)].short
+    metric = headline_metric(scale)
+    if scores:
+        metric = scores[0].headline
     embedded = {
         "figures": {name: page_spec(chart) for name, chart in charts.items()},
         "config": CONFIG,
@@ -43,7 +53,8 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         "items": items,
         "terms": _terms(),
     }
-    library, script = _vega(), asset("report.js") + asset("explorer.js")
+    library = _vega()
+    script = asset("report.js") + asset("explorer.js")
     environment = Environment(
         loader=PackageLoader("edokit.report", "assets"),
         autoescape=True,
@@ -61,10 +72,10 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         best=best_values(scores),
         scale=scale,
         metric=METRIC,
-        headline=headline,
+        headline=METRIC[metric].short,
         charts=charts,
         items=items,
-        reasons=() if ensemble is None else ensemble.explain(),
+        reasons=reasons,
         front_rows=FRONT_ROWS,
         nearly_equal=EQUAL,
         roles=ROLES,

@@ -171,7 +171,9 @@ class SearchTrials:
 def read_search(folder: Path) -> SearchTrials:
     """Read the folder ``search/`` of a run."""
     path = folder / "search.json"
-    content = read_json(path) if path.exists() else {}
+    content: Any = {}
+    if path.exists():
+        content = read_json(path)
     return parse_search(read_table(folder / "trials.parquet").to_pylist(), content)
 
 

@@ -55,19 +55,19 @@ class PageSummary:
 
 def summarize(data: ReportData) -> PageSummary:
     """The summary of whatever is known."""
-    ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
+    evaluation = data.evaluation
     content: dict[str, Any] = {"about": None}
-    if ensemble is not None:
-        content |= _about_weights(ensemble)
+    if data.ensemble is not None:
+        content |= _about_weights(data.ensemble)
     if evaluation is not None and evaluation.annotations is not None:
         content["about"] = _about_items(evaluation)
     lines = render_lines(
         "summary.txt",
         package="edokit.report",
         filters=FILTERS,
-        ensemble=ensemble,
+        ensemble=data.ensemble,
         evaluation=evaluation,
-        search=search,
+        search=data.search,
         result=find_headline(data.comparison, evaluation),
         changed=[
             ROLES.get(role, role).lower()
@@ -94,8 +94,11 @@ def _about_weights(ensemble: EDOEnsemble) -> dict[str, Any]:
     """Members or groups, their weights, and the classes."""
     names, weights = ensemble.fitted_.unit_weights
     positive = weights[weights > 0]
+    unit = "member"
+    if ensemble.group_weights_ is not None:
+        unit = "group"
     return {
-        "unit": "member" if ensemble.group_weights_ is None else "group",
+        "unit": unit,
         "units": len(names),
         "weights": positive.tolist(),
         "classes": [f"“{clean(name, 40)}”" for name in ensemble.classes_],
@@ -105,23 +108,29 @@ def _about_weights(ensemble: EDOEnsemble) -> dict[str, Any]:
 
 def _about_items(evaluation: EvaluatedItems) -> dict[str, Any]:
     """What there is to say about annotated items, and what the ensemble misses there."""
-    annotations, hard = evaluation.annotations, evaluation.hard_labels
+    annotations = evaluation.annotations
+    hard = evaluation.hard_labels
     assert annotations is not None
     assert hard is not None
     per_item = float(np.median(annotations.annotations_per_item))
     coarse = per_item < FEW_ANNOTATIONS and annotations.label_codes is not None
-    classes, scale = evaluation.pooled.classes, evaluation.scale
+    classes = evaluation.pooled.classes
+    scale = evaluation.scale
     shares = scale.indicators(hard, len(classes)).mean(axis=0)
     present = np.flatnonzero(shares)
-    rarest = present[shares[present].argmin()] if len(present) else 0
+    rarest = 0
+    if len(present):
+        rarest = int(present[shares[present].argmin()])
+    rare = None
     # A rare point of a scale has neighbours that count.
-    even = len(scale.row_classes(classes)) if scale.span is None else np.inf
+    if scale.span is None and shares[rarest] * len(scale.row_classes(classes)) < RARE:
+        rare = clean(classes[rarest], 40)
     masks = filters(evaluation)
     return {
         "members": len(evaluation.predictions.members),
         "per_item": int(per_item),
         "coarse": coarse and not evaluation.name.endswith("pairs"),
-        "rare": clean(classes[rarest], 40) if shares[rarest] * even < RARE else None,
+        "rare": rare,
         "rare_share": float(shares[rarest]),
         "sure": int(masks["sure"].sum()),
         "divided": _divided(evaluation, annotations),
@@ -150,5 +159,7 @@ def _divided(evaluation: EvaluatedItems, annotations: Annotations) -> dict[str, 
     observed = (differences(annotations.soft_labels)[has_pairs] * unbiased).mean()
     if expected <= TOO_DIVIDED * observed:
         return None
-    unit = 1.0 if scale.span is None else scale.span
+    unit = 1.0
+    if scale.span is not None:
+        unit = scale.span
     return {"expected": float(expected * unit), "observed": float(observed * unit)}

@@ -74,9 +74,13 @@ def names(field: str, values: Sequence[Any], **style: Any) -> Spec:
 
 def layer(kind: str, data: Rows, encoding: Spec | None = None, **style: Any) -> Spec:
     """Marks of one kind, blue unless the encoding has a colour."""
-    colour = {} if "color" in (encoding or {}) else {"color": BLUE}
-    mark = {"type": kind, **colour, **style}
-    return {"data": {"values": data}, "mark": mark, "encoding": encoding or {}}
+    if encoding is None:
+        encoding = {}
+    mark: Spec = {"type": kind}
+    if "color" not in encoding:
+        mark["color"] = BLUE
+    mark |= style
+    return {"data": {"values": data}, "mark": mark, "encoding": encoding}
 
 
 def points(data: Rows, encoding: Spec | None = None, *, size: float = 7, **style: Any) -> Spec:

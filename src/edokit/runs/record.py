@@ -60,7 +60,9 @@ class RunRecord:
         if source is None:
             return None
         inside = folder / source.path
-        return inside if os.path.exists(inside) else Path(source.path)
+        if os.path.exists(inside):
+            return inside
+        return Path(source.path)
 
     def predictions(self, role: str, folder: Path) -> Predictions | None:
         """The predictions of this role, if the run had some."""
