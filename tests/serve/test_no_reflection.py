@@ -8,7 +8,7 @@ import typing
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 import pydantic
 import pytest
 
