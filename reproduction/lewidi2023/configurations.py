@@ -14,7 +14,13 @@ from edokit._types import Floats
 from edokit.fitdata.data import FitData
 from edokit.metrics import bs_items
 from edokit.objective.pools import pool
-from edokit.objective.settings import CE, Diversity, GumbelSteps, ObjectiveSettings, preset
+from edokit.objective.settings import (
+    CE,
+    Diversity,
+    GumbelSteps,
+    ObjectiveSettings,
+    preset_objective,
+)
 from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
@@ -44,7 +50,7 @@ class Configuration:
     def settings(self) -> ObjectiveSettings:
         """The paper's fixed settings with these choices."""
         terms = self.objective.split("+")
-        fixed = preset("paper-fixed").resolve()
+        fixed = preset_objective("paper-fixed").resolve()
         return replace(
             fixed,
             ce=CE(self.variant),

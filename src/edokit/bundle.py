@@ -28,7 +28,8 @@ from edokit._io.documents import Count, Document, read_model, write_json
 from edokit._io.markup import markdown_text
 from edokit._package import __version__
 from edokit._types import Floats
-from edokit.ensemble.estimator import EDOEnsemble, write_fitted
+from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.persistence import write_fitted
 from edokit.ensemble.pooled import Pooled
 from edokit.members.card import read_card
 from edokit.members.contexts import Text

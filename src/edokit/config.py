@@ -17,8 +17,6 @@ from edokit.annotations.core import Ties
 from edokit.objective.settings import (
     AUTO,
     FLAT_NAMES,
-    PAPER_STEPS,
-    PRESETS,
     SOLVERS,
     TERMS,
     Auto,
@@ -30,14 +28,10 @@ from edokit.objective.settings import (
     ObjectiveSettings,
     Pool,
     check_pool,
+    preset_objective,
+    preset_solver,
 )
 from edokit.scales import DeclaredScale, ScaleLike
-
-PAPER_SOLVERS: Mapping[str, Exact | Gumbel] = {
-    "exact": Exact(PAPER_STEPS.max_members),
-    "gumbel": Gumbel(**asdict(PAPER_STEPS)),
-}
-"""What the name of a solver stands for under the paper's presets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +79,14 @@ class FitConfig:
         if self.recalibrate is not None:
             one_of("recalibrate", self.recalibrate, ("temperature",))
         one_of("ties", self.ties, get_args(Ties))
-        check_pool(self.objective, self.pool)
-        if all(getattr(self.objective, term) == 0 for term in TERMS):
+        weights = [getattr(self.objective, name) for name in TERMS]
+        if weights.count(0) == len(weights):
             names = [option(term.flat_name) for term in TERMS.values()]
             raise InputError(
                 f"there is nothing to optimise: {', '.join(names[:-1])} and {names[-1]} are all 0",
                 f"set {option(TERMS['ce_weight'].flat_name)} to 1",
             )
+        check_pool(self.objective, self.pool)
 
     @property
     def declared_scale(self) -> ScaleLike | None:
@@ -130,33 +125,6 @@ def from_parameters(
         ties="first" if ties is None else ties,
         seed=0 if random_state is None else random_state,
     )
-
-
-def preset_objective(preset: str, objective: Objective | None = None) -> Objective:
-    """Return the objective, or that of the preset."""
-    one_of("preset", preset, PRESETS)
-    if objective is None:
-        return PRESETS[preset]
-    if not isinstance(objective, Objective):
-        raise InputError(
-            f"{option('objective')} must be an Objective, but got {objective!r}",
-            "write EDOEnsemble(objective=Objective(div=0.1)), for example",
-        )
-    return objective
-
-
-def preset_solver(preset: str, solver: Exact | Gumbel | str | None = None) -> Exact | Gumbel:
-    """Return the solver, the one of this name, or that of the preset."""
-    one_of("preset", preset, PRESETS)
-    if isinstance(solver, Exact | Gumbel):
-        return solver
-    if preset == "default":
-        name = solver or "exact"
-        one_of("solver", name, SOLVERS)
-        return SOLVERS[name]()
-    name = solver or "gumbel"
-    one_of("solver", name, SOLVERS)
-    return PAPER_SOLVERS[name]
 
 
 def to_parameters(config: FitConfig, preset: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from edokit._errors import InputError, missing_extra
 from edokit.objective.loss import Loss, joint_loss
 from edokit.objective.pools import effective_weights, pool, softmax
-from edokit.objective.settings import CE, Objective, ObjectiveSettings, preset
+from edokit.objective.settings import CE, Objective, ObjectiveSettings, preset_objective
 from edokit.objective.summaries import Problem
 from edokit.scales import TOLERANCE
 
@@ -84,7 +84,7 @@ class EDOHead(nn.Module):  # type: ignore[misc]
                 f" {n_members} members",
                 "choose another range of sizes",
             )
-        objective = preset(settings) if isinstance(settings, str) else settings
+        objective = preset_objective(settings) if isinstance(settings, str) else settings
         if isinstance(objective, Objective):
             objective = objective.resolve()
         self.settings = objective

@@ -14,7 +14,7 @@ from edokit.config import from_parameters
 from edokit.demo import train_quick_members
 from edokit.ensemble._fit import GRID, UNIFORM
 from edokit.ensemble.answers import FOLDS
-from edokit.ensemble.fitted import describe_lambda_reg
+from edokit.ensemble.text import describe_lambda_reg
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items
 from edokit.objective.pools import pool

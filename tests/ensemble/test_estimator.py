@@ -19,10 +19,9 @@ from sklearn.utils import estimator_checks
 
 from edokit import Annotations, EDOEnsemble, Exact, Gumbel, Objective, Predictions
 from edokit._errors import EDOWarning, InputError
-from edokit.config import PAPER_SOLVERS
 from edokit.metrics import ce
 from edokit.objective.pools import average_groups, pool
-from edokit.objective.settings import PRESETS
+from edokit.objective.settings import PAPER_SOLVERS, PRESETS
 from flat_options import flat_ensemble
 
 PEOPLE, POOL = people_and_pool()

@@ -147,7 +147,7 @@ def test_labels_that_are_not_the_classes_are_refused(tmp_path: Path) -> None:
     EDOEnsemble().fit(POOL, PEOPLE).save(tmp_path)
     path = tmp_path / "ensemble.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "labels": [0, 1]}))
-    with pytest.raises(InputError, match="labels must be the classes"):
+    with pytest.raises(InputError, match="labels must map one-to-one"):
         EDOEnsemble.load(tmp_path)
 
 

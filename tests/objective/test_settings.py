@@ -8,7 +8,15 @@ import pytest
 
 from edokit import Gumbel, SearchSpace
 from edokit._errors import InputError
-from edokit.objective.settings import CE, LARGEST, PRESETS, Diversity, Objective, Pool, preset
+from edokit.objective.settings import (
+    CE,
+    LARGEST,
+    PRESETS,
+    Diversity,
+    Objective,
+    Pool,
+    preset_objective,
+)
 from flat_options import flat_ensemble
 
 RNG = np.random.default_rng(0)
@@ -40,7 +48,7 @@ def test_a_penalty_of_none_is_chosen_by_the_fit() -> None:
 
 @pytest.mark.parametrize("name", ["paper-fixed", "paper"])
 def test_the_papers_presets_have_the_papers_numbers(name: str) -> None:
-    chosen = preset(name)
+    chosen = preset_objective(name)
     assert (chosen.f1, chosen.ce_weight, chosen.div) == (1.0, 1.0, 1.0)
     assert chosen.reg == 1e-3
     assert chosen.class_weights
@@ -48,10 +56,10 @@ def test_the_papers_presets_have_the_papers_numbers(name: str) -> None:
 
 def test_presets_go_by_name() -> None:
     assert set(PRESETS) == {"default", "paper-fixed", "paper"}
-    assert preset("default") == Objective()
-    assert not preset("default").class_weights
+    assert preset_objective("default") == Objective()
+    assert not preset_objective("default").class_weights
     with pytest.raises(InputError, match="preset must be one of 'default'"):
-        preset("best")
+        preset_objective("best")
 
 
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])

@@ -303,9 +303,10 @@ class Annotations:
     @cached_property
     def soft_labels(self) -> Floats:
         """Share of annotators per class [N, C]."""
-        if len(self) == len(self.rows) and in_order(self.item_codes):
-            return self.counts  # one annotation of each item
-        shares: Floats = self.counts / self.annotations_per_item[:, None]
+        counts = self.counts
+        if len(self) == len(counts) and in_order(self.item_codes):
+            return counts  # one annotation of each item
+        shares: Floats = counts / self.annotations_per_item[:, None]
         return shares
 
     @cached_property

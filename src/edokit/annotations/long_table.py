@@ -146,7 +146,8 @@ def from_long_table(
     )
     # Only kept rows count: a column that varies among dropped rows alone still describes items or
     # annotators.
-    item, annotator = (ids._replace(codes=ids.codes[is_kept]) for ids in (item, annotator))
+    item = item._replace(codes=item.codes[is_kept])
+    annotator = annotator._replace(codes=annotator.codes[is_kept])
     kept_rows = replace(source, table=source.table.filter(pa.array(is_kept)))
     annotations = replace(annotations, **kept_rows.other_columns(attributes, item, annotator))
     if (contradicted := annotations.contradicted).any():
@@ -264,6 +265,7 @@ class _LongTable:
         column = self.column("label")
         hard_names = self.column("hard_label").names if "hard_label" in self.names else ()
         occurring = {*column.names, *hard_names}
+        is_set = self.is_set
         mapping = as_label_map(label_map, occurring if self.classes is None else None)
         if self.declared.kind == "ordinal":
             mapping = as_points(occurring, self.classes) | mapping
@@ -273,7 +275,7 @@ class _LongTable:
             self.place,
             classes=self.classes,
             label_map=mapping,
-            sets=self.is_set,
+            sets=is_set,
             ignore_case=self.policies.ignore_case,
         )
         if self.policies.ignore_case:

@@ -7,11 +7,16 @@ from typing import Annotated, Literal, TypeVar
 from edokit._errors import counted, option, warn
 from edokit.annotations.core import Ties
 from edokit.cli import console, options
-from edokit.config import preset_objective, preset_solver
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.estimator import fit as fit_ensemble
 from edokit.ensemble.fitted import Fitted
-from edokit.objective.settings import Exact, Gumbel, Objective
+from edokit.objective.settings import (
+    Exact,
+    Gumbel,
+    Objective,
+    preset_objective,
+    preset_solver,
+)
 from edokit.scales import ScaleLike
 
 Value = TypeVar("Value")
@@ -120,23 +125,24 @@ class FitFlags:
 
         Options of the gumbel solver that the exact one does not have are left out, with a warning.
         """
-        objective = self._objective()
-        solver = self._solver()
+        base_objective = preset_objective(self.preset)
+        base_solver = preset_solver(self.preset, self.solver)
+        objective = self._objective(base_objective)
+        solver = self._solver(base_solver)
         return EDOEnsemble(
             self.preset,
             pool=self.pool,
             groups=self.groups,
-            objective=None if objective == preset_objective(self.preset) else objective,
-            solver=self.solver if solver == preset_solver(self.preset, self.solver) else solver,
+            objective=None if objective == base_objective else objective,
+            solver=self.solver if solver == base_solver else solver,
             recalibrate=self.recalibrate,
             scale=scale,
             ties=self.ties,
             random_state=self.random_state,
         )
 
-    def _objective(self) -> Objective:
-        """Return the objective: that of the preset, with what the flags change."""
-        base = preset_objective(self.preset)
+    def _objective(self, base: Objective) -> Objective:
+        """Return the objective of the preset with what the flags change."""
         return Objective(
             ce=_given(self.ce, base.ce),
             ce_weight=_given(self.lambda_ce, base.ce_weight),
@@ -149,9 +155,8 @@ class FitFlags:
             class_weights=_given(self.class_weights, base.class_weights),
         )
 
-    def _solver(self) -> Exact | Gumbel:
-        """Return the solver: that of the preset, with what the flags change."""
-        base = preset_solver(self.preset, self.solver)
+    def _solver(self, base: Exact | Gumbel) -> Exact | Gumbel:
+        """Return the solver of the preset with what the flags change."""
         if isinstance(base, Exact):
             self._warn_of_gumbel_flags()
             return Exact(max_members=_given(self.max_members, base.max_members))
@@ -206,13 +211,13 @@ def fit(
         fitted = fit_ensemble(
             predictions,
             annotations,
+            command=console.command_line(),
+            streaming=streaming.passes(bars, predictions, reading.learn),
+            split=split,
+            read_options=read_options,
             ensemble=flags.ensemble(),
             out=out,
             overwrite=overwrite,
-            command=console.command_line(),
-            split=split,
-            read_options=read_options,
-            streaming=streaming.passes(bars, predictions, reading.learn),
         ).fitted_
     recalibrated = flags.recalibrate is not None
     console.print_result(fitted.summary(), lambda: _print(fitted, out, recalibrated), json)

@@ -21,7 +21,7 @@ from edokit._errors import InputError, option
 from edokit._types import Floats
 from edokit.config import FitConfig, settings_document
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
-from edokit.ensemble.fitted import Constant, Fitted, Kind, Reason, on_simplex
+from edokit.ensemble.fitted import GIVEN, Constant, Fitted, Kind, Reason, on_simplex
 from edokit.fitdata.data import FitData, pooled
 from edokit.metrics import ce_items
 from edokit.objective.loss import JointObjective, Linear
@@ -44,8 +44,6 @@ from edokit.solvers.exact import (
     streamed_terms,
 )
 
-GIVEN = "given"
-"""Name of the solver where weights come from elsewhere."""
 GRID = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
 """Values of λ_Reg to compare; infinity is the uniform mean."""
 UNIFORM = 30.0

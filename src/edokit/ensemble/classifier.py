@@ -24,8 +24,9 @@ from edokit._io.documents import Count, Document, write_json
 from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
-from edokit.ensemble.estimator import FORMAT, EDOEnsemble, read_saved, write_fitted
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Reason
+from edokit.ensemble.persistence import FORMAT, read_saved, write_fitted
 from edokit.ensemble.pooled import Pooled
 from edokit.fitdata.inputs import as_annotations, class_labels, label_array
 from edokit.metrics import ce

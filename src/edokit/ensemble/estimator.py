@@ -1,6 +1,6 @@
 """EDOEnsemble: member weights and ensemble size, learned from predictions and annotations.
 
-Also the verb `fit`, from files to files, and ``ensemble.json`` with the card beside it.
+Also the verb `fit`, from files to files.
 """
 
 from __future__ import annotations
@@ -9,26 +9,22 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from edokit._errors import InputError, counted, local_path, one_of
-from edokit._io.atomic import whole_file
-from edokit._io.documents import Count, Document, read_json, to_model, write_json
-from edokit._io.markup import markdown_text
-from edokit._names import as_name
-from edokit._package import __version__, result_versions
+from edokit._errors import InputError, local_path, one_of
 from edokit._types import Floats
 from edokit.annotations.core import Ties
-from edokit.config import FitConfig, from_parameters, preset_objective, preset_solver
-from edokit.ensemble._fit import GIVEN, fit_ensemble, fit_given_weights
+from edokit.config import FitConfig, from_parameters
+from edokit.ensemble._fit import fit_ensemble, fit_given_weights
 from edokit.ensemble.answers import Answer, find_answer
-from edokit.ensemble.fitted import Fitted, Reason, on_simplex
+from edokit.ensemble.fitted import Fitted, Reason
+from edokit.ensemble.persistence import read_fitted, write_fitted
+from edokit.ensemble.pooling import pool_known, pool_members
 from edokit.fitdata.inputs import (
     PredictionsLike,
     align_inputs,
@@ -38,22 +34,22 @@ from edokit.fitdata.inputs import (
 )
 from edokit.fitdata.reading import LabelsLike, ReadOptions, ShardOptions
 from edokit.metrics import ce as cross_entropy
-from edokit.metrics import main_metrics
-from edokit.objective.settings import SCALE_TERMS, Exact, Gumbel, Objective, Pool
+from edokit.objective.settings import (
+    Exact,
+    Gumbel,
+    Objective,
+    preset_objective,
+    preset_solver,
+)
 from edokit.predictions.core import ANONYMOUS
 from edokit.predictions.shards import Shards
 from edokit.runs.folder import output_folder
-from edokit.runs.record import RunRecord, begin_run
+from edokit.runs.record import RunRecord
 from edokit.scales import ScaleLike
 
 if TYPE_CHECKING:
     from edokit.ensemble.pooled import Pooled
 
-FORMAT = 1
-"""Raised when older versions could no longer read what is written."""
-FILE = "ensemble.json"
-_HINT = "restore it, or fit again"
-Content = TypeVar("Content")
 _NESTED = ("objective", "solver")
 """Parameters with fields of their own."""
 
@@ -372,9 +368,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         )
         P = np.asarray(members.probabilities, dtype=np.float64)
         if only_knowing and fitted.pairs is None and members.rows.people:
-            pooled, spread = fitted.pool_known(P, members.is_known)
+            pooled, spread = pool_known(fitted, P, members.is_known)
         else:
-            pooled, spread = fitted.pool_members(P)
+            pooled, spread = pool_members(fitted, P)
         answers = None if step is None else step.apply(pooled, fitted.scale)
         described = members.classes, pooled, spread, fitted.scale
         return Pooled(members.rows, *described, answer_for, answers)
@@ -576,6 +572,7 @@ def fit(
     file_options = dict(read_options or {})
     ensemble.scale = ensemble.scale or file_options.get("scale")
     config = ensemble._config()  # refused before anything is read
+    config.warn_of_idle()
     reading = ReadOptions.from_arguments(
         file_options,
         split=split,
@@ -586,122 +583,16 @@ def fit(
     )
     with ExitStack() as stack:
         if out is not None:
-            paths = [Path(p) for p in (predictions, annotations) if isinstance(p, str | Path)]
+            paths = []
+            for source in (predictions, annotations):
+                if isinstance(source, str | Path):
+                    paths.append(Path(source))
             guard = output_folder(Path(out), "ensemble", *paths, overwrite=overwrite)
             stack.enter_context(guard)
         data = stack.enter_context(open_inputs(predictions, annotations, reading))
-        config.warn_of_idle()
         fitted = fit_ensemble(data, config, ensemble.get_params(deep=False))
         if out is not None:
             write_fitted(fitted, out)
             if data.inputs:
                 RunRecord("fit", data.inputs, config.seed, command).save(Path(out))
     return ensemble._keep(fitted)
-
-
-class _Header(Document):
-    kind: str
-    format: Count
-
-
-def _problem(fitted: Fitted) -> str | None:
-    """Which parts do not go together, if some do not; anyone may have written the file."""
-    units, unit_weights = fitted.unit_weights
-    members, classes, constant = len(fitted.members), len(fitted.classes), fitted.constant
-    codes = len(fitted.scale.row_classes(fitted.classes))
-    rules = {
-        "groups must be one per member": len(fitted.groups or fitted.members) == members,
-        "weights must be one per member, not negative and sum to 1": on_simplex(
-            fitted.weights, members
-        ),
-        "group_weights must be one per group, not negative and sum to 1": on_simplex(
-            unit_weights, len(units)
-        ),
-        "labels must be the classes, one for each": fitted.labels is None
-        or tuple(map(as_name, fitted.labels)) == fitted.classes,
-        "member_ce must be one per member": fitted.member_ce.shape == (members,),
-        "constant must be shares of the classes, and one of them": len(constant.shares) == classes
-        and np.shape(constant.label) == ((classes,) if fitted.scale.is_multi_label else ())
-        and np.max(constant.label) < codes,
-    }
-    for rule, holds in rules.items():
-        if not holds:
-            return rule
-    try:
-        _ = Pool(fitted.pool), fitted.regularization, fitted.summary()
-    except (LookupError, TypeError, ValueError) as error:
-        return f"settings are incomplete: {error}"
-    return None
-
-
-def read_saved(path: Path, kind: str, model: type[Content]) -> Content:
-    """The content of a JSON file of this kind; whatever is wrong with it is one error."""
-    content, title = read_json(path), f"an EDO {kind}"
-    header = to_model(content, _Header, path, title=title, hint="check that it is the right file")
-    if header.kind != f"edo-{kind}":
-        raise InputError(f"{path} does not describe {title}", "check that it is the right file")
-    if header.format > FORMAT:
-        raise InputError(
-            f"{path} has format {header.format}; this version reads format {FORMAT} or older",
-            "install a newer edokit (pip install --upgrade edokit)",
-        )
-    return to_model(content, model, path, title=title, hint=_HINT)
-
-
-def read_fitted(folder: str | Path) -> Fitted:
-    """What ``write_fitted`` wrote; anything else is refused."""
-    path = Path(folder) / FILE
-    if not path.exists():
-        inside = Path(folder) / "ensemble"
-        raise InputError(
-            f"an ensemble is a folder with {FILE}, but {folder}"
-            f" {'has none' if Path(folder).exists() else 'does not exist'}",
-            f"give {inside}"
-            if (inside / FILE).exists()
-            else "make one with `edo fit` or EDOEnsemble.save",
-        )
-    fitted = read_saved(path, "ensemble", Fitted)
-    if problem := _problem(fitted):
-        raise InputError(f"{path} is damaged: {problem}", _HINT)
-    return fitted
-
-
-def write_fitted(fitted: Fitted, folder: str | Path) -> None:
-    """Write ``ensemble.json`` and ``README.md``, the card."""
-    folder = Path(folder)
-    header = {"format": FORMAT, "kind": "edo-ensemble"}
-    content = {**header, **fitted.to_dict(), "versions": result_versions()}
-    begin_run(folder)
-    # By this the folder is known as EDO's, should the process end before there is a card.
-    write_json(content, folder / FILE)
-    with whole_file(folder / "README.md") as temporary:
-        temporary.write_text(card(fitted), encoding="utf-8")
-
-
-_ALWAYS = (
-    *("solver", "ce", "diversity", "lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"),
-    *("class_weights", "recalibrate"),
-)
-
-
-def card(fitted: Fitted) -> str:
-    """The card of an ensemble, ``assets/card.md`` filled in."""
-    settings = fitted.settings
-    environment = Environment(
-        loader=PackageLoader("edokit.ensemble", "assets"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"escaped": markdown_text, "counted": counted}
-    order = np.argsort(-fitted.weights, kind="stable")
-    metrics = {name: fitted.metrics.get(name) for name in main_metrics(fitted.scale)}
-    return environment.get_template("card.md").render(
-        fitted=fitted,
-        learned=settings.get("solver") != GIVEN,
-        version=__version__,
-        heavy=[k for k in order if fitted.weights[k] > 0],
-        metrics={name: value for name, value in metrics.items() if value is not None},
-        settings={name: settings[name] for name in _ALWAYS if name in settings}
-        | {name: settings[name] for name in SCALE_TERMS if settings.get(name, 0) != 0},
-    )

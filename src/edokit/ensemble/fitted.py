@@ -1,9 +1,12 @@
-"""What a fit found: one frozen record, which is what ``ensemble.json`` stores."""
+"""What a fit found: one frozen record, which is what ``ensemble.json`` stores.
+
+`edokit.ensemble.text` puts it into words, `edokit.ensemble.pooling` pools with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -11,17 +14,18 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, Validati
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
-from edokit._errors import counted, signed
 from edokit._io.documents import Count, Json, Names, ReadAs
-from edokit._types import Bools, Floats, Ints
+from edokit._types import Floats, Ints
 from edokit.config import parameters_from_document, parameters_to_document
+from edokit.ensemble import text
 from edokit.ensemble.answers import Answer, Positive, Temperature
 from edokit.metrics import entropy_items
-from edokit.objective.pools import average_groups, group_names, pool, sharpen
-from edokit.objective.settings import TERMS
+from edokit.objective.pools import group_names
 from edokit.scales import NOMINAL, DeclaredScale, Scale
 from edokit.solvers import Certificate, Column, Trajectory
 
+GIVEN = "given"
+"""Name of the solver in ``settings`` where weights come from elsewhere."""
 Share = Annotated[float, Field(ge=0, le=1)]
 Shares = Annotated[Floats, ReadAs(list[Share], np.array)]
 JsonObject = Annotated[dict[str, Any], ReadAs(dict[str, Json], dict)]
@@ -85,8 +89,6 @@ Kind = Literal[
     "excluded_by_size",
     "beyond_max_members",
 ]
-MEANINGS: Mapping[str | None, str] = {term.flat_name: term.meaning for term in TERMS.values()}
-"""What the terms of the objective measure, by the flat names of their weights."""
 
 
 @dataclass(frozen=True)
@@ -121,30 +123,11 @@ class Reason:
 
     @property
     def detail(self) -> str:
-        """The reason without name and weight."""
-        quality = f"own cross-entropy {self.ce:.4f}, rank {self.rank}"
-        if self.kind == "dominant":
-            best = " as the best alone" if self.rank == 1 else ""
-            return f"most of the weight{best}; {quality}"
-        if self.kind == "not_learned":
-            return f"{quality}; nothing was learned, weights are as at the start"
-        if self.kind == "excluded_by_loss":
-            price, change = self.price or 0.0, self.term_change or 0.0
-            return (
-                f"{quality}: with weight the loss would grow by {price:.4f} per unit, above all"
-                f" through {MEANINGS.get(self.term, self.term)} ({signed(change)})"
-            )
-        if self.kind == "excluded_by_size":
-            return f"{quality}: the chosen size {self.limit} leaves it out"
-        if self.kind == "beyond_max_members":
-            return f"{quality}, beyond max_members={self.limit}"
-        return quality
+        """The reason without name and weight, in words."""
+        return text.reason_detail(self)
 
     def __str__(self) -> str:
-        # A small weight must not read as none.
-        number = f"{self.weight:.3f}" if self.weight >= 5e-4 else f"{self.weight:.1g}"
-        weight = number if self.has_weight else "0"
-        return f"{self.member}: weight {weight} ({self.detail})"
+        return text.reason_sentence(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that are set, ready for JSON."""
@@ -191,15 +174,15 @@ class Fitted:
     @property
     def learned_from(self) -> str:
         """How many items it was fitted on, in words, and how many pairs of them and annotators."""
-        return " of ".join(
-            counted(count, noun.removesuffix("s")) for noun, count in reversed(self.counts.items())
-        )
+        return text.learned_from(self.counts)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many items it was fitted on and, where these were its rows, how many pairs."""
-        counts = {"items": self.items, "pairs": self.pairs}
-        return {noun: count for noun, count in counts.items() if count is not None}
+        counts = {"items": self.items}
+        if self.pairs is not None:
+            counts["pairs"] = self.pairs
+        return counts
 
     @property
     def pool(self) -> str:
@@ -216,20 +199,15 @@ class Fitted:
     @property
     def regularization(self) -> str | None:
         """How ``lambda_reg`` was chosen, in a sentence; None where nothing was chosen."""
-        return describe_lambda_reg(self.settings, self.counts)
+        return text.describe_lambda_reg(self.settings, self.counts)
 
     @property
     def nothing_learned(self) -> str | None:
         """In words that gumbel's weights and sizes are as they were at the start."""
         if self.trajectory is None or not self.trajectory.unlearned:
             return None
-        epochs, rate = len(self.trajectory), float(self.settings["learning_rate"])
-        return (
-            f"Nothing was learned in {epochs} epochs at learning rate {rate:.1g}: the weights are"
-            f" equal as at the start, and every size is as likely as the chosen {self.size}. Use"
-            " `edo fit` with its default preset, more epochs and a higher learning rate, or members"
-            " that differ more."
-        )
+        rate = float(self.settings["learning_rate"])
+        return text.nothing_learned(len(self.trajectory), rate, self.size)
 
     @property
     def below_constant(self) -> str | None:
@@ -241,67 +219,30 @@ class Fitted:
         floor = float(entropy_items(rows).mean())
         if loss < floor:
             return None
-        return (
-            f"The pool is no better than a constant answer on the fit data: CE {loss:.4f} against"
-            f" {floor:.4f}. Look at the members' own cross-entropies, or try --recalibrate"
-            " temperature."
-        )
+        return text.below_constant(loss, floor)
 
     def summary(self) -> dict[str, Any]:
         """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""
-        certificate = self.certificate
-        return {
+        summary: dict[str, Any] = {
             "weights": dict(zip(self.members, self.weights.tolist(), strict=True)),
             "size": self.size,
             **self.counts,
             "objective": dict(self.objective),
-            "certificate": None if certificate is None else asdict(certificate),
+            "certificate": None,
             "temperature": self.temperature,
             "lambda_reg": self.settings["lambda_reg"],
             "lambda_reg_choice": self.settings.get("lambda_reg_choice"),
             "metrics": dict(self.metrics),
             "nothing_learned": self.nothing_learned,
-            **({} if self.below_constant is None else {"below_constant": self.below_constant}),
-            **({} if self.scale == NOMINAL else {"scale": self.scale.to_text(self.classes)}),
         }
-
-    def pool_members(self, P: Floats) -> tuple[Floats, Floats]:
-        """The pool [N, C] of P [N, k, C], the members that carry weight, and their spread [N]."""
-        weights = self.weights[self.weights > 0]
-        rows = sharpen(self._pool(self.scale.rows(P), weights), self.temperature)
-        spread = spread_items(self.scale.coordinates(P), weights)
-        return self.scale.from_rows(rows, P.shape[2]), spread
-
-    def pool_known(self, P: Floats, is_known: Bools) -> tuple[Floats, Floats]:
-        """The same, each row by the members that know its annotator (``is_known`` [N, k]) alone."""
-        pooled, spread = np.empty((len(P), P.shape[2])), np.empty(len(P))
-        has_weight = self.weights > 0
-        patterns, codes = np.unique(is_known, axis=0, return_inverse=True)
-        for code, pattern in enumerate(patterns):
-            rows, chosen = codes.ravel() == code, has_weight.copy()
-            chosen[has_weight] = pattern
-            fitted = self.only(chosen)
-            members = fitted.weights[has_weight] > 0
-            pooled[rows], spread[rows] = fitted.pool_members(P[rows][:, members])
-        return pooled, spread
-
-    def only(self, chosen: Bools) -> Fitted:
-        """The same with the weights of some members [K] alone; unchanged where they carry none."""
-        weights = np.where(chosen, self.weights, 0.0)
-        total = weights.sum()
-        return replace(self, weights=weights / total) if total > 0 else self
-
-    def _pool(self, rows: Floats, weights: Floats) -> Floats:
-        """The pool [n, C] of rows [n, k, C] with these weights [k]."""
-        if self.groups is not None and self.pool == "log":
-            # A log pool of groups is not a log pool of members: average each group first.
-            groups = [self.groups[k] for k in np.flatnonzero(self.weights > 0)]
-            rows = average_groups(rows, groups)
-            names = group_names(groups)
-            weights = np.asarray(
-                np.bincount([names.index(name) for name in groups], weights), dtype=np.float64
-            )
-        return np.asarray(pool(rows, weights, self.pool))
+        if self.certificate is not None:
+            summary["certificate"] = asdict(self.certificate)
+        below_constant = self.below_constant
+        if below_constant is not None:
+            summary["below_constant"] = below_constant
+        if self.scale != NOMINAL:
+            summary["scale"] = self.scale.to_text(self.classes)
+        return summary
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as numbers, text, lists and dictionaries, ready for JSON."""
@@ -321,41 +262,6 @@ class Fitted:
             content, inf_nan_mode="null", fallback=lambda array: array.tolist()
         )
         return document
-
-
-CLEARLY = 1.96
-"""Standard errors by which a difference is called clear."""
-
-
-def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) -> str | None:
-    """How the penalty of these settings was chosen, of a fit on so many items, or pairs of them."""
-    choice = settings.get("lambda_reg_choice")
-    if choice is None:
-        return None
-    penalty = f"L2 {settings['lambda_reg']:g}"
-    compared = int(choice["items"])
-    if choice["folds"] is None:
-        return f"{penalty}: too few items to choose it by cross-validation."
-    noun, rows = list(counts.items())[-1]
-    among = f"{compared:,} {noun}" if compared == rows else f"{compared:,} of the {rows:,} {noun}"
-    above, error = float(choice["uniform_above"]), float(choice["uniform_above_error"])
-    standing, within = "not clearly worse", CLEARLY * error
-    if abs(above) > within + 1e-12:
-        standing = "clearly worse" if above > 0 else "clearly better"
-    gap = signed(above)
-    return (
-        f"{penalty}, chosen by {int(choice['folds'])}-fold cross-validation on {among};"
-        f" uniform weights were {standing} (held-out ΔCE {gap} ± {within:.4f})."
-    )
-
-
-def spread_items(P: Floats, weights: Floats) -> Floats:
-    """Σ_k v_k ‖p_k − φ‖₁ of each item [N], φ the linear pool of P [N, K, C]."""
-    centre = np.einsum("nkc,k->nc", P, weights)
-    spread = np.zeros(len(P))
-    for k, weight in enumerate(weights):
-        spread += weight * np.abs(P[:, k] - centre).sum(axis=1)
-    return spread
 
 
 def on_simplex(weights: Floats, *shape: int) -> bool:

@@ -221,14 +221,16 @@ class FitData:
         """
         scale = predictions.scale
         check_same_scale(scale, "predictions", annotations.scale, "annotations")
+        counts = AnnotationCounts(len(annotations), len(annotations.annotators))
         y = annotations.hard_labels(ties=ties, random_state=random_state)
         P = np.asarray(predictions.probabilities, dtype=np.float64)
+        arrays = Arrays(scale.rows(P), scale.rows(annotations.soft_labels), scale.row_codes(y))
         return FitData(
-            Arrays.from_items(P, annotations.soft_labels, y, scale),
+            arrays,
             predictions.members,
             predictions.classes,
             predictions.groups,
-            AnnotationCounts(len(annotations), len(annotations.annotators)),
+            counts,
             predictions.rows,
             scale,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -247,10 +247,17 @@ PRESETS: dict[str, Objective] = {
 }
 
 
-def preset(name: str) -> Objective:
-    """The objective of this name: ``default``, ``paper-fixed`` or ``paper``."""
-    one_of("preset", name, PRESETS)
-    return PRESETS[name]
+def preset_objective(preset: str, objective: Objective | None = None) -> Objective:
+    """Return the objective, or that of the preset: ``default``, ``paper-fixed`` or ``paper``."""
+    one_of("preset", preset, PRESETS)
+    if objective is None:
+        return PRESETS[preset]
+    if not isinstance(objective, Objective):
+        raise InputError(
+            f"{option('objective')} must be an Objective, but got {objective!r}",
+            "write EDOEnsemble(objective=Objective(div=0.1)), for example",
+        )
+    return objective
 
 
 # --- Solvers --------------------------------------------------------------------------------------
@@ -418,3 +425,24 @@ WHOLE_STEPS = ("epochs", "batch_size", "min_members", "max_members")
 """Fields of `Gumbel` that are whole numbers."""
 SOLVERS: Mapping[str, type[Exact | Gumbel]] = {"exact": Exact, "gumbel": Gumbel}
 """The solvers by name."""
+DEFAULT_SOLVERS: Mapping[str, Exact | Gumbel] = {"exact": Exact(), "gumbel": Gumbel()}
+"""What the name of a solver stands for under the preset ``default``."""
+PAPER_SOLVERS: Mapping[str, Exact | Gumbel] = {
+    "exact": Exact(PAPER_STEPS.max_members),
+    "gumbel": Gumbel(**asdict(PAPER_STEPS)),
+}
+"""What the name of a solver stands for under the paper's presets."""
+
+
+def preset_solver(preset: str, solver: Exact | Gumbel | str | None = None) -> Exact | Gumbel:
+    """Return the solver, the one of this name, or that of the preset."""
+    one_of("preset", preset, PRESETS)
+    if isinstance(solver, Exact | Gumbel):
+        return solver
+    if preset == "default":
+        name = solver or "exact"
+        one_of("solver", name, SOLVERS)
+        return DEFAULT_SOLVERS[name]
+    name = solver or "gumbel"
+    one_of("solver", name, SOLVERS)
+    return PAPER_SOLVERS[name]

@@ -79,6 +79,9 @@ def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Pre
     A row that is in two shards is refused at the end.
     """
     files = shard_files(path)
+    if len(files) == 1:
+        yield read_file(files[0], invalid)
+        return
     base: Predictions | None = None
     keys: list[Keys] = []
     for file in files:

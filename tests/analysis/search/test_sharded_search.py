@@ -12,10 +12,10 @@ import pytest
 from edokit._errors import EDOWarning, InputError
 from edokit.analysis.search.options import Plan
 from edokit.analysis.search.statistics import Evaluator, solve
-from edokit.config import PAPER_SOLVERS, FitConfig
+from edokit.config import FitConfig
 from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
-from edokit.objective.settings import Objective, Pool
+from edokit.objective.settings import PAPER_SOLVERS, Objective, Pool
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")

@@ -1,0 +1,109 @@
+"""Fitted ensembles are written to and read from ``ensemble.json``; nothing executes on load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from edokit._errors import InputError
+from edokit._io.atomic import whole_file
+from edokit._io.documents import Count, Document, read_json, to_model, write_json
+from edokit._names import as_name
+from edokit._package import result_versions
+from edokit.ensemble.card import card
+from edokit.ensemble.fitted import Fitted, on_simplex
+from edokit.objective.settings import Pool
+from edokit.runs.record import begin_run
+
+FORMAT = 1
+"""Raised when older versions could no longer read what is written."""
+FILE = "ensemble.json"
+_HINT = "restore it, or fit again"
+Content = TypeVar("Content")
+
+
+class _Header(Document):
+    kind: str
+    format: Count
+
+
+def _problem(fitted: Fitted) -> str | None:
+    """Which parts do not go together, if some do not; anyone may have written the file."""
+    members = len(fitted.members)
+    if len(fitted.groups or fitted.members) != members:
+        return "groups must be one per member"
+    if not on_simplex(fitted.weights, members):
+        return "weights must be one per member, not negative and sum to 1"
+    units, unit_weights = fitted.unit_weights
+    if not on_simplex(unit_weights, len(units)):
+        return "group_weights must be one per group, not negative and sum to 1"
+    if fitted.labels is not None and tuple(map(as_name, fitted.labels)) != fitted.classes:
+        return "labels must map one-to-one to classes"
+    if fitted.member_ce.shape != (members,):
+        return "member_ce must be one per member"
+    if not _is_constant_of_classes(fitted):
+        return "constant must be shares of the classes, and one of them"
+    try:
+        Pool(fitted.pool)
+        _ = fitted.regularization
+        fitted.summary()
+    except (LookupError, TypeError, ValueError) as error:
+        return f"settings are incomplete: {error}"
+    return None
+
+
+def _is_constant_of_classes(fitted: Fitted) -> bool:
+    """Whether the constant answer has a share of each class, and a label that is one of them."""
+    classes = len(fitted.classes)
+    label_shape = (classes,) if fitted.scale.is_multi_label else ()
+    if len(fitted.constant.shares) != classes:
+        return False
+    if np.shape(fitted.constant.label) != label_shape:
+        return False
+    codes = len(fitted.scale.row_classes(fitted.classes))
+    return bool(np.max(fitted.constant.label) < codes)
+
+
+def read_saved(path: Path, kind: str, model: type[Content]) -> Content:
+    """The content of a JSON file of this kind; whatever is wrong with it is one error."""
+    content = read_json(path)
+    title = f"an EDO {kind}"
+    header = to_model(content, _Header, path, title=title, hint="check that it is the right file")
+    if header.kind != f"edo-{kind}":
+        raise InputError(f"{path} does not describe {title}", "check that it is the right file")
+    if header.format > FORMAT:
+        raise InputError(
+            f"{path} has format {header.format}; this version reads format {FORMAT} or older",
+            "install a newer edokit (pip install --upgrade edokit)",
+        )
+    return to_model(content, model, path, title=title, hint=_HINT)
+
+
+def read_fitted(folder: str | Path) -> Fitted:
+    """What ``write_fitted`` wrote; anything else is refused."""
+    path = Path(folder) / FILE
+    if not path.exists():
+        state = "has none" if Path(folder).exists() else "does not exist"
+        hint = "make one with `edo fit` or EDOEnsemble.save"
+        inside = Path(folder) / "ensemble"
+        if (inside / FILE).exists():
+            hint = f"give {inside}"
+        raise InputError(f"an ensemble is a folder with {FILE}, but {folder} {state}", hint)
+    fitted = read_saved(path, "ensemble", Fitted)
+    if problem := _problem(fitted):
+        raise InputError(f"{path} is damaged: {problem}", _HINT)
+    return fitted
+
+
+def write_fitted(fitted: Fitted, folder: str | Path) -> None:
+    """Write ``ensemble.json`` and ``README.md``, the card."""
+    folder = Path(folder)
+    header = {"format": FORMAT, "kind": "edo-ensemble"}
+    content = {**header, **fitted.to_dict(), "versions": result_versions()}
+    begin_run(folder)
+    # By this the folder is known as EDO's, should the process end before there is a card.
+    write_json(content, folder / FILE)
+    with whole_file(folder / "README.md") as temporary:
+        temporary.write_text(card(fitted), encoding="utf-8")

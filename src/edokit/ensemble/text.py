@@ -1,0 +1,105 @@
+"""Sentences about a fitted ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from edokit._errors import counted, signed
+from edokit.objective.settings import TERMS
+
+if TYPE_CHECKING:
+    from edokit.ensemble.fitted import Reason
+
+CLEARLY = 1.96
+"""Standard errors by which a difference is called clear."""
+
+
+def learned_from(counts: Mapping[str, int]) -> str:
+    """How many items an ensemble was fitted on, and how many pairs of an item and an annotator."""
+    parts = []
+    for noun, count in counts.items():
+        parts.append(counted(count, noun.removesuffix("s")))
+    return " of ".join(reversed(parts))
+
+
+def nothing_learned(epochs: int, learning_rate: float, size: int) -> str:
+    """That gumbel's weights and sizes are as they were at the start, and what to do."""
+    return (
+        f"Nothing was learned in {epochs} epochs at learning rate {learning_rate:.1g}: the weights"
+        f" are equal as at the start, and every size is as likely as the chosen {size}. Use"
+        " `edo fit` with its default preset, more epochs and a higher learning rate, or members"
+        " that differ more."
+    )
+
+
+def below_constant(loss: float, constant_loss: float) -> str:
+    """That the pool is no better than the constant answer, and what to do."""
+    return (
+        f"The pool is no better than a constant answer on the fit data: CE {loss:.4f} against"
+        f" {constant_loss:.4f}. Look at the members' own cross-entropies, or try --recalibrate"
+        " temperature."
+    )
+
+
+def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) -> str | None:
+    """How the penalty of these settings was chosen, of a fit on so many items, or pairs of them."""
+    choice = settings.get("lambda_reg_choice")
+    if choice is None:
+        return None
+    penalty = f"L2 {settings['lambda_reg']:g}"
+    if choice["folds"] is None:
+        return f"{penalty}: too few items to choose it by cross-validation."
+    compared = int(choice["items"])
+    noun, rows = list(counts.items())[-1]
+    among = f"{compared:,} {noun}"
+    if compared != rows:
+        among = f"{compared:,} of the {rows:,} {noun}"
+    excess = float(choice["uniform_above"])
+    margin = CLEARLY * float(choice["uniform_above_error"])
+    standing = "not clearly worse"
+    if abs(excess) > margin + 1e-12:
+        standing = "clearly worse" if excess > 0 else "clearly better"
+    return (
+        f"{penalty}, chosen by {int(choice['folds'])}-fold cross-validation on {among};"
+        f" uniform weights were {standing} (held-out ΔCE {signed(excess)} ± {margin:.4f})."
+    )
+
+
+def reason_sentence(reason: Reason) -> str:
+    """Why a member has its weight."""
+    weight = "0"
+    if reason.has_weight:
+        # A small weight must not read as none.
+        weight = f"{reason.weight:.3f}" if reason.weight >= 5e-4 else f"{reason.weight:.1g}"
+    return f"{reason.member}: weight {weight} ({reason_detail(reason)})"
+
+
+def reason_detail(reason: Reason) -> str:
+    """The reason without the member's name and weight."""
+    quality = f"own cross-entropy {reason.ce:.4f}, rank {reason.rank}"
+    if reason.kind == "dominant":
+        best = " as the best alone" if reason.rank == 1 else ""
+        return f"most of the weight{best}; {quality}"
+    if reason.kind == "not_learned":
+        return f"{quality}; nothing was learned, weights are as at the start"
+    if reason.kind == "excluded_by_loss":
+        price = reason.price or 0.0
+        change = signed(reason.term_change or 0.0)
+        return (
+            f"{quality}: with weight the loss would grow by {price:.4f} per unit, above all"
+            f" through {_meaning(reason.term)} ({change})"
+        )
+    if reason.kind == "excluded_by_size":
+        return f"{quality}: the chosen size {reason.limit} leaves it out"
+    if reason.kind == "beyond_max_members":
+        return f"{quality}, beyond max_members={reason.limit}"
+    return quality
+
+
+def _meaning(flat_name: str | None) -> str:
+    """What the term with this weight measures; the name itself of a term of another version."""
+    for term in TERMS.values():
+        if term.flat_name == flat_name:
+            return term.meaning
+    return str(flat_name)
