@@ -19,7 +19,7 @@ import pytest
 from commands import edo, invoke
 from edokit import Annotations
 from edokit._errors import EDOWarning, InputError
-from edokit.members import Group, score_members, train_members
+from edokit.members import Group, preview_training, score_members, train_members
 from edokit.members.groups import parse_groups
 from edokit.members.loaded import load_member
 from edokit.members.recipe import MemberData
@@ -470,3 +470,63 @@ def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
     assert "per item" in shown.stdout
     assert "failures" in shown.stdout
     assert len(sent) == 32
+
+
+def dry_run_words(tmp_path: Path, *options: str) -> list[Any]:
+    from edokit._io.tables import write_table
+
+    write_table(people().to_table(), tmp_path / "votes.csv")
+    words: list[Any] = ["train", tmp_path / "votes.csv", "--recipe", "llm"]
+    words += ["--out", tmp_path / "out", "--dry-run"]
+    for option in (f"base_url={HERE}", "model=one", "price_in=1", "price_out=2", *options):
+        words += ["--option", option]
+    return words
+
+
+def test_a_dry_run_shows_prompts_and_what_they_cost_and_sends_nothing(
+    server: Any, tmp_path: Path
+) -> None:
+    sent = server(by_word)
+    words = dry_run_words(tmp_path)
+    shown = edo(*words).stdout
+    assert not sent
+    assert not (tmp_path / "out").exists()
+    for text in ("a fine day, 4", "a fool, 5", "a fine day, 6"):  # the first three of dev
+        assert text in shown
+    assert "a fool, 7" not in shown
+    assert "A. polite\nB. rude" in shown
+    assert HERE in shown
+    preview = json.loads(edo(*words, "--json").stdout)
+    (member,) = preview["members"]
+    assert [prompt["item"] for prompt in member["prompts"]] == ["i4", "i5", "i6"]
+    once = member["forecasts"]["log-probabilities"]
+    several = member["forecasts"]["samples"]
+    assert (once["requests"], several["requests"]) == (8, 8 * 5)
+    assert several["tokens_in"] == 5 * once["tokens_in"]
+    assert once["tokens_out"] == 8 * 3
+    assert once["cost"] == pytest.approx((once["tokens_in"] + 2 * 8 * 3) / 1e6)
+    assert once["cost"] < once["most_cost"]
+
+
+def test_a_dry_run_forecasts_the_requests_that_a_run_then_sends(
+    server: Any, tmp_path: Path
+) -> None:
+    sent = server(by_word)
+    options = group(examples=2, price_in=1.0, price_out=1.0)
+    (member,) = preview_training(people(), options).members
+    trained = train_members(people(), options, budget=member.forecasts["samples"].most_cost)
+    forecast = member.forecasts["log-probabilities"]
+    assert len(sent) == forecast.requests
+    assert not trained.failed
+    (again,) = preview_training(people(), options).members
+    cached = again.forecasts["log-probabilities"]
+    assert (cached.requests, cached.cached, cached.cost) == (0, len(sent), 0)
+
+
+def test_a_dry_run_needs_somebody_to_ask(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there are none here"):
+        preview_training(people(), [Group("linear", members=1)])
+    both = [*group(max_tokens=None), Group("linear", members=2)]
+    preview = preview_training(people(), both)
+    assert preview.silent == 2
+    assert preview.members[0].forecasts["samples"].cost is None

@@ -9,9 +9,15 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, printable
 from edokit.cli import console, options
-from edokit.members import Group, TrainingOptions, train_members
+from edokit.members import (
+    Group,
+    TrainingOptions,
+    TrainingPreview,
+    preview_training,
+    train_members,
+)
 from edokit.members.groups import parse_groups
 from edokit.members.layout import BY_ANNOTATOR
 from edokit.members.train import Trained
@@ -92,6 +98,7 @@ def train(
     out: Path,
     group_options: Annotated[GroupOptions, options.FLAT] = GroupOptions(),
     training: Annotated[TrainingFlags, options.FLAT] = TrainingFlags(),
+    dry_run: bool = False,
     reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
     json: options.Json = False,
 ) -> None:
@@ -101,16 +108,36 @@ def train(
     ----------
     out : Path
         Folder for members, predictions and manifest.
+    dry_run : bool, default=False
+        Show the prompts of language models for three items, and the requests, tokens and cost to
+        expect; send and write nothing.
     """
     check_output(out, "members", data, overwrite=training.overwrite)
     groups = group_options.groups()
     annotations = reading.annotations(data)
     settings = replace(training, source=data.name)
+    if dry_run:
+        preview = preview_training(annotations, groups, options=settings)
+        console.print_result(preview.to_dict(), lambda: _show_preview(preview), json)
+        return
     with console.kept_if_interrupted(), console.progress() as bars:
         progress = console.add_bar(bars, "training")
         trained = train_members(annotations, groups, out=out, options=settings, progress=progress)
     _show(trained, out, json)
     _check_failures(trained)
+
+
+def _show_preview(preview: TrainingPreview) -> None:
+    """Print the prompts of each member, then what they would take."""
+    for member in preview.members:
+        for prompt in member.prompts:
+            console.write_line(printable(f"== {member.member}, item {prompt.item}"))
+            for message in prompt.messages:
+                console.write_line(f"[{message['role']}]")
+                for line in message["content"].splitlines():
+                    console.write_line(printable(line))
+            console.write_line()
+    console.print_tables(preview.to_table())
 
 
 def _check_failures(trained: Trained) -> None:

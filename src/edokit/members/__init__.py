@@ -3,6 +3,7 @@
 from edokit.members.add import add_member
 from edokit.members.groups import Group, parse_groups
 from edokit.members.plan import TrainingOptions
+from edokit.members.preview import TrainingPreview, preview_training
 from edokit.members.recipe import Capabilities, Member, MemberData
 from edokit.members.score import score_members, score_models
 from edokit.members.train import train_members
@@ -13,8 +14,10 @@ __all__ = [
     "Member",
     "MemberData",
     "TrainingOptions",
+    "TrainingPreview",
     "add_member",
     "parse_groups",
+    "preview_training",
     "score_members",
     "score_models",
     "train_members",

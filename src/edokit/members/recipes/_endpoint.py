@@ -181,6 +181,32 @@ def refuse_clear_text(base_url: str) -> None:
     )
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """What requests will take, estimated before any of them is sent.
+
+    Attributes
+    ----------
+    requests, cached : int
+        Requests to send, and those whose answers are cached.
+    tokens_in : int
+        Tokens of the prompts, at four bytes a token.
+    tokens_out : int or None
+        Tokens that the answers may have; None if the requests do not limit them.
+    cost : float or None
+        The cost of these tokens; None without prices, or without a limit on answers.
+    most_cost : float or None
+        The same with a token for each byte of a prompt, which is what a budget reserves.
+    """
+
+    requests: int
+    cached: int
+    tokens_in: int
+    tokens_out: int | None
+    cost: float | None
+    most_cost: float | None
+
+
 @dataclass
 class Endpoint:
     """A server by its address, with prices per million tokens where they are known."""
@@ -204,9 +230,37 @@ class Endpoint:
 
     def cached(self, requests: Sequence[Request]) -> set[str]:
         """The keys of requests that were answered before."""
-        cache = AnswerCache(cache_folder() / "answers")
+        folder = cache_folder() / "answers"
+        if not folder.is_dir():
+            return set()
+        cache = AnswerCache(folder)
         keys = {self.key(request) for request in requests}
         return {key for key in keys if cache.get(key) is not None}
+
+    def forecast(self, requests: Sequence[Request]) -> Forecast:
+        """What it would take to answer requests that were not answered before."""
+        distinct = {self.key(request): request for request in requests}
+        cached = self.cached(requests)
+        tokens_in = 0
+        most_tokens_in = 0
+        tokens_out: int | None = 0
+        for key, request in distinct.items():
+            if key in cached:
+                continue
+            estimate = request.estimate
+            tokens_in += estimate.prompt
+            most_tokens_in += estimate.most_prompt
+            if tokens_out is not None and estimate.most_answer is not None:
+                tokens_out += estimate.most_answer
+            else:
+                tokens_out = None
+        cost = None
+        most_cost = None
+        if self.prices is not None and tokens_out is not None:
+            cost = self.prices.cost(tokens_in, tokens_out)
+            most_cost = self.prices.cost(most_tokens_in, tokens_out)
+        requests_to_send = len(distinct) - len(cached)
+        return Forecast(requests_to_send, len(cached), tokens_in, tokens_out, cost, most_cost)
 
     def ask(
         self, requests: Sequence[Request], report: Callable[[int], None] | None = None

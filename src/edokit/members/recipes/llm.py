@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from edokit._errors import InputError, are, counted, errors_in, option, warn
 from edokit._io.documents import Count, Document, Json, Names, read_model, read_text, write_json
 from edokit._progress import Progress
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.annotator_effects import asked_pairs, label_shares, mean_over_pairs
 from edokit.members.contexts import Context, Text, with_context
 from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
@@ -33,12 +33,20 @@ _FILE = "llm.json"
 _TOP = (20, 5)  # alternatives to ask for at each token; not every server accepts the larger number
 _FIRST_LOOK = 20  # if none of the answers to this many prompts names a label, the run stops
 _KEY_TOKENS = 3  # tokens in which a key must come, where tokens have probabilities
-# Options that may name a file with their text.
-_FILE_OPTIONS, _ENDINGS = ("prompt", "persona", "label_descriptions"), (".txt", ".md")
+# Options that may name a file with their text, and how the names of such files end.
+_FILE_OPTIONS = ("prompt", "persona", "label_descriptions")
+_ENDINGS = (".txt", ".md")
 # A text, and the messages that ask about it.
 Prompt = tuple[Text, list[dict[str, str]]]
 # A text that an annotator labelled, and the codes of the labels.
 Example = tuple[str | tuple[str, str], list[Count]]
+
+
+class _PairRows(NamedTuple):
+    """Pairs of a text and an annotator, and the row of the text of each."""
+
+    pairs: list[tuple[Text, str]]
+    rows: Ints
 
 
 class SavedModel(Document):
@@ -253,13 +261,9 @@ class LanguageModel(Member):
         texts = with_context(texts, context)
         if not texts:
             return np.zeros((0, self.n_classes))
-        # An annotator without labels is nobody in particular.
-        names = (*self._examples, "")
-        rows, codes = asked_pairs(annotators, len(texts), self._examples)
-        pairs = [(texts[row], names[code]) for row, code in zip(rows, codes, strict=True)]
-        distinct = list(dict.fromkeys(pairs))
+        distinct, rows = self._distinct_pairs(texts, annotators)
         answers = dict(zip(distinct, self._predict_pairs(distinct), strict=True))
-        return mean_over_pairs(np.array([answers[pair] for pair in pairs]), rows)
+        return mean_over_pairs(np.array([answers[pair] for pair in rows.pairs]), rows.rows)
 
     def save(self, folder: Path) -> None:
         """Write one JSON file: options, classes, and the examples that it shows; no key."""
@@ -289,7 +293,8 @@ class LanguageModel(Member):
             member = cls(len(saved.classes), **options)
             member._ask_about(saved.classes, DeclaredScale(saved.scale).on(saved.classes))
         member._examples = saved.examples
-        member._top, member._names_labels = saved.top, True
+        member._top = saved.top
+        member._names_labels = True
         return member
 
     def _ask_about(self, classes: Sequence[str], scale: Scale = NOMINAL) -> None:
@@ -317,38 +322,87 @@ class LanguageModel(Member):
             for name, pairs in sorted(ranked.items())
         }
 
+    def forecast(
+        self, texts: Sequence[Text], annotators: Annotators = None
+    ) -> dict[str, list[endpoints.Request]]:
+        """The requests that ``predict_proba`` would send, by how probabilities are obtained.
+
+        With ``"log-probabilities"`` there is one request for each prompt, with ``"samples"``
+        several. Where only the server knows which of them it supports, both are listed.
+        """
+        pairs, _ = self._distinct_pairs(texts, annotators)
+        prompts = self._prompts(pairs)
+        forecast: dict[str, list[endpoints.Request]] = {}
+        if self._may_use_logprobs and self._top != 0:
+            forecast["log-probabilities"] = self._requests(prompts, self._top or _TOP[0])
+        if not self._may_use_logprobs or not self._top:
+            forecast["samples"] = self._requests(prompts, 0)
+        return forecast
+
+    def messages(self, text: Text) -> list[dict[str, str]]:
+        """The prompt about a text for nobody in particular, about the first label if each has one.
+
+        Each message has ``role`` and ``content``.
+        """
+        return self._prompts([(text, "")])[0][1]
+
+    @property
+    def server(self) -> endpoints.Endpoint:
+        """The endpoint that it asks."""
+        return self._server
+
+    def _distinct_pairs(
+        self, texts: Sequence[Text], annotators: Annotators
+    ) -> tuple[list[tuple[Text, str]], _PairRows]:
+        """Distinct pairs of a text and an annotator, or nobody (""), and the rows of all pairs."""
+        # An annotator without labels is nobody in particular.
+        names = (*self._examples, "")
+        rows, codes = asked_pairs(annotators, len(texts), self._examples)
+        pairs = [(texts[row], names[code]) for row, code in zip(rows, codes, strict=True)]
+        return list(dict.fromkeys(pairs)), _PairRows(pairs, rows)
+
+    def _prompts(self, pairs: Sequence[tuple[Text, str]]) -> list[Prompt]:
+        """The prompts about pairs of a text and an annotator: one, or one for each label."""
+        prompts: list[Prompt] = []
+        for text, annotator in pairs:
+            examples = self._examples.get(annotator, ())
+            for label in self._questions.labels:
+                prompts.append((text, self._questions.messages(text, label, examples)))
+        return prompts
+
     def _predict_pairs(self, pairs: Sequence[tuple[Text, str]]) -> Floats:
         """Probabilities [P, C] of distinct pairs of a text and an annotator, or nobody ("")."""
-        questions = self._questions
-        prompts = [
-            (text, questions.messages(text, label, self._examples.get(annotator, ())))
-            for text, annotator in pairs
-            for label in questions.labels
-        ]
+        prompts = self._prompts(pairs)
         self._top = self._find_top(prompts[0])
-        answers, failures_before = len(prompts) * self._draws, self._usage["failures"]
+        n_answers = len(prompts) * self._draws
+        failures_before = self._usage["failures"]
         # A model that never names a label is known by its first answers; the others are saved.
-        shares = self._ask_prompts(prompts[:_FIRST_LOOK], answers)
-        first_answers, failures = len(shares) * self._draws, self._usage["failures"]
-        too_few = self._names_labels and len(shares) < _FIRST_LOOK
-        if failures - failures_before == first_answers and not too_few:
+        shares = self._ask_prompts(prompts[:_FIRST_LOOK], n_answers)
+        first_answers = len(shares) * self._draws
+        first_failures = self._usage["failures"] - failures_before
+        has_answered_before = self._names_labels and len(shares) < _FIRST_LOOK
+        if first_failures == first_answers and not has_answered_before:
             raise InputError(
                 f"{self.model} never names a label: none of its first"
-                f" {counted(first_answers, 'answer')} does, where {questions.choices.sentence} was"
-                " asked for",
-                "look at the prompt, and have it ask for the label alone;"
+                f" {counted(first_answers, 'answer')} does, where"
+                f" {self._questions.choices.sentence} was asked for",
+                "look at the prompt (a dry run shows it), and have it ask for the label alone;"
                 " a model that thinks first needs a larger max_tokens",
             )
-        shares += self._ask_prompts(prompts[_FIRST_LOOK:], answers, first_answers)
+        shares += self._ask_prompts(prompts[_FIRST_LOOK:], n_answers, first_answers)
         self._usage["items"] += len(pairs)
-        if failures := self._usage["failures"] - failures_before:
-            counts = are(failures, answers, ("names", "name"), "answer")
+        failures = self._usage["failures"] - failures_before
+        if failures:
+            counts = are(failures, n_answers, ("names", "name"), "answer")
+            verb = "is" if failures == 1 else "are"
             warn(
-                f"{self.model}: {counts} no label and {'is' if failures == 1 else 'are'} left out;"
-                " where no answer names one, all labels are equally likely"
+                f"{self.model}: {counts} no label and {verb} left out; where no answer names one,"
+                " all labels are equally likely"
             )
         rows = np.array(shares)
-        return rows[:, 1].reshape(len(pairs), -1) if questions.by_label else rows
+        if self._questions.by_label:
+            return rows[:, 1].reshape(len(pairs), -1)
+        return rows
 
     @property
     def _draws(self) -> int:
@@ -379,41 +433,58 @@ class LanguageModel(Member):
 
     def _shares(self, answers: Sequence[Completion]) -> Floats:
         """Probabilities from the answers to one prompt; failures are counted and left out."""
-        choices, n = self._questions.choices, len(self._questions.choices.names)
         if self._top:
-            readings: list[Any] = [choices.shares(answers[0].logprobs or [])]
-        else:
-            readings = [choices.named(answer.text) for answer in answers]
-        valid = [reading for reading in readings if reading is not None]
-        self._names_labels |= bool(valid)
-        self._usage["failures"] += len(answers) - len(valid)
-        if not valid:
-            return np.full(n, 1 / n)
-        if self._top:
-            return np.asarray(valid[0])
-        return NOMINAL.smoothed(np.bincount(valid, minlength=n), len(valid), self.smoothing)
+            return self._shares_of_tokens(answers[0])
+        choices = self._questions.choices
+        n_choices = len(choices.names)
+        named = [choices.named(answer.text) for answer in answers]
+        labels = [label for label in named if label is not None]
+        self._usage["failures"] += len(answers) - len(labels)
+        if not labels:
+            return np.full(n_choices, 1 / n_choices)
+        self._names_labels = True
+        counts = np.bincount(labels, minlength=n_choices)
+        return NOMINAL.smoothed(counts, len(labels), self.smoothing)
+
+    def _shares_of_tokens(self, answer: Completion) -> Floats:
+        """Probabilities from the log-probabilities of an answer's tokens."""
+        choices = self._questions.choices
+        shares = choices.shares(answer.logprobs or [])
+        if shares is None:
+            self._usage["failures"] += 1
+            return np.full(len(choices.names), 1 / len(choices.names))
+        self._names_labels = True
+        return shares
 
     def _requests(self, prompts: Sequence[Prompt], top: int) -> list[endpoints.Request]:
         """The requests for prompts: one each for log-probabilities, else as many as samples."""
-        body: dict[str, Any] = {}
+        body: dict[str, object] = {"model": self.model}
         if self.max_tokens is not None:
-            questions = self._questions
-            is_key = top and (questions.choices.keys or questions.by_label)
-            body["max_tokens"] = min(self.max_tokens, _KEY_TOKENS) if is_key else self.max_tokens
+            body["max_tokens"] = self.max_tokens
+            has_keys = self._questions.by_label or len(self._questions.choices.keys) > 0
+            if top and has_keys:
+                body["max_tokens"] = min(self.max_tokens, _KEY_TOKENS)
         if self.temperature is not None:
             body["temperature"] = 0.0 if top else self.temperature
         if top:
-            body |= {"logprobs": True, "top_logprobs": top}
-        body |= self.extra_parameters()
-        return [
-            endpoints.Request({"model": self.model, "messages": messages, **body}, draw, text)
-            for text, messages in prompts
-            for draw in range(1 if top else self.samples)
-        ]
+            body["logprobs"] = True
+            body["top_logprobs"] = top
+        body.update(self.extra_parameters())
+        draws = 1 if top else self.samples
+        requests: list[endpoints.Request] = []
+        for text, messages in prompts:
+            for draw in range(draws):
+                requests.append(endpoints.Request({**body, "messages": messages}, draw, text))
+        return requests
+
+    @property
+    def _may_use_logprobs(self) -> bool:
+        """Whether the log-probabilities of tokens can tell labels apart, if a server has them."""
+        return self.probabilities == "auto" and self._questions.choices.first_token_decides
 
     def _find_top(self, prompt: Prompt) -> int:
         """How many alternatives the server returns at each token; 0: answers must be sampled."""
-        if self.probabilities == "samples" or not self._questions.choices.first_token_decides:
+        if not self._may_use_logprobs:
             return 0
         if self._top is not None:
             return self._top
