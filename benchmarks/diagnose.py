@@ -32,9 +32,10 @@ from true_variance import true_variance
 from edokit import read_annotations, simulate
 from edokit.analysis.diagnose import diagnose
 from edokit.analysis.diagnose.clusters import Clusters, Design, cross_fitted, find_structure
-from edokit.analysis.diagnose.permutation import LEVEL, permutation_test
+from edokit.analysis.diagnose.permutation import permutation_test
 from edokit.analysis.diagnose.variance import Part, decompose
 from edokit.analysis.diagnose.vectors import LabelVectors
+from edokit.analysis.sequential import LEVEL
 from edokit.annotations.core import Annotations
 from edokit.datasets.simulate.regimes import REGIMES, Regime
 from edokit.datasets.simulate.simulation import Simulation
@@ -258,10 +259,10 @@ def lewidi(folder: Path) -> None:
         advice = {one.topic: one.choice for one in found.advice}
         parts = [_share(variance[part]) for part in PARTS]
         p = [test["p"], *(test[key]["p"] for key in ("annotator", "group_item", "views"))]
-        sizes = ", ".join(str(group["annotators"]) for group in found.groups["groups"])
+        sizes = ", ".join(str(group["annotators"]) for group in found.clusters["groups"])
         print(
             f"| {name} | {' | '.join(parts)} | {' | '.join(f'{value:.2f}' for value in p)} |"
-            f" {sizes}; {found.groups['stability']:.2f} | {advice['structure']} |"
+            f" {sizes}; {found.clusters['stability']:.2f} | {advice['structure']} |"
             f" {advice['supervision']} | {spent:.1f} |"
         )
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from edokit import Annotations, InputError
-from edokit.ensemble.people import MAX_LEVELS, PeopleEffects
+from edokit.ensemble.people import PeopleEffects
 
 KINDS = ["nominal", "ordinal", "multi-label"]
 
@@ -134,8 +134,8 @@ def test_unknown_attributes_and_levels_are_named_in_one_line():
     assert len(people.people_with("group", ["f", "m"])) == len(people.annotators)
 
 
-def test_an_attribute_with_too_many_levels_is_refused_where_it_is_asked_for():
-    count = MAX_LEVELS + 1
+def test_a_name_is_no_attribute_and_is_refused_where_it_is_asked_for():
+    count = 51
     table = {
         "item": ["i"] * count,
         "annotator": [f"a{k}" for k in range(count)],
@@ -145,5 +145,5 @@ def test_an_attribute_with_too_many_levels_is_refused_where_it_is_asked_for():
     annotations = Annotations.from_table(table)
     pool = np.array([[0.5, 0.5]])
     assert PeopleEffects.fit(pool, annotations).attributes == ()
-    with pytest.raises(InputError, match=str(MAX_LEVELS)):
+    with pytest.raises(InputError, match=r"'name'.*value of their own"):
         PeopleEffects.fit(pool, annotations, ["name"])

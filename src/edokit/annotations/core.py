@@ -26,6 +26,7 @@ from edokit._errors import (
 )
 from edokit._names import as_names, check_positions, check_unique
 from edokit._types import Bools, Codes, Floats, Strings
+from edokit.annotations.people import People
 from edokit.rows import Rows, in_order, sums
 from edokit.scales import NOMINAL, Scale, ScaleLike
 
@@ -69,7 +70,8 @@ class Annotations:
     texts, contexts, splits : ndarray of str of shape (N,), default=None
         Text of each item, what it is seen with (such as the post that it replies to), its split.
     attributes : mapping of str to ndarray of shape (A,), default={}
-        Attributes of the annotators, by name.
+        Columns with one value per annotator, by name, as they are written; `people` has those that
+        describe people, with levels.
     item_columns : mapping of str to ndarray of shape (N,), default={}
         Other columns with one value per item, such as its language; gaps are "".
     annotation_columns : mapping of str to ndarray of shape (M,), default={}
@@ -530,6 +532,52 @@ class Annotations:
             label_probabilities=shares,
             published=moved(self.published),
         )
+
+    @cached_property
+    def people(self) -> People:
+        """The annotators with their attributes and levels."""
+        return People.from_columns(self.annotators, self.attributes, self.item_columns)
+
+    def with_attributes(self, names: Sequence[str]) -> Annotations:
+        """Return the annotations with these columns alone as attributes of annotators.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns with one value per annotator; others are kept as plain columns.
+
+        Returns
+        -------
+        Annotations
+
+        Examples
+        --------
+        >>> rows = {"item": [1, 1, 1], "annotator": ["x", "y", "z"], "label": [0, 1, 1]}
+        >>> described = {"gender": ["f", "m", "m"], "shift": ["am", "am", "pm"]}
+        >>> annotations = Annotations.from_table({**rows, **described})
+        >>> annotations.with_attributes(["gender"]).people.names
+        ('gender',)
+        """
+        chosen = list(dict.fromkeys(names))
+        for name in chosen:
+            find_attribute(self, name)
+        attributes = {name: self.attributes[name] for name in chosen}
+        item_columns = {
+            name: values for name, values in self.item_columns.items() if name not in attributes
+        }
+        annotation_columns = dict(self.annotation_columns)
+        for name, values in self.attributes.items():
+            if name not in attributes and name not in item_columns:
+                annotation_columns[name] = values[self.annotator_codes]
+        annotations = replace(
+            self,
+            attributes=attributes,
+            item_columns=item_columns,
+            annotation_columns=annotation_columns,
+        )
+        for name in chosen:
+            annotations.people.attribute(name)  # one that can't be used is refused with its reason
+        return annotations
 
     @property
     def split_names(self) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ def diagnose(
     annotations: options.AnnotationsSource,
     /,
     *,
+    by: options.Names = None,
     group_by: str | None = None,
-    permutations: int = 99,
+    permutations: int | None = None,
     random_state: int = 0,
     reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
@@ -21,10 +22,13 @@ def diagnose(
 
     Parameters
     ----------
+    by : list of str, optional
+        Do groups differ? Compare the levels of these attributes of annotators on the same items,
+        e.g. gender,age.
     group_by : str, optional
         Groups declared by this attribute of the annotators; else found.
-    permutations : int, default=99
-        Permutations of the test; 0: no test.
+    permutations : int, optional
+        Permutations at most; 0: no test. By default as many as a clear verdict takes.
     random_state : int, default=0
         Seed of the permutations.
     """
@@ -35,6 +39,7 @@ def diagnose(
         diagnosis = run_diagnosis(
             reading.annotations(annotations),
             groups=group_by,
+            by=by,
             permutations=permutations,
             random_state=random_state,
             progress=console.add_stages(bars, "permuting labels"),

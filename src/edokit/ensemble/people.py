@@ -22,16 +22,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from edokit._errors import InputError, counted, examples, one_of
-from edokit._types import Floats, Ints, Strings
+from edokit._errors import InputError, counted, one_of
+from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations
+from edokit.annotations.people import Attribute, People
 from edokit.annotator_effects import label_shares
 from edokit.scales import Scale
 
 SMALLEST_PROBABILITY = 1e-6
 """Probabilities closer to 0 or 1 do not count as more certain."""
-MAX_LEVELS = 50
-"""An attribute with more levels (such as a name) says little about any of them."""
 _ROUNDS = 40
 _TOLERANCE = 1e-6
 _BLOCK = 1 << 16
@@ -53,7 +52,7 @@ class AttributeEffects:
     name : str
         The attribute, such as ``gender``.
     levels : tuple of str
-        Its values among the annotators of the fit, sorted.
+        Its levels among the annotators of the fit, in order.
     people : tuple of int
         How many annotators have each level.
     share : float
@@ -139,7 +138,7 @@ class PeopleEffects:
         annotations : Annotations
             Who labelled which of these items how, in the same order of items.
         attributes : sequence of str, default=None
-            Which attributes of the annotators to use; None for all with 2 to 50 levels.
+            Which attributes of the annotators to use; None for all of `Annotations.people`.
 
         Returns
         -------
@@ -148,31 +147,24 @@ class PeopleEffects:
         Raises
         ------
         InputError
-            If an attribute does not exist, or has too many levels.
+            If an attribute does not exist, or can't be used.
         """
         scale = annotations.scale
         names = tuple(str(name) for name in annotations.annotators)
-        names_of_attributes = _usable_attributes(annotations, attributes)
-        level_columns = []
-        levels_by_attribute = []
-        for name in names_of_attributes:
-            levels, codes = _levels(annotations.attributes[name])
-            levels_by_attribute.append(levels)
-            level_columns.append(codes)
+        used = _usable_attributes(annotations.people, attributes)
         level_codes = np.full((len(names), 0), -1, dtype=np.int64)
-        if level_columns:
-            level_codes = np.column_stack(level_columns)
-        n_levels = [len(levels) for levels in levels_by_attribute]
+        if used:
+            level_codes = np.column_stack([attribute.codes for attribute in used])
+        n_levels = [len(attribute.levels) for attribute in used]
         labels = _Labels.from_annotations(anonymous, annotations)
         estimate = _estimate(labels, level_codes, n_levels)
         effects_of_attributes = []
-        for g, name in enumerate(names_of_attributes):
-            people = np.bincount(level_codes[level_codes[:, g] >= 0, g], minlength=n_levels[g])
+        for g, attribute in enumerate(used):
             effects_of_attributes.append(
                 AttributeEffects(
-                    name=name,
-                    levels=levels_by_attribute[g],
-                    people=tuple(people.tolist()),
+                    name=attribute.name,
+                    levels=attribute.levels,
+                    people=attribute.people,
                     share=float(estimate.shares[g]),
                     effects=estimate.level_effects[g],
                 )
@@ -276,32 +268,11 @@ class PeopleEffects:
         return _logits(total / _DRAWS, self.scale)
 
 
-def _usable_attributes(
-    annotations: Annotations, attributes: Sequence[str] | None
-) -> tuple[str, ...]:
-    """Names of the attributes to use; those asked for must exist and have few enough levels."""
-    levels_by_name = {
-        name: len(_levels(values)[0]) for name, values in annotations.attributes.items()
-    }
-    if attributes is None:
-        return tuple(name for name, count in levels_by_name.items() if 2 <= count <= MAX_LEVELS)
-    for name in attributes:
-        one_of("attribute", name, list(levels_by_name))
-        if levels_by_name[name] > MAX_LEVELS:
-            raise InputError(
-                f"attribute {name!r} has {counted(levels_by_name[name], 'level')}, more than"
-                f" {MAX_LEVELS}: {examples(_levels(annotations.attributes[name])[0])}",
-                "group its values first, such as ages into bands",
-            )
-    return tuple(attributes)
-
-
-def _levels(values: Strings) -> tuple[tuple[str, ...], Ints]:
-    """Return the levels of an attribute, sorted, and the code of each value (-1 for blanks)."""
-    texts = [str(value).strip() for value in values]
-    levels = tuple(sorted({text for text in texts if text}))
-    position = {level: code for code, level in enumerate(levels)}
-    return levels, np.array([position.get(text, -1) for text in texts], dtype=np.int64)
+def _usable_attributes(people: People, names: Sequence[str] | None) -> tuple[Attribute, ...]:
+    """The attributes to use: all that people have, or those asked for, which must exist."""
+    if names is None:
+        return people.attributes
+    return tuple(people.attribute(name) for name in names)
 
 
 # --- The model ------------------------------------------------------------------------------------

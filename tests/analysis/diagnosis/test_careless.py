@@ -57,7 +57,7 @@ def test_careless_annotators_are_named_with_their_share_of_random_labels() -> No
     assert choices(found)["structure"] == "careless"
     assert choices(found)["careless"] == "check"
     assert choices(found)["supervision"] == "soft"
-    assert found.groups["kind"] == "none"
+    assert found.clusters["kind"] == "none"
     assert "'ann-4' (about" in str(found)
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -165,7 +165,7 @@ def test_a_slight_effect_is_called_slight_and_leads_to_no_advice() -> None:
     assert choices(found)["supervision"] == "soft"
     assert found.advice[0].text.startswith("The disagreement has only a slight structure")
     assert "of the variance of the labels" in found.advice[0].text
-    names = ("coverage", "balance", "groups", "variance", "test", "careless")
+    names = ("coverage", "balance", "clusters", "variance", "test", "careless")
     results = {name: getattr(found, name) for name in names}
     results["variance"] = {**found.variance, "structured": 0.003}
     text = advise(data, results)[0][0].text

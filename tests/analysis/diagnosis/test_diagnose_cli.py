@@ -32,7 +32,7 @@ def test_scripts_read_json_and_nothing_else(
 ) -> None:
     assert status("diagnose", source, "--group-by", "camp", "--permutations", 0, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["groups"]["kind"] == "declared"
+    assert found["clusters"]["kind"] == "declared"
     assert found["test"] is None
 
 

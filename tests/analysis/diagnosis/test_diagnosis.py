@@ -24,6 +24,8 @@ KEYS = {
         "entropy",
         "people",
         "groups",
+        "clusters",
+        "attributes",
         "variance",
         "test",
         "careless",
@@ -52,8 +54,8 @@ def in_groups(annotations: Annotations, groups: list[str]) -> Annotations:
 def test_camps_are_named_counted_and_advised_on() -> None:
     found = diagnose(camps(items=400, sizes=(4, 4)), permutations=39)
     assert plain(found).keys() == KEYS
-    assert found.groups["kind"] == "found"
-    assert [group["annotators"] for group in found.groups["groups"]] == [4, 4]
+    assert found.clusters["kind"] == "found"
+    assert [group["annotators"] for group in found.clusters["groups"]] == [4, 4]
     assert {person["group"] for person in found.per_annotator} == {"A", "B"}
     assert found.variance["group_item"]["share"] > 0.1
     assert choices(found)["structure"] == "views"
@@ -65,8 +67,8 @@ def test_camps_are_named_counted_and_advised_on() -> None:
 def test_noise_is_called_noise() -> None:
     found = diagnose(noise(items=300, annotators=6, seed=1), permutations=39)
     assert found.test["structured"] is False
-    assert found.groups["kind"] == "none"
-    assert "permuted" in found.groups["reason"]
+    assert found.clusters["kind"] == "none"
+    assert "permuted" in found.clusters["reason"]
     assert choices(found)["structure"] == "noise"
     assert choices(found)["supervision"] == "soft"
 
@@ -81,8 +83,8 @@ def test_structure_without_enough_answers_per_person_is_left_to_random_select() 
 def test_declared_groups_are_an_attribute() -> None:
     annotations = camps(items=200, sizes=(3, 3))
     by_attribute = diagnose(annotations, groups="camp", permutations=0)
-    assert by_attribute.groups["attribute"] == "camp"
-    assert [group["name"] for group in by_attribute.groups["groups"]] == ["camp-0", "camp-1"]
+    assert by_attribute.clusters["attribute"] == "camp"
+    assert [group["name"] for group in by_attribute.clusters["groups"]] == ["camp-0", "camp-1"]
     assert by_attribute.test is None
 
 
@@ -122,9 +124,9 @@ def test_groups_that_were_looked_for_in_vain_are_no_lack_of_annotators() -> None
     draws, shares = rng.random((1000, 5)), rng.random((1000, 1)) * 0.6 + 0.2
     labels = draws < shares + np.array([-0.15, -0.1, 0, 0.1, 0.15])
     found = diagnose(Annotations.from_matrix(labels.astype(int)), permutations=0)
-    assert "no two groups" in found.groups["reason"]
+    assert "no two groups" in found.clusters["reason"]
     few = diagnose(noise(items=200, annotators=2), permutations=0)
-    assert "too few annotators" in few.groups["reason"]
+    assert "too few annotators" in few.clusters["reason"]
 
 
 def test_two_annotators_show_leanings_and_nothing_else() -> None:
@@ -212,7 +214,7 @@ def test_probabilities_are_diagnosed_like_classes() -> None:
     found = diagnose(Annotations.from_table(pd.DataFrame(rows)), permutations=39)
     assert found.agreement["alpha"] is None
     assert found.variance["group_item"]["share"] > 0.5
-    assert [group["annotators"] for group in found.groups["groups"]] == [3, 3]
+    assert [group["annotators"] for group in found.clusters["groups"]] == [3, 3]
     plain(found)
 
 
@@ -270,7 +272,10 @@ def advised(people: Annotations, variance: dict, test: dict) -> advice.Advice:
     """What follows from these results on the structure."""
     findings = {"variance": variance, "test": test, "careless": None}
     findings["balance"] = overview.balance(people)
-    findings |= {"groups": {"kind": "none", "unassigned": 0}, "coverage": overview.coverage(people)}
+    findings |= {
+        "clusters": {"kind": "none", "unassigned": 0},
+        "coverage": overview.coverage(people),
+    }
     return advice.advise(people, findings)[0][0]
 
 
@@ -279,18 +284,23 @@ def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:
     test = {
         "p": 0.06,
         "structured": False,
-        "annotator": {"p": 0.03},
-        "group_item": {"p": 0.4},
-        "views": {"p": None},
+        "verdict": "no",
+        "permutations": 1999,
+        "annotator": {"p": 0.03, "verdict": "yes"},
+        "group_item": {"p": 0.4, "verdict": "no"},
+        "views": {"p": None, "verdict": None},
     }
     people = noise(items=20)
     found = advised(people, variance, test)
     assert found.choice == "noise"
     assert found.text.startswith("Taken together, the tests don't distinguish")
-    test["annotator"] = {"p": 0.3}
+    test["annotator"] = {"p": 0.3, "verdict": "no"}
     found = advised(people, variance, test)
     assert found.choice == "noise"
     assert found.text.startswith("The disagreement is compatible with noise. Tests: ")
+    found = advised(people, variance, test | {"verdict": "can't tell"})
+    assert found.choice == "undecided"
+    assert "can't tell: p = 0.060" in found.text
 
 
 @pytest.mark.parametrize("count", [2, 6, 11])
@@ -326,10 +336,10 @@ def test_groups_are_shown_with_their_base_rates() -> None:
     people = Annotations.from_matrix(labels, annotators=["a", "b", "c", "d"])
     camps = ["strict", "strict", "mild", "mild"]
     found = diagnose(in_groups(people, camps), groups="group", permutations=0)
-    mild, strict = found.groups["groups"]
+    mild, strict = found.clusters["groups"]
     assert (mild["shares"]["yes"], strict["shares"]["yes"]) == (0.0, 0.75)
     assert "strict: 2 annotators, 80 labels, 'yes' 75%" in str(found)
-    assert found.groups["single"] == ["mild"]
+    assert found.clusters["single"] == ["mild"]
 
 
 def test_two_labels_an_item_leave_no_two_others_to_compare_with() -> None:

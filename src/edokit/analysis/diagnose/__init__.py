@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import ascii_uppercase
@@ -23,22 +24,27 @@ from edokit.analysis.diagnose.clusters import (
     find_structure,
     stability,
 )
+from edokit.analysis.diagnose.groups import compare_groups
 from edokit.analysis.diagnose.overview import declared_groups
-from edokit.analysis.diagnose.permutation import LEVEL, permutation_test
+from edokit.analysis.diagnose.permutation import permutation_test
 from edokit.analysis.diagnose.result import Diagnosis
 from edokit.analysis.diagnose.variance import Part, decompose
 from edokit.analysis.diagnose.vectors import LabelVectors
+from edokit.analysis.sequential import MOST_PERMUTATIONS
 from edokit.annotations.core import Annotations
 
-PERMUTATIONS = 99
+PERMUTATIONS = 1999
 FEWEST_PERMUTATIONS = 39
+# Halves and blocks of items are always the same, so that what is found does not move with the seed.
+_HALVES = 0
 
 
 def diagnose(
     annotations: Annotations | str | Path,
     *,
     groups: str | None = None,
-    permutations: int = PERMUTATIONS,
+    by: Sequence[str] | str | None = None,
+    permutations: int | None = None,
     random_state: int = 0,
     progress: Progress = no_progress,
 ) -> Diagnosis:
@@ -51,10 +57,15 @@ def diagnose(
     groups : str, optional
         The attribute of the annotators that says which group they belong to. By default groups are
         searched for in the labels.
-    permutations : int, default=99
-        Permutations of the test for structure, at least 39; 0 for no test.
+    by : str or sequence of str, optional
+        Attributes of the annotators, such as ``["gender", "age"]``: do people with different levels
+        answer differently on the same items?
+    permutations : int, optional
+        Permutations at most, at least 39; 0 for no test. By default up to 1,999 of the labels
+        within items and up to 19,999 of the people: they stop when a verdict is clear, and where it
+        is not, one can't tell. With fewer than 199 the verdict may change with the seed.
     random_state : int, default=0
-        Seed of permutations, halves and blocks of items.
+        Seed of the permutations.
     progress : callable, default=no_progress
         Called with the permutations done, their total, and what is being done.
 
@@ -65,8 +76,8 @@ def diagnose(
     Raises
     ------
     InputError
-        If there are no annotations, the groups do not fit the annotators, or there are too few
-        permutations for a p-value of 5 %.
+        If there are no annotations, an attribute does not exist or can't be used, or there are too
+        few permutations for a p-value of 5 %.
 
     Examples
     --------
@@ -79,7 +90,7 @@ def diagnose(
     (True, ['views', 'soft'])
     """
     check_seed(random_state)
-    if permutations:
+    if permutations is not None and permutations != 0:
         hint = f"fewer reach no p-value of 5 %; {option('permutations', 0)} tests nothing"
         check_number("permutations", permutations, FEWEST_PERMUTATIONS, whole=True, hint=hint)
     if isinstance(annotations, str | Path):
@@ -91,10 +102,14 @@ def diagnose(
             f"{option('annotations')} holds no annotations to diagnose",
             "pass Annotations, or the path of a file with at least one annotation",
         )
+    attributes = [by] if isinstance(by, str) else list(by or ())
+    for name in attributes:
+        annotations.people.attribute(name)  # refused before anything is computed
+    structure_permutations = PERMUTATIONS if permutations is None else permutations
     vectors = LabelVectors.of(annotations)
     declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
     analysis = _analyse(
-        annotations, vectors, declared, len(names), permutations, random_state, progress
+        annotations, vectors, declared, len(names), structure_permutations, random_state, progress
     )
     if declared is None:
         group, names, findings = _found_groups(vectors, analysis)
@@ -103,12 +118,21 @@ def diagnose(
     results: dict[str, Any] = {
         "coverage": overview.coverage(annotations),
         "balance": overview.balance(annotations),
-        "groups": _describe_groups(annotations, group, names, findings),
+        "clusters": _describe_groups(annotations, group, names, findings),
         "test": analysis.test,
         "careless": analysis.careless,
     }
     variance = analysis.variance
     estimated = variance if variance and "total" in variance else None
+    compared = None
+    if attributes:
+        compared = compare_groups(
+            annotations,
+            attributes,
+            permutations=MOST_PERMUTATIONS if permutations is None else permutations,
+            random_state=random_state,
+            progress=progress,
+        )
     advice, limits, commands = advise(annotations, results | {"variance": estimated})
     return Diagnosis(
         items=len(annotations.items),
@@ -125,6 +149,8 @@ def diagnose(
         limits=limits,
         commands=commands,
         splits=list(annotations.split_names),
+        groups=compared,
+        people=annotations.people.describe() if annotations.attributes else "",
     )
 
 
@@ -174,17 +200,17 @@ def _analyse(
     structure = find_structure(vectors, design)
     analysis.clusters = structure.groups
     if declared is None:
-        analysis.groupings = cross_fitted(vectors, random_state)
+        analysis.groupings = cross_fitted(vectors, _HALVES)
     else:
         analysis.groupings = _declared_groupings(vectors, declared, count)
-    shares = decompose(vectors, design, analysis.groupings, random_state)
+    shares = decompose(vectors, design, analysis.groupings, _HALVES)
     if shares is not None:
         analysis.variance = _variance_values(*shares, declared is not None)
     if permutations and (vectors.scatter > 1e-12).any():
         analysis.test = permutation_test(
             vectors, design, structure, permutations, random_state, progress
         )
-    analysis.careless = _careless(annotations, vectors, design, analysis.test)
+    analysis.careless = _careless(annotations, vectors, design, analysis.test, permutations)
     return analysis
 
 
@@ -193,6 +219,7 @@ def _careless(
     vectors: LabelVectors,
     design: Design,
     test: dict[str, Any] | None,
+    permutations: int,
 ) -> dict[str, Any] | None:
     """Careless annotators, and whether the structure that was found goes back to them.
 
@@ -208,8 +235,11 @@ def _careless(
         careful = vectors.without(careless)
         design = Design.of(careful, design.declared, design.count)
         structure = find_structure(careful, design)
-        p = permutation_test(careful, design, structure, test["permutations"], test["seed"])["p"]
-        test["structured"] = p is None or p <= LEVEL
+        repeated = permutation_test(careful, design, structure, permutations, test["seed"])
+        p = repeated["p"]
+        test["structured"] = p is None or repeated["structured"]
+        if p is not None:
+            test["verdict"] = repeated["verdict"]
     # The most random first: advice names the first few.
     order = [a for a in np.argsort(-rate, kind="stable") if careless[a]]
     return {
@@ -217,7 +247,7 @@ def _careless(
             {"annotator": str(annotations.annotators[a]), "random": float(rate[a])} for a in order
         ],
         "p": p,
-        "explains": p is not None and p > LEVEL,
+        "explains": p is not None and test is not None and test["verdict"] == "no",
     }
 
 
@@ -237,8 +267,10 @@ def _why_no_groups(analysis: _Analysis) -> str | None:
             return "annotators agree within no two groups more than across them"
         return "too few annotators labelled enough contested items to look for groups"
     p = 0.0 if test is None else test["group_item"]["p"]
-    if p is None or p > LEVEL:
+    if test is not None and test["group_item"]["verdict"] != "yes":
         reason = "the groups that can be found are no clearer than in permuted labels"
+        if test["group_item"]["verdict"] == "can't tell":
+            reason = "one can't tell whether the groups found are clearer than in permuted labels"
         return reason + ("" if p is None else f" (p = {p:.2g})")
     if careless and careless["explains"]:
         return "without the careless annotators there is no structure left"

@@ -11,7 +11,6 @@ import numpy as np
 from edokit._errors import HAVE, are
 from edokit._types import Bools
 from edokit.analysis.diagnose.overview import only_answer
-from edokit.analysis.diagnose.permutation import LEVEL
 from edokit.analysis.diagnose.text import render_lines
 from edokit.analysis.diagnose.vectors import label_sums, totals
 from edokit.annotations.core import Annotations
@@ -58,7 +57,7 @@ def advise(
     """Advice on supervision, diversity, careless annotators, labels, classes and coverage; limits;
     commands to run next, with their ``purpose``.
 
-    ``results`` has coverage, balance, groups, variance, test and careless of the diagnosis.
+    ``results`` has coverage, balance, clusters, variance, test and careless of the diagnosis.
     """
     per_item, labels = annotations.annotations_per_item, annotations.annotations_per_annotator
     structure = _structure(**{key: results[key] for key in ("variance", "test", "careless")})
@@ -128,19 +127,22 @@ def _structure(
 ) -> dict[str, Any]:
     """Whether the disagreement is structured, the p-values, and the systematic share.
 
-    ``structure`` is views, strictness, slight, careless or noise; None where it was not tested.
+    ``structure`` is views, strictness, slight, careless, noise, or undecided where p is too close
+    to 5 %; None where it was not tested.
     """
     if variance is None or test is None or test["p"] is None:
         return {"structure": None, "p_values": {}, "significant": set(), "systematic": None}
     tests = ("annotator", "group_item", "views")
     p_values = {key: p for key in tests if (p := test[key]["p"]) is not None}
-    significant = {key for key, p in p_values.items() if p <= LEVEL}
+    significant = {key for key in p_values if test[key]["verdict"] == "yes"}
     only_strictness = "annotator" in significant and "views" not in significant
     # The size of groups by items alone may be unknown.
     systematic = variance["structured"] if variance["group_item"] or only_strictness else None
     structure = "strictness" if only_strictness else "views"
     if careless and careless["explains"]:
         structure = "careless"
+    elif test["verdict"] == "can't tell":
+        structure = "undecided"
     elif not test["structured"]:
         structure = "noise"
     elif systematic is not None and systematic < SLIGHT:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,7 @@ from edokit._progress import Progress, no_progress
 from edokit._types import Floats, Ints
 from edokit.analysis.diagnose.clusters import Design, Structure, find_structure
 from edokit.analysis.diagnose.vectors import LabelVectors, finite, products
-
-LEVEL = 0.05
+from edokit.analysis.sequential import FIRST_LOOK, LEVEL, RISK, Verdict, look_sizes, p_interval
 
 
 def permutation_test(
@@ -32,37 +30,83 @@ def permutation_test(
     statistic of the data, its p-value and the statistics after permutation for ``annotator``
     (do annotators differ in their base rates?), ``group_item`` (do groups of annotators see items
     differently?) and ``views`` (the same, beyond what strictness alone explains), and ``p`` of the
-    first two together; None where it can't be tested.
+    first two together; None where it can't be tested. Permutations stop when it is clear on which
+    side of 5 % every p-value is; ``verdict`` says it of each: yes, no, or can't tell after so many.
     """
-    rng = np.random.default_rng([random_state, 3])
-    shuffled = (vectors.permuted(rng) for _ in range(permutations))
-    tables = chain(shuffled, islice(strict_permutations(vectors, rng), permutations))
-    statistics = [_statistics(structure)]
+    shuffles = np.random.default_rng([random_state, 3])
+    strict_tables = strict_permutations(vectors, np.random.default_rng([random_state, 4]))
+    plain = [_statistics(structure)]
+    strict = [_statistics(structure)]
+    sizes = look_sizes(permutations)
+    risk = RISK / len(sizes)
+    is_fixed = permutations < FIRST_LOOK
+    verdicts: dict[str, Verdict] = {}
     # Many small products: threads only wait for each other.
     with threadpool_limits(1):
-        for done, table in enumerate(tables, start=1):
-            statistics.append(_statistics(find_structure(table, design)))
-            progress(done, 2 * permutations, "permuting labels")
-    bias, scores = np.array(statistics[: permutations + 1]).T
-    strict_scores = [score for _, score in [statistics[0], *statistics[permutations + 1 :]]]
-    columns = {"annotator": bias, "group_item": scores, "views": np.array(strict_scores)}
-    ranks = {name: _rank(column) for name, column in columns.items()}
-    defined = [ranks[name] for name in ("annotator", "group_item") if np.isfinite(ranks[name][0])]
-    p = float("nan")
-    if defined:
-        # The smaller of two p-values, against the smaller ones of the permuted labels.
-        least = np.min(defined, axis=0)
-        p = float(np.mean(least <= least[0] + 1e-12))
-    tests = {
-        name: {
+        for size in sizes:
+            plain_is_open = any(verdicts.get(name) in (None, _OPEN) for name in _PLAIN)
+            strict_is_open = verdicts.get("views") in (None, _OPEN)
+            while plain_is_open and len(plain) <= size:
+                plain.append(_statistics(find_structure(vectors.permuted(shuffles), design)))
+                progress(len(plain) + len(strict) - 2, 2 * permutations, "permuting labels")
+            while strict_is_open and len(strict) <= size:
+                strict.append(_statistics(find_structure(next(strict_tables), design)))
+                progress(len(plain) + len(strict) - 2, 2 * permutations, "permuting labels")
+            columns = {
+                "annotator": np.array([bias for bias, _ in plain]),
+                "group_item": np.array([score for _, score in plain]),
+                "views": np.array([score for _, score in strict]),
+            }
+            ranks = {name: _rank(column) for name, column in columns.items()}
+            p_values = {name: float(rank[0]) for name, rank in ranks.items()}
+            p_values["any"] = _combined(ranks["annotator"], ranks["group_item"])
+            for name, p in p_values.items():
+                tables = len(strict) if name == "views" else len(plain)
+                verdicts[name] = _verdict(p, tables - 1, risk, is_fixed)
+            if _OPEN not in verdicts.values():
+                break
+    progress(2 * permutations, 2 * permutations, "permuting labels")
+    result: dict[str, Any] = {"permutations": len(plain) - 1, "seed": random_state}
+    for name, column in columns.items():
+        is_known = np.isfinite(p_values[name])
+        result[name] = {
             "statistic": finite(column[0]),
-            "p": finite(ranks[name][0]),
+            "p": finite(p_values[name]),
+            "verdict": verdicts[name] if is_known else None,
             "null": [finite(value) for value in column[1:]],
         }
-        for name, column in columns.items()
-    }
-    counts = {"permutations": permutations, "seed": random_state}
-    return {**counts, **tests, "p": finite(p), "structured": p <= LEVEL}
+    result["p"] = finite(p_values["any"])
+    result["verdict"] = verdicts["any"] if result["p"] is not None else None
+    result["structured"] = verdicts["any"] == "yes"
+    return result
+
+
+_OPEN: Verdict = "can't tell"
+_PLAIN = ("annotator", "group_item", "any")
+
+
+def _combined(annotator: Floats, group_item: Floats) -> float:
+    """The smaller of two p-values, against the smaller ones of the permuted labels."""
+    defined = [rank for rank in (annotator, group_item) if np.isfinite(rank[0])]
+    if not defined:
+        return float("nan")
+    least = np.min(defined, axis=0)
+    return float(np.mean(least <= least[0] + 1e-12))
+
+
+def _verdict(p: float, permutations: int, risk: float, is_fixed: bool) -> Verdict:
+    """Whether a p-value is at most 5 %, as far as so many permutations show it.
+
+    With a fixed number of permutations, below the first look, the estimate decides.
+    """
+    if is_fixed or not np.isfinite(p):
+        return "yes" if p <= LEVEL else "no"
+    # The data themselves are among the tables that reach the statistic.
+    exceeding = np.array([round(p * (permutations + 1)) - 1])
+    low, high = p_interval(exceeding, np.array([permutations]), risk)
+    if high[0] <= LEVEL:
+        return "yes"
+    return "no" if low[0] > LEVEL else _OPEN
 
 
 def _statistics(structure: Structure) -> tuple[float, float]:

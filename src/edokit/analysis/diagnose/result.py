@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit.analysis.diagnose.advice import Advice
+from edokit.analysis.diagnose.groups.result import GroupComparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,8 @@ class Diagnosis:
         Mean entropy of items, the largest that so many labels can have, unanimous items.
     per_annotator : list[dict[str, Any]]
         Labels, base rates, agreement with the others and group of each annotator.
-    groups : dict[str, Any]
-        Declared or found groups: size and base rates.
+    clusters : dict[str, Any]
+        Groups of annotators who agree with each other, found or declared: size and base rates.
     variance : dict[str, Any] or None
         Shares of the variance: items, annotators, groups by items, rest.
     test : dict[str, Any] or None
@@ -55,6 +56,10 @@ class Diagnosis:
         What to run next: each ``command``, with ANNOTATIONS for the file, and its ``purpose``.
     splits : list[str]
         The splits that the annotations are from, where they have some.
+    groups : GroupComparison or None
+        Do people with different attributes answer differently? None unless asked for.
+    people : str
+        Which columns are attributes of the annotators, in one line; empty without such columns.
     """
 
     items: int
@@ -67,7 +72,7 @@ class Diagnosis:
     agreement: dict[str, Any]
     entropy: dict[str, Any]
     per_annotator: list[dict[str, Any]]
-    groups: dict[str, Any]
+    clusters: dict[str, Any]
     variance: dict[str, Any] | None
     test: dict[str, Any] | None
     careless: dict[str, Any] | None
@@ -75,6 +80,8 @@ class Diagnosis:
     limits: list[str]
     commands: list[dict[str, str]] = field(default_factory=list)
     splits: list[str] = field(default_factory=list)
+    groups: GroupComparison | None = None
+    people: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``edo diagnose --json`` prints it.
@@ -82,13 +89,17 @@ class Diagnosis:
         Returns
         -------
         dict
-            The attributes by name (``per_annotator`` as ``people``).
+            The attributes by name, ``per_annotator`` as ``people``, ``people`` as ``attributes``;
+            ``groups`` is a list with an entry per level of the attributes that were asked for.
         """
-        content = {
-            "people" if name == "per_annotator" else name: value
-            for name, value in vars(self).items()
-        }
-        return content | {"advice": [advice.to_dict() for advice in self.advice]}
+        content = dict(vars(self))
+        content["attributes"] = content.pop("people")
+        content["people"] = content.pop("per_annotator")
+        content["advice"] = [advice.to_dict() for advice in self.advice]
+        content["groups"] = []
+        if self.groups is not None:
+            content |= self.groups.to_dict()
+        return content
 
     def with_source(self, source: str | Path, flags: Sequence[str] = ()) -> Diagnosis:
         """Return the diagnosis with commands for this file instead of ANNOTATIONS.
@@ -126,7 +137,7 @@ class Diagnosis:
         """
         from edokit.analysis.diagnose.text import lines
 
-        return lines(self.to_dict())
+        return lines(self.to_dict(), self.groups)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -8,6 +8,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from edokit._errors import counted
+from edokit.analysis.diagnose.groups.result import GroupComparison
+from edokit.analysis.diagnose.groups.text import group_lines
 from edokit.scales import DeclaredScale
 
 # Labels from which on the agreement of an annotator with the others says something.
@@ -41,7 +43,7 @@ def render_lines(
     return [line.replace("\0", "\n") for line in text.rstrip("\n").split("\n")]
 
 
-def lines(content: dict[str, Any]) -> list[str]:
+def lines(content: dict[str, Any], groups: GroupComparison | None = None) -> list[str]:
     """Coverage, agreement, annotators, groups, variance, test, advice and limits, line by line."""
     scale = DeclaredScale(content["scale"]).on(content["classes"])
     compared = [person for person in content["people"] if person["agreement"] is not None]
@@ -56,6 +58,7 @@ def lines(content: dict[str, Any]) -> list[str]:
         compared=compared,
         ranked=compared if len(compared) <= 12 else _least_agreeing(compared, content),
         fewest=_FEWEST,
+        group_lines=[] if groups is None else group_lines(groups),
     )
 
 

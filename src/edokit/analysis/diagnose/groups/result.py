@@ -1,0 +1,207 @@
+"""The result of comparing groups of people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from edokit.analysis.sequential import Verdict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Answer: TypeAlias = "float | dict[str, float] | None"
+"""Points on an ordinal scale, else shares by class (of each label, for multi-label data)."""
+
+
+@dataclass(frozen=True)
+class LevelComparison:
+    """One level of an attribute against all people with another level of it.
+
+    Attributes
+    ----------
+    attribute, level : str
+        As in gender, woman.
+    people : int
+        How many annotators have this level.
+    labels : int
+        How many labels they gave.
+    mean : float or dict
+        Their mean answer, over their labels: points on an ordinal scale, else shares by class.
+    difference, low, high : float, dict or None
+        How much more than the others they answer on the same items, with a 95 % interval for other
+        people and other items; None where the labels can't show it.
+    p : float or None
+        P-value of the permutation test; None where none was made.
+    p_adjusted : float or None
+        The same, corrected by Holm's procedure for all tests that were made.
+    p_low, p_high : float or None
+        Interval of ``p``, as the permutations are a sample.
+    differs : {"yes", "no", "can't tell"} or None
+        Whether a difference is shown at 5 % after correction; "can't tell" if even the most
+        permutations don't decide it.
+    missed : float or None
+        How large a difference could have been missed: the end of the interval that is farther from
+        zero (of the class where it is farthest).
+    few_people : bool
+        Whether fewer than five people have this level.
+    reason : str or None
+        Why there is no comparison, where there is none.
+    """
+
+    attribute: str
+    level: str
+    people: int
+    labels: int
+    mean: Answer
+    difference: Answer = None
+    low: Answer = None
+    high: Answer = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    p_low: float | None = None
+    p_high: float | None = None
+    differs: Verdict | None = None
+    missed: float | None = None
+    few_people: bool = False
+    reason: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Attribute and level, as a panel is asked for."""
+        return f"{self.attribute}={self.level}"
+
+
+@dataclass(frozen=True)
+class DividingItem:
+    """An item about which people of one level and the others answer differently.
+
+    Attributes
+    ----------
+    attribute, level : str
+        The level that is farthest from the others.
+    item : str
+    mean, others : float or dict
+        Mean answers of the level and of the others.
+    labels, other_labels : int
+        How many labels these are.
+    difference : float or dict
+        The difference, shrunk towards that of all items by how few labels it rests on.
+    """
+
+    attribute: str
+    level: str
+    item: str
+    mean: Answer
+    others: Answer
+    labels: int
+    other_labels: int
+    difference: Answer
+
+
+@dataclass(frozen=True)
+class GroupComparison:
+    """Do groups differ? What `edokit.diagnose` finds with ``by``.
+
+    Attributes
+    ----------
+    levels : tuple of LevelComparison
+        Every level of every attribute.
+    items : tuple of DividingItem
+        The items that divide the levels of each attribute most.
+    item_spread : mapping of str to float
+        By attribute, how much its largest difference varies between items beyond chance (standard
+        deviation); 0: the items that divide most divide no more than chance does.
+    unknown : mapping of str to int
+        By attribute, annotators whose level is not known; they are left out of it.
+    notes : mapping of str to str
+        By attribute, how its values became levels, where they are not levels themselves.
+    tests : int
+        How many tests were made, and corrected for; the two levels of an attribute with two are one
+        test.
+    permutations : int
+        The most permutations that a test needed.
+    scale : str
+        nominal, ordinal or multi-label.
+    classes : tuple of str
+    seed : int
+    """
+
+    levels: tuple[LevelComparison, ...]
+    items: tuple[DividingItem, ...]
+    item_spread: Mapping[str, float]
+    unknown: Mapping[str, int]
+    notes: Mapping[str, str]
+    tests: int
+    permutations: int
+    scale: str
+    classes: tuple[str, ...]
+    seed: int
+    correction: str = field(default="holm", init=False)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that were compared."""
+        return tuple(dict.fromkeys(level.attribute for level in self.levels))
+
+    def of(self, attribute: str) -> tuple[LevelComparison, ...]:
+        """Return the levels of one attribute."""
+        return tuple(level for level in self.levels if level.attribute == attribute)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values.
+
+        Returns
+        -------
+        dict
+            ``groups`` (the levels), ``dividing_items`` and ``group_tests``: how many tests, which
+            correction, permutations and seed.
+        """
+        return {
+            "groups": [asdict(level) for level in self.levels],
+            "dividing_items": [asdict(item) for item in self.items],
+            "group_tests": {
+                "tests": self.tests,
+                "correction": self.correction,
+                "permutations": self.permutations,
+                "seed": self.seed,
+                "unknown": dict(self.unknown),
+                "notes": dict(self.notes),
+                "item_spread": dict(self.item_spread),
+            },
+        }
+
+    def to_table(self) -> pa.Table:
+        """Return a row per level and class (per level on an ordinal scale).
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns ``attribute, level, people, labels, class, mean, difference, low, high, p,
+            p_adjusted, differs``.
+        """
+        import pyarrow as pa
+
+        rows = []
+        for level in self.levels:
+            for name in self.classes if isinstance(level.mean, dict) else ("",):
+                row: dict[str, Any] = {
+                    "attribute": level.attribute,
+                    "level": level.level,
+                    "people": level.people,
+                    "labels": level.labels,
+                    "class": name,
+                }
+                for key in ("mean", "difference", "low", "high"):
+                    row[key] = value_of(getattr(level, key), name)
+                row["p"] = level.p
+                row["p_adjusted"] = level.p_adjusted
+                row["differs"] = level.differs
+                rows.append(row)
+        return pa.Table.from_pylist(rows)
+
+
+def value_of(answer: Answer, name: str) -> float | None:
+    """Return the value of a class, or the one number of an ordinal scale."""
+    return answer.get(name) if isinstance(answer, dict) else answer

@@ -1,0 +1,151 @@
+"""A comparison of groups in words."""
+
+from __future__ import annotations
+
+from edokit._errors import counted
+from edokit.analysis.diagnose.groups.result import (
+    Answer,
+    DividingItem,
+    GroupComparison,
+    LevelComparison,
+    value_of,
+)
+
+_ITEMS_LISTED = 3
+
+
+def group_lines(found: GroupComparison) -> list[str]:
+    """Return the comparison line by line."""
+    lines = [f"Do groups differ? ({method_sentence(found)})"]
+    for attribute in found.attributes:
+        lines.append(f"  {attribute}{attribute_note(found, attribute)}")
+        lines += [f"    {level_sentence(found, level)}" for level in found.of(attribute)]
+        lines += [f"    {line}" for line in _item_lines(found, attribute)]
+    small = [level.name for level in found.levels if level.few_people]
+    if small:
+        lines.append(f"  {few_people_sentence(small)}")
+    lines.append(f"  {LIMITS}")
+    return lines
+
+
+LIMITS = (
+    "Differences are between these annotators, compared on the same items; they say nothing of"
+    " causes, and attributes that go together are not separated."
+)
+
+
+def method_sentence(found: GroupComparison) -> str:
+    """How levels were compared, in a few words."""
+    words = "levels against the others on the same items; 95 % intervals over people and items"
+    if found.tests:
+        words += f"; p by permuting people, Holm's correction for {counted(found.tests, 'test')}"
+    return words
+
+
+def attribute_note(found: GroupComparison, attribute: str) -> str:
+    """How values became levels, and how many annotators are left out; empty if there is neither."""
+    words = []
+    if attribute in found.notes:
+        words.append(found.notes[attribute])
+    if found.unknown[attribute]:
+        words.append(f"unknown for {counted(found.unknown[attribute], 'annotator')}, left out")
+    return f" ({'; '.join(words)})" if words else ""
+
+
+def few_people_sentence(names: list[str]) -> str:
+    """Which levels have fewer than five people."""
+    listed = ", ".join(names[:8])
+    if len(names) > 8:
+        listed += f" and {len(names) - 8} more"
+    return f"Fewer than five people: {listed}. What they answer may say little about others."
+
+
+def level_sentence(found: GroupComparison, level: LevelComparison) -> str:
+    """Return one level: people, mean, difference with its interval, and the verdict."""
+    people = f"{level.level}: {counted(level.people, 'person')}"
+    if level.few_people:
+        people = f"{level.level}: only {counted(level.people, 'person')}"
+    people = people.replace("persons", "people")
+    if level.mean is None:
+        return f"{people}, no labels"
+    shown = shown_class(found, level)
+    mean = f"{_named(shown)}{form_value(found, value_of(level.mean, shown))}"
+    if level.difference is None:
+        return f"{people}, {mean}; not compared: {level.reason}"
+    difference = form_change(found, value_of(level.difference, shown))
+    low = form_change(found, value_of(level.low, shown))
+    high = form_change(found, value_of(level.high, shown))
+    return f"{people}, {mean}, {difference} [{low}, {high}]{verdict_words(found, level)}"
+
+
+def verdict_words(found: GroupComparison, level: LevelComparison) -> str:
+    """Return what the test says of a level, with how much could have been missed."""
+    if level.differs is None or level.p is None or level.p_adjusted is None:
+        return ""
+    p = f"p = {level.p:.2g}, corrected {level.p_adjusted:.2g}"
+    if level.differs == "yes":
+        return f": differs ({p})"
+    missed = f"up to {form_value(found, level.missed)} could have been missed"
+    if level.differs == "no":
+        return f": no difference shown ({p}); {missed}"
+    return f": can't tell ({p}, too close to 5 % for {found.permutations} permutations); {missed}"
+
+
+def shown_class(found: GroupComparison, level: LevelComparison) -> str:
+    """Return the class that is shown: the last of two, else that with the clearest difference."""
+    if not isinstance(level.mean, dict):
+        return ""
+    if len(found.classes) == 2 and found.scale == "nominal":
+        return found.classes[-1]
+    if not isinstance(level.difference, dict):
+        return max(level.mean, key=level.mean.__getitem__)
+    assert isinstance(level.low, dict)
+    assert isinstance(level.high, dict)
+    clarity = {}
+    for name, value in level.difference.items():
+        width = level.high[name] - level.low[name]
+        clarity[name] = abs(value) / max(width, 1e-12)
+    return max(clarity, key=clarity.__getitem__)
+
+
+def _item_lines(found: GroupComparison, attribute: str) -> list[str]:
+    """The items that divide the levels of an attribute most."""
+    items = [item for item in found.items if item.attribute == attribute][:_ITEMS_LISTED]
+    if not items:
+        return []
+    listed = "; ".join(item_sentence(found, item) for item in items)
+    text = f"items that divide most: {listed}"
+    if not found.item_spread[attribute]:
+        text += " (no more than chance divides them)"
+    return [text]
+
+
+def item_sentence(found: GroupComparison, item: DividingItem) -> str:
+    """Return what people of a level and the others answered about an item."""
+    shown = ""
+    if isinstance(item.difference, dict):
+        shown = max(item.difference, key=lambda name: abs(value_of(item.difference, name) or 0.0))
+        if len(found.classes) == 2 and found.scale == "nominal":
+            shown = found.classes[-1]
+    inside = form_value(found, value_of(item.mean, shown))
+    outside = form_value(found, value_of(item.others, shown))
+    return f"{item.item} ({item.level} {_named(shown)}{inside}, others {outside})"
+
+
+def _named(shown: str) -> str:
+    """A class before its share; a point of a scale needs none."""
+    return f"{shown!r} " if shown else "mean "
+
+
+def form_value(found: GroupComparison, value: Answer) -> str:
+    """Return points with two digits, shares in percent."""
+    if not isinstance(value, float | int):
+        return "–"
+    return f"{value:.2f}" if found.scale == "ordinal" else f"{value:.0%}"
+
+
+def form_change(found: GroupComparison, value: Answer) -> str:
+    """Return a difference with its sign."""
+    if not isinstance(value, float | int):
+        return "–"
+    return f"{value:+.2f}" if found.scale == "ordinal" else f"{100 * value:+.0f} pp"

@@ -1,0 +1,149 @@
+"""Monte Carlo p-values with enough permutations for a verdict that does not depend on the seed.
+
+After a look, an exact (Clopper–Pearson) interval says where each p-value can lie. Holm's procedure
+is monotone in the p-values: what it rejects with all upper ends it rejects for certain, and what it
+keeps with all lower ends it keeps for certain (Gandy & Hahn, 2014). Permutations go on until every
+test is decided, or until a bound; then the verdict is that one can't tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import beta
+
+from edokit._progress import Progress, no_progress
+from edokit._types import Bools, Floats, Ints
+
+LEVEL = 0.05
+"""Level of all tests of a family together."""
+RISK = 0.001
+"""Probability that a verdict differs from that of infinitely many permutations."""
+MOST_PERMUTATIONS = 19_999
+FIRST_LOOK = 199
+"""Fewer permutations can't show that a p-value is below 5 %."""
+_GROWTH = 2
+
+Verdict = Literal["yes", "no", "can't tell"]
+
+
+@dataclass(frozen=True, eq=False)
+class MonteCarloTests:
+    """P-values of a family of tests, estimated from permutations.
+
+    Attributes
+    ----------
+    p, low, high : ndarray of shape (T,)
+        P-values, and the ends of the interval in which those of infinitely many permutations lie.
+    adjusted : ndarray of shape (T,)
+        P-values, corrected by Holm's procedure for all tests of the family.
+    verdicts : tuple of {"yes", "no", "can't tell"}
+        Whether each test rejects at 5 % after correction.
+    permutations : ndarray of shape (T,)
+        Permutations of each test.
+    """
+
+    p: Floats
+    low: Floats
+    high: Floats
+    adjusted: Floats
+    verdicts: tuple[Verdict, ...]
+    permutations: Ints
+
+
+def holm(p: Floats) -> Floats:
+    """Return p-values corrected for the number of tests by Holm's procedure."""
+    order = np.argsort(p, kind="stable")
+    factors = len(p) - np.arange(len(p))
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
+    return adjusted
+
+
+def p_interval(exceeding: Ints, permutations: Ints, risk: float) -> tuple[Floats, Floats]:
+    """Return the Clopper–Pearson intervals of p-values, of which so many permutations exceed."""
+    below = beta.ppf(risk / 2, exceeding, permutations - exceeding + 1)
+    above = beta.ppf(1 - risk / 2, exceeding + 1, permutations - exceeding)
+    low = np.where(exceeding == 0, 0.0, below)
+    high = np.where(exceeding == permutations, 1.0, above)
+    return low, high
+
+
+def look_sizes(most: int) -> list[int]:
+    """Return after how many permutations to look: 199, 399, 799, …, and the most of all."""
+    sizes = []
+    size = FIRST_LOOK
+    while size < most:
+        sizes.append(size)
+        size = _GROWTH * size + 1
+    return [*sizes, most]
+
+
+def decide(low: Floats, high: Floats, level: float = LEVEL) -> tuple[Verdict, ...]:
+    """Return what Holm's procedure says of p-values that lie within these intervals."""
+    rejected = holm(high) <= level
+    kept = holm(low) > level
+    verdicts: list[Verdict] = []
+    for is_rejected, is_kept in zip(rejected, kept, strict=True):
+        if is_rejected:
+            verdicts.append("yes")
+        elif is_kept:
+            verdicts.append("no")
+        else:
+            verdicts.append("can't tell")
+    return tuple(verdicts)
+
+
+def run_tests(
+    n_tests: int,
+    count_exceeding: Callable[[Bools, int], Ints],
+    most: int = MOST_PERMUTATIONS,
+    progress: Progress = no_progress,
+) -> MonteCarloTests:
+    """Permute until every test is decided, or ``most`` times.
+
+    Parameters
+    ----------
+    n_tests : int
+        Number of tests, T.
+    count_exceeding : callable
+        Takes which tests are open [T] and how many permutations to make; returns how many of them
+        reach the statistic of each test [T], anything for those that are not open.
+    most : int, default=19999
+        Permutations at most.
+    progress : callable, default=no_progress
+        Called with the permutations done and their largest number.
+
+    Returns
+    -------
+    MonteCarloTests
+    """
+    exceeding = np.zeros(n_tests, dtype=np.int64)
+    permutations = np.zeros(n_tests, dtype=np.int64)
+    is_open = np.ones(n_tests, dtype=bool)
+    verdicts: tuple[Verdict, ...] = ()
+    low = np.zeros(n_tests)
+    high = np.ones(n_tests)
+    sizes = look_sizes(most)
+    done = 0
+    for size in sizes:
+        if not is_open.any():
+            break
+        counts = count_exceeding(is_open, size - done)
+        exceeding[is_open] += counts[is_open]
+        permutations[is_open] = size
+        done = size
+        low, high = p_interval(exceeding, permutations, RISK / len(sizes))
+        verdicts = decide(low, high)
+        if most < FIRST_LOOK:
+            # So few were asked for; the estimates decide, and may move with the seed.
+            estimates = (exceeding + 1) / (permutations + 1)
+            verdicts = decide(estimates, estimates)
+        is_open = np.array([verdict == "can't tell" for verdict in verdicts])
+        progress(done, most, "permuting people")
+    progress(most, most, "permuting people")
+    p = (exceeding + 1) / (permutations + 1)
+    return MonteCarloTests(p, low, high, holm(p), verdicts, permutations)

@@ -1,0 +1,113 @@
+"""Which columns describe people, and what their levels are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edokit import Annotations, InputError
+from edokit.annotations.people import People
+
+
+def annotations_with(**columns: list[str]) -> Annotations:
+    count = len(next(iter(columns.values())))
+    people = [f"p{k}" for k in range(count)]
+    table = {
+        "item": ["a"] * count + ["b"] * count,
+        "annotator": people * 2,
+        "label": ["no", "yes"] * count,
+    }
+    for name, values in columns.items():
+        table[name] = values * 2
+    return Annotations.from_table(table)
+
+
+def test_a_column_that_people_share_is_an_attribute_with_an_unknown_level_for_gaps():
+    people = annotations_with(gender=["f", "m", "", "f", "N/A"]).people
+    gender = people.attribute("gender")
+    assert gender.levels == ("f", "m")
+    assert gender.people == (2, 1)
+    assert gender.unknown == 2
+    assert "unknown for 2 annotators" in people.describe()
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (["w1", "w2", "w3", "w4"], "value of their own"),
+        (["en"] * 4, "same for everybody"),
+    ],
+)
+def test_ids_and_constants_are_no_attributes_and_say_why(values: list[str], reason: str):
+    people = annotations_with(column=values, gender=["f", "f", "m", "m"]).people
+    assert people.names == ("gender",)
+    assert reason in people.left_out["column"]
+    with pytest.raises(InputError, match=reason):
+        people.attribute("column")
+
+
+def test_ages_are_put_into_bands_in_their_order():
+    ages = [str(age) for age in range(18, 80)] + ["18"]
+    age = annotations_with(age=ages).people.attribute("age")
+    assert age.levels[0] == "10-19"
+    assert age.levels[-1] == "70-79"
+    assert len(age.levels) <= 8
+    assert age.note == "bands of 10"
+    assert annotations_with(age=["3", "10", "3", "10"]).people.attribute("age").levels == (
+        "3",
+        "10",
+    )
+
+
+def test_too_many_values_are_no_levels():
+    codes = [f"zip {k // 2}" for k in range(104)]
+    assert "52" in annotations_with(zip=codes).people.left_out["zip"]
+
+
+def test_spellings_that_differ_in_case_are_one_level_and_it_is_said():
+    gender = annotations_with(gender=["F", "F", "f", "m"]).people.attribute("gender")
+    assert gender.levels == ("F", "m")
+    assert "'f'" in gender.note
+
+
+def test_a_column_that_describes_items_too_is_used_only_if_it_is_named():
+    table = {
+        "item": ["a", "a", "b", "b"],
+        "annotator": ["w", "x", "y", "z"],
+        "label": [0, 1, 1, 0],
+        "batch": ["one", "one", "two", "two"],
+    }
+    annotations = Annotations.from_table(table)
+    assert annotations.people.names == ()
+    assert annotations.with_attributes(["batch"]).people.names == ("batch",)
+    assert annotations.with_attributes(["batch"]).to_table().column_names.count("batch") == 1
+
+
+def test_attributes_can_be_chosen_and_none_is_lost():
+    annotations = annotations_with(gender=["f", "f", "m", "m"], shift=["am", "pm", "am", "pm"])
+    chosen = annotations.with_attributes(["gender"])
+    assert chosen.people.names == ("gender",)
+    assert sorted(chosen.to_table().column_names) == sorted(annotations.to_table().column_names)
+    assert annotations.with_attributes([]).people.names == ()
+    with pytest.raises(InputError, match="'shoe'"):
+        annotations.with_attributes(["shoe"])
+
+
+def test_people_are_found_by_levels_and_what_does_not_exist_is_named_with_what_does():
+    people = annotations_with(gender=["f", "f", "m", "m"], age=["old", "new", "old", "new"]).people
+    assert people.with_levels({"gender": "f", "age": ["old", "new"]}).tolist() == [0, 1]
+    assert people.codes(["p2"]).tolist() == [2]
+    with pytest.raises(InputError, match="gender=x") as refused:
+        people.with_levels({"gender": "x"})
+    assert "f, m" in str(refused.value.hint)
+    with pytest.raises(InputError, match="'zoe'") as refused:
+        people.codes(["zoe"])
+    assert "'p0'" in str(refused.value.hint)
+
+
+def test_people_survive_a_file_and_a_selection():
+    people = annotations_with(gender=["f", "f", "m", ""]).people
+    again = People.from_dict(people.to_dict())
+    assert again.to_dict() == people.to_dict()
+    some = people.take(np.array([1, 3]))
+    assert some.attribute("gender").people == (1, 0)
