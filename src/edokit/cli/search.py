@@ -13,7 +13,7 @@ from edokit.analysis.search import search as run_search
 from edokit.analysis.search import text
 from edokit.analysis.search.options import SearchOptions
 from edokit.analysis.search.result import SearchResult
-from edokit.analysis.search.space import SearchSpace
+from edokit.analysis.search.space import ParameterSpace, SearchSpace
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.members.recipe_options import plain_value
@@ -33,7 +33,7 @@ def read_space(arguments: Sequence[str], option: str, form: str) -> SearchSpace:
     return space.with_(**{name: space_value(value) for name, value in changes.items()})
 
 
-def space_value(written: str) -> object:
+def space_value(written: str) -> ParameterSpace:
     """``1e-4..1e-1`` as a range, ``a,b`` as choices, else one value."""
     low, dots, high = written.partition("..")
     if dots:

@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 from search_cases import QUICK as SPACE
-from search_cases import arrays, trial
+from search_cases import arrays, data, trial
 from test_search_command import QUICK, files
 
 from commands import edo
@@ -67,7 +67,7 @@ def test_trials_of_the_same_scores_share_a_row() -> None:
     scores = ((0.9, 0.3, 0.2), (0.9, 0.3, 0.2), (0.8, 0.4, 0.1))
     trials = tuple(trial(*three, number=number) for number, three in enumerate(scores))
     members = ("a", "b", "c")
-    found = SearchResult(trials, Plan(), members, ())
+    found = SearchResult(trials, Plan(), members, data())
     printed = io.StringIO()
     with redirect_stdout(printed):
         show(found, None, 3)

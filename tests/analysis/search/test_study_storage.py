@@ -142,7 +142,7 @@ def test_damage_in_the_middle_is_told_and_left_alone(tmp_path: Path, number: int
     lines = path.read_bytes().splitlines(keepends=True)
     lines[number - 1] = b"\0" * 40 + b"\n"
     path.write_bytes(b"".join(lines))
-    with pytest.raises(InputError, match="no journal"), open_storage(path):
+    with pytest.raises(InputError, match="not a journal"), open_storage(path):
         pass
     assert path.read_bytes() == b"".join(lines)
 

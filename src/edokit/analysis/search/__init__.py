@@ -39,10 +39,10 @@ def search(
     """Search the settings of the objective with NSGA-II: F1 up, CE and Manhattan distance down.
 
     On an ordinal scale the ranked probability score and the Wasserstein-1 distance take the place
-    of CE and Manhattan distance; the metrics of sets are means over their labels.
+    of CE and Manhattan distance; the metrics of multi-label data are means over the labels.
 
-    A search that is started again with the same `out` or storage goes on where it stopped, and
-    finds what it would have found without the interruption.
+    A search that is started again with the same `out` or storage goes on where it stopped; every
+    finished trial is kept and counts once.
 
     Parameters
     ----------
@@ -99,15 +99,19 @@ def search(
     (60, 2)
     """
     options, reading = merge_options(SearchOptions, options, settings)
-    plan, folder = options.plan(), None if out is None else Path(out)
+    plan = options.plan()
+    shards = None
+    if streaming is not None:
+        shards = ShardOptions(**streaming)
     read_options = ReadOptions.from_arguments(
-        reading,
-        split=split,
-        ties=options.ties,
-        seed=options.random_state,
-        shards=None if streaming is None else ShardOptions(**streaming),
+        reading, split=split, ties=options.ties, seed=options.random_state, shards=shards
     )
-    inputs = _input_files((predictions, annotations), folder, plan)
+    folder = None
+    journal = None
+    if out is not None:
+        folder = Path(out)
+        journal = folder / JOURNAL
+    inputs = _input_files((predictions, annotations), journal, plan)
     with ExitStack() as stack:
         if folder is not None and plan.worker:  # workers share the folder, and lock it to write
             check_output(folder, "search", *inputs, overwrite=overwrite)
@@ -115,13 +119,14 @@ def search(
             guard = output_folder(folder, "search", *inputs, overwrite=overwrite)
             stack.enter_context(guard)
         members = stack.enter_context(open_inputs(predictions, annotations, read_options))
-        data = members.grouped() if options.groups else members
+        data = members
+        if options.groups:
+            data = members.grouped()
         plan = _checked(options, data)
-        default = None if folder is None else folder / JOURNAL
-        opened = stack.enter_context(open_storage(plan.storage or default))
+        opened = stack.enter_context(open_storage(plan.storage or journal))
         trials, done_before = run_study(opened, plan, data, progress=progress)
         result = SearchResult(
-            tuple(trials), plan, tuple(data.members), (members,), opened.shown, done_before
+            tuple(trials), plan, tuple(data.members), members, opened.shown, done_before
         )
         if isinstance(members, ShardedData):
             # Shards are open now, and may not be when someone asks for it.
@@ -136,13 +141,17 @@ def search(
     return result
 
 
-def _input_files(sources: Sequence[Any], folder: Path | None, plan: Plan) -> list[Path]:
-    """The files that are read, and a storage other than the folder's own: they must be kept."""
+def _input_files(sources: Sequence[object], journal: Path | None, plan: Plan) -> list[Path]:
+    """The files that are read, and a storage other than the journal of the output folder.
+
+    None of them may be overwritten.
+    """
     files = [Path(source) for source in sources if isinstance(source, str | Path)]
     storage = find_storage(plan.storage)
-    if isinstance(storage, Path) and folder is not None:
-        is_own = storage.resolve() == (folder / JOURNAL).resolve()
-        files += [] if is_own else [storage]
+    if journal is None or not isinstance(storage, Path):
+        return files
+    if storage.resolve() != journal.resolve():
+        files.append(storage)
     return files
 
 

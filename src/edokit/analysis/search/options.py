@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from edokit._errors import InputError, check_number, check_seed, option
-from edokit.analysis.search.space import SearchSpace
+from edokit.analysis.search.space import SearchSpace, Value
 from edokit.annotations.core import Ties
 from edokit.config import FitConfig
 
@@ -86,14 +86,30 @@ class SearchOptions:
         gumbel takes the paper's steps: these learn too little to overfit
         (``benchmarks/selection.py``). Given folds are there to compete by.
         """
-        values = {part.name: getattr(self, part.name) for part in fields(SearchOptions)}
-        space = SearchSpace.named(self.space) if isinstance(self.space, str) else self.space
-        in_sample = self.folds == 0
+        if isinstance(self.space, str):
+            space = SearchSpace.named(self.space)
+        else:
+            space = self.space
         if self.folds is None:
+            folds = FOLDS
             in_sample = self.solver == "gumbel" and space.takes_paper_steps
-        values["space"] = space
-        values["folds"] = FOLDS if self.folds is None else self.folds
-        return Plan(**values, judge="optimistic" if in_sample else "cross-fitted")
+        else:
+            folds = self.folds
+            in_sample = self.folds == 0
+        return Plan(
+            trials=self.trials,
+            space=space,
+            solver=self.solver,
+            population=self.population,
+            folds=folds,
+            groups=self.groups,
+            ties=self.ties,
+            random_state=self.random_state,
+            storage=self.storage,
+            study=self.study,
+            worker=self.worker,
+            judge="optimistic" if in_sample else "cross-fitted",
+        )
 
 
 @dataclass(frozen=True)
@@ -123,8 +139,8 @@ class Plan(SearchOptions):
         # Databases keep no other names.
         if not re.fullmatch(r"(?!\s*$)[^\0\ud800-\udfff]{1,512}", self.study):
             raise InputError(
-                f"{option('study', self.study[:40])} is no name of a study: it has 1 to 512"
-                " characters, all of them Unicode text and none of them NUL",
+                f"{option('study', self.study[:40])} is not a valid name of a study: it must have 1"
+                " to 512 characters of Unicode text, none of them NUL",
                 "choose another name",
             )
         object.__setattr__(self, "space", self.space.for_solver(self.solver))
@@ -134,7 +150,7 @@ class Plan(SearchOptions):
                 "give one of them a range or a list of choices, or use `edo fit`",
             )
 
-    def fit_config(self, chosen: Mapping[str, Any], items: int) -> FitConfig:
+    def fit_config(self, chosen: Mapping[str, Value], items: int) -> FitConfig:
         """Return the configuration of a trial with these values where the space varies."""
         return self.space.fit_config(
             chosen,
@@ -147,10 +163,13 @@ class Plan(SearchOptions):
 
     def identity(self, data: dict[str, Any]) -> dict[str, Any]:
         """What must be the same for a search to be continued, in plain values."""
-        names = ("solver", "population", "folds", "judge", "groups")
         return {
             "format": FORMAT,
-            **{name: getattr(self, name) for name in names},
+            "solver": self.solver,
+            "population": self.population,
+            "folds": self.folds,
+            "judge": self.judge,
+            "groups": self.groups,
             "space": json.loads(json.dumps(self.space.to_dict())),
             "seed": self.random_state,
             "data": data,

@@ -17,10 +17,10 @@ from optuna.samplers import NSGAIISampler
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, create_trial
 
+from edokit.analysis.search.space import Value
+
 Place = tuple[int, int]
 """A generation, and a slot in it."""
-Value = float | int | str | bool | None
-"""A value of a parameter; None is a choice of some categories."""
 DIRECTIONS = (StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE, StudyDirection.MINIMIZE)
 
 

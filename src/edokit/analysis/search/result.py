@@ -21,6 +21,7 @@ from edokit.analysis.search.space import trial_settings
 from edokit.analysis.search.statistics import non_dominated
 from edokit.config import FitConfig, to_parameters
 from edokit.ensemble.estimator import EDOEnsemble
+from edokit.fitdata.data import FitData
 from edokit.metrics import search_metrics
 from edokit.objective.settings import SCALE_TERMS
 from edokit.runs.folder import output_folder
@@ -149,8 +150,8 @@ class SearchResult:
         What was searched, and how, with everything filled in.
     members : tuple of str
         Names of the members, in the order of the trials' weights.
-    fit : sequence
-        Predictions and annotations, for the ensemble.
+    data : FitData
+        Predictions and labels of the members, for the ensemble.
     storage : str, default="memory"
         Where the trials are stored, without credentials.
     done_before : int, default=0
@@ -178,7 +179,7 @@ class SearchResult:
     trials: tuple[SearchTrial, ...]
     plan: Plan
     members: tuple[str, ...]
-    fit: Sequence[Any] = field(repr=False)
+    data: FitData = field(repr=False)
     storage: str = "memory"
     done_before: int = 0
 
@@ -208,7 +209,7 @@ class SearchResult:
         with warnings.catch_warnings():
             # What concerns the data was reported before, and the settings are the search's choice.
             warnings.simplefilter("ignore", EDOWarning)
-            return ensemble.fit(*self.fit)
+            return ensemble.fit(self.data)
 
     def to_table(self) -> pa.Table:
         """A row per trial: settings, estimates, size, weights, whether on the front and chosen."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from optuna.distributions import (
     BaseDistribution,
@@ -31,6 +31,10 @@ from edokit.objective.settings import (
     check_pool,
 )
 
+Value = float | int | str | bool | None
+"""A value of a parameter."""
+ParameterSpace = Value | Sequence[Value] | BaseDistribution
+"""One fixed value, a range (a pair of numbers), choices, or a distribution of Optuna's."""
 SOLVERS = ("gumbel", "exact")
 OBJECTIVE = {**{flat: name for name, flat in FLAT_NAMES.items()}, "pool": "pool"}
 """Parameters of the space that are the objective's, and its fields."""
@@ -115,24 +119,24 @@ class SearchSpace:
     False
     """
 
-    lambda_f1: Any = (0.0, 1.0)
-    lambda_ce: Any = (0.0, 1.0)
-    lambda_div: Any = (0.0, 1.0)
-    diversity: Any = ("preserve", "suppress")
-    lambda_reg: Any = (1e-5, 1e-2)
-    ce: Any = ("mean", "all", "random")
-    class_weights: Any = True
-    pool: Any = "linear"
-    lambda_rps: Any = 0.0
-    lambda_w1: Any = 0.0
-    learning_rate: Any = None
-    temperature: Any = None
-    temperature_decay: Any = None
-    min_temperature: Any = 0.1
-    epochs: Any = None
-    batch_size: Any = 32
-    min_members: Any = 1
-    max_members: Any = 10
+    lambda_f1: ParameterSpace = (0.0, 1.0)
+    lambda_ce: ParameterSpace = (0.0, 1.0)
+    lambda_div: ParameterSpace = (0.0, 1.0)
+    diversity: ParameterSpace = ("preserve", "suppress")
+    lambda_reg: ParameterSpace = (1e-5, 1e-2)
+    ce: ParameterSpace = ("mean", "all", "random")
+    class_weights: ParameterSpace = True
+    pool: ParameterSpace = "linear"
+    lambda_rps: ParameterSpace = 0.0
+    lambda_w1: ParameterSpace = 0.0
+    learning_rate: ParameterSpace = None
+    temperature: ParameterSpace = None
+    temperature_decay: ParameterSpace = None
+    min_temperature: ParameterSpace = 0.1
+    epochs: ParameterSpace = None
+    batch_size: ParameterSpace = 32
+    min_members: ParameterSpace = 1
+    max_members: ParameterSpace = 10
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -141,19 +145,21 @@ class SearchSpace:
         if all(getattr(self, name) == 0 for name in terms):
             raise InputError(
                 f"{', '.join(terms)} are all 0, so that no term counts",
-                "leave lambda_ce as it is",
+                "leave lambda_ce at its default",
             )
         if self._on_scale and "log" in _values(self.pool):
             check_pool(Objective(rps=1.0), Pool.LOG)
-        low, high = max(_values(self.min_members)), min(_values(self.max_members))
-        if low > high:
+        largest_minimum = max(_values(self.min_members))
+        smallest_maximum = min(_values(self.max_members))
+        if largest_minimum > smallest_maximum:
             raise InputError(
-                f"min_members goes up to {low}, and max_members starts below it, at {high}",
+                f"min_members goes up to {largest_minimum}, and max_members starts below it, at"
+                f" {smallest_maximum}",
                 "fix one of them",
             )
 
     @classmethod
-    def paper(cls, **changes: Any) -> SearchSpace:
+    def paper(cls, **changes: ParameterSpace) -> SearchSpace:
         """The paper's space: ten epochs of small steps, whose size and temperature are searched.
 
         Parameters
@@ -167,7 +173,7 @@ class SearchSpace:
         >>> SearchSpace.paper(ce="mean").epochs
         10
         """
-        steps = {
+        steps: dict[str, ParameterSpace] = {
             "learning_rate": (1e-5, 1e-3),
             "temperature": (0.1, 1.0),
             "temperature_decay": (0.01, 0.2),
@@ -182,17 +188,21 @@ class SearchSpace:
         one_of("space", name, SPACES)
         if name == "ordinal":
             return cls(**dict.fromkeys(SCALE_TERMS, (0.0, 1.0)))
-        return cls.paper() if name == "paper" else cls()
+        if name == "paper":
+            return cls.paper()
+        return cls()
 
-    def with_(self, **changes: Any) -> SearchSpace:
+    def with_(self, **changes: ParameterSpace) -> SearchSpace:
         """The same space with other ranges, choices or fixed values for these parameters."""
         for name in changes:
             one_of("a parameter of the search space", name, vars(self))
         return replace(self, **changes)
 
     def for_solver(self, solver: str) -> SearchSpace:
-        """What is left to search for this solver: exact has no steps to steer, and takes
-        ``ce="random"`` in expectation, which is ``"all"``."""
+        """What is left to search for this solver.
+
+        The exact solver takes no steps, and ``ce="random"`` in expectation, which is ``"all"``.
+        """
         one_of("solver", solver, SOLVERS)
         if solver == "gumbel":
             return self
@@ -216,7 +226,7 @@ class SearchSpace:
 
     def fit_config(
         self,
-        chosen: Mapping[str, Any],
+        chosen: Mapping[str, Value],
         items: int,
         *,
         solver: str = "gumbel",
@@ -228,12 +238,17 @@ class SearchSpace:
 
         Steps that are left open are chosen to learn from ``items``.
         """
-        values = {**vars(self), **{name: chosen[name] for name in self.searched}}
+        values = dict(vars(self))
+        for name in self.searched:
+            values[name] = chosen[name]
         objective = Objective(**{name: values[flat] for name, flat in FLAT_NAMES.items()})
         steps = Gumbel(**{name: values[name] for name in STEERING}).resolve(items)
+        trial_solver: Exact | Gumbel = Gumbel(**asdict(steps))
+        if solver == "exact":
+            trial_solver = Exact(steps.max_members)
         return FitConfig(
             objective=objective,
-            solver=Exact(steps.max_members) if solver == "exact" else Gumbel(**asdict(steps)),
+            solver=trial_solver,
             pool=Pool(values["pool"]),
             groups=groups,
             ties=ties,
@@ -259,20 +274,23 @@ class SearchSpace:
         return content
 
 
-def _clean(name: str, value: Any) -> Any:
+def _clean(name: str, value: ParameterSpace) -> Value | BaseDistribution:
     """A distribution, or one value; each checked."""
     if name in CHOSEN_STEPS and value in (None, AUTO):
         return None
     if _is_pair(value):
-        return _range(name, *value)
-    is_list = isinstance(value, list | tuple)
-    choices = [_one_value(name, choice) for choice in (value if is_list else _values(value))]
+        low, high = value
+        return _range(name, low, high)
+    given = value if isinstance(value, list | tuple) else _values(value)
+    choices = [_one_value(name, choice) for choice in given]
     if isinstance(value, FloatDistribution | IntDistribution):
         return value
     if not choices:
         raise InputError(f"the list of choices for {name} is empty", "give at least one")
     distinct = tuple(dict.fromkeys(choices))
-    return CategoricalDistribution(distinct) if len(distinct) > 1 else distinct[0]
+    if len(distinct) == 1:
+        return distinct[0]
+    return CategoricalDistribution(distinct)
 
 
 def _range(name: str, low: float, high: float) -> BaseDistribution:
@@ -285,45 +303,47 @@ def _range(name: str, low: float, high: float) -> BaseDistribution:
         _one_value(name, end)
     log = name in _LOG
     if not low < high or (log and low <= 0):
-        above = ", the lower one above 0" if log else ""
-        raise InputError(
-            f"the range of {name} starts at {low!r} and ends at {high!r}",
-            f"give its lower end first{above}, or a single value to fix it",
-        )
+        hint = "give its lower end first, or a single value to fix it"
+        if log:
+            hint = "give its lower end first, which is above 0, or a single value to fix it"
+        raise InputError(f"the range of {name} starts at {low!r} and ends at {high!r}", hint)
     if name in WHOLE_NUMBERS:
         return IntDistribution(int(low), int(high))
     return FloatDistribution(low, high, log=log)
 
 
-def _one_value(name: str, value: Any) -> Any:
+def _one_value(name: str, value: Any) -> Value:
     """The value, if the objective or the solver takes it."""
     if name in _MODES:
         return str(_MODES[name](value))
     if name == "class_weights":
         if not isinstance(value, bool):
             raise InputError(
-                f"class_weights is {value!r}, and neither True nor False", "choose one, or both"
+                f"class_weights is {value!r}, but must be True or False", "choose one, or both"
             )
     elif name in OBJECTIVE:
         Objective(**{OBJECTIVE[name]: value})
     else:
         if value in (None, AUTO):
-            raise InputError(f"{name} has no choice {value!r}", "give numbers")
+            raise InputError(f"a choice of {name} is {value!r}", "give numbers")
         Gumbel(**{name: value})
-    return value
+    checked: Value = value
+    return checked
 
 
-def _is_pair(value: Any) -> bool:
+def _is_pair(value: object) -> TypeGuard[tuple[float, float]]:
     """(low, high)"""
     return isinstance(value, tuple) and len(value) == 2 and all(map(_is_number, value))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _values(value: Any) -> Sequence[Any]:
+def _values(value: object) -> Sequence[Any]:
     """The values that a parameter may have; of a range, its ends."""
     if isinstance(value, FloatDistribution | IntDistribution):
         return value.low, value.high
-    return value.choices if isinstance(value, CategoricalDistribution) else (value,)
+    if isinstance(value, CategoricalDistribution):
+        return value.choices
+    return (value,)

@@ -110,7 +110,7 @@ def _read_journal(path: Path, lock: FileLock) -> BaseStorage:
         raise cannot_read(path, error) from error
     except Exception as error:
         raise InputError(
-            f"{path} is no journal that this version of Optuna can read: {error!r}",
+            f"{path} is not a journal that this version of Optuna can read: {error!r}",
             "name another file, or one that does not exist yet",
         ) from error
 
@@ -210,7 +210,7 @@ def find_storage(location: str | Path | None) -> Path | URL | None:
     if not text or "://" in text or re.match("[A-Za-z+]{2,}:", text) or is_connection(text):
         kind = f"{scheme}://…" if scheme.isalpha() else "this address"
         raise InputError(
-            f"{kind} is no storage: a study is stored in a file or in PostgreSQL",
+            f"{kind} is not a storage: a study is stored in a file or in PostgreSQL",
             "give the path of a file, or postgresql://USER@HOST/DATABASE",
         )
     return location if isinstance(location, Path) else Path(text)

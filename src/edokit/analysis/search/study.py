@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -30,7 +30,7 @@ from edokit.fitdata.data import FitData
 from edokit.metrics import search_metrics
 
 IDENTITY = "edo"
-"""Attribute of a study: which search it is."""
+"""Attribute of a study: the settings and data of its search."""
 RESULT = "result"
 """Attribute of a trial: its estimates, size and weights."""
 PLACE = "place"
@@ -234,7 +234,7 @@ class SearchStudy:
         finished = self.finished()
         for place in _current_generation(self.plan, finished.keys()):
             if place not in held:
-                attributes: dict[str, Any] = {PLACE: list(place)}
+                attributes: dict[str, object] = {PLACE: list(place)}
                 if self._is_shared:
                     # A worker that is killed before its first sign has this one.
                     attributes[ALIVE] = time.time()
@@ -264,7 +264,7 @@ def _place(trial: FrozenTrial | Trial) -> Place:
     return generation, slot
 
 
-def _current_generation(plan: Plan, finished: Any) -> list[Place]:
+def _current_generation(plan: Plan, finished: Collection[Place]) -> list[Place]:
     """The places of the first generation that is not finished."""
     for start in range(0, plan.trials, plan.population):
         size = min(plan.population, plan.trials - start)
@@ -321,7 +321,7 @@ def _open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
 
 
 def _differences(begun: dict[str, Any], requested: dict[str, Any]) -> str:
-    """Where a search that was begun differs from the one that is asked for."""
+    """How the settings of a begun search differ from the requested ones."""
     texts = []
     for key, value in requested.items():
         before = begun[key]

@@ -17,7 +17,7 @@ def title(result: SearchResult) -> str:
 
 
 def front_rows(result: SearchResult) -> list[dict[str, object]]:
-    """The front, a row per set of equal scores; the chosen trial stands for those of its row."""
+    """The front; trials of equal scores share a row, which names the chosen one among them."""
     alike: dict[tuple[str, ...], list[SearchTrial]] = {}
     for trial in result.front:
         scores = [f"{trial.value(name):.4f}" for name in trial.metrics]
