@@ -271,12 +271,14 @@ class PanelComparison:
     def answers(self) -> tuple[PanelAnswer, ...]:
         """Those of both panels, then the anonymous ones if there are any."""
         panels = (self.one, self.other)
-        return panels if self.anonymous is None else (*panels, self.anonymous)
+        if self.anonymous is None:
+            return panels
+        return (*panels, self.anonymous)
 
     @cached_property
     def distances(self) -> Floats:
-        """How far apart the panels are on each item [N]: L1, of sets its mean over labels, on an
-        ordinal scale Wasserstein-1 in its units."""
+        """How far apart the panels are on each item [N]: L1, its mean over labels for multi-label
+        data, on an ordinal scale Wasserstein-1 in its units."""
         ours, theirs = (self.scale.coordinates(answer.probabilities) for answer in self.answers[:2])
         return np.asarray(np.abs(ours - theirs).sum(axis=1))
 
@@ -313,7 +315,8 @@ class PanelComparison:
             ``decisions_differ`` and how many items are ``beyond_chance``; ``follows``: as whom the
             anonymous answer decides where the decisions differ (None without anonymous answers).
         """
-        differ, panels = self.decisions_differ, [self.one.panel, self.other.panel]
+        differ = self.decisions_differ
+        panels = [self.one.panel, self.other.panel]
         follows = None
         if self.anonymous is not None:
             follows = {

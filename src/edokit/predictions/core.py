@@ -293,12 +293,14 @@ class Predictions:
 
         Answers for more annotators of the same items, as for a panel, are counted in a warning.
         """
-        rows, labelled = self.rows, annotations.pairs().rows
+        rows = self.rows
+        labelled = annotations.pairs().rows
         is_unlabelled = rows.is_named & (labelled.positions(rows) < 0)
         is_unlabelled &= annotations.rows.has_items(rows)
         if not is_unlabelled.any():
             return self
-        left_out, pairs = int(is_unlabelled.sum()), int(rows.is_named.sum())
+        left_out = int(is_unlabelled.sum())
+        pairs = int(rows.is_named.sum())
         verb = "is" if left_out == 1 else "are"
         warn(f"{are(left_out, pairs, HAVE, 'pair')} no label and {verb} left out")
         return self.take(~is_unlabelled)
@@ -545,7 +547,8 @@ def _stacked(values: Any, layout: Layout | None) -> tuple[Array, Layout | None, 
         one_of("layout", layout, _LAYOUTS)
     names: dict[str, Strings] = {}
     if isinstance(values, Mapping):
-        names["K"], values = as_names(values), list(values.values())
+        names["K"] = as_names(values)
+        values = list(values.values())
     elif not (isinstance(values, list | tuple) and values and hasattr(values[0], "shape")):
         if isinstance(values, pd.DataFrame) and layout in ("NC", "NK", "KN"):
             names = dict(zip(layout, map(as_names, values.axes), strict=True))

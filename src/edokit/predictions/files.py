@@ -227,7 +227,8 @@ class Lines(NamedTuple):
 
     def stacked(self, values: npt.NDArray[Any], path: Path) -> tuple[npt.NDArray[Any], Bools]:
         """The values [n, V] of lines as [N, K, V], and whether a cell has no line [N, K]."""
-        cells, shape = self.cells, (*self.shape, values.shape[1])
+        cells = self.cells
+        shape = (*self.shape, values.shape[1])
         size = math.prod(self.shape)
         if len(cells) == size and in_order(cells):  # as they are written
             return values.reshape(shape), np.zeros(self.shape, dtype=bool)
@@ -249,7 +250,9 @@ class Lines(NamedTuple):
 def read_lines(table: pa.Table, path: Path, member: Encoded) -> Lines:
     """What the lines of a table are about; the columns of annotators and groups are optional."""
     items = name_column(table, "item", path)
-    rows, codes, groups = Rows.from_names(items.names), items.codes, None
+    rows = Rows.from_names(items.names)
+    codes = items.codes
+    groups = None
     if "annotator" in table.column_names:
         pairs = annotator_column(table)
         lines = Rows(items.names, items.codes, pairs.names, pairs.codes)

@@ -313,7 +313,8 @@ class _ModelFile:
             )
         table = self._listed_items(table)
         numbers = [number_column(table, name, str(self.path)) for name in columns.values()]
-        lines, self.classes = self._lines(table), tuple(columns)
+        lines = self._lines(table)
+        self.classes = tuple(columns)
         values, _ = lines.stacked(np.column_stack(numbers), self.path)
         values, rows = self._complete(values, lines)
         with errors_in(self.path):

@@ -85,7 +85,8 @@ def read_answers(
         is_parsed[row] = None not in read
         is_loose[row] = is_parsed[row] and read != list(labels)
         is_class[row] = [is_parsed[row] and name in read for name in classes]
-    texts, codes = np.append(column.names, ""), column.codes
+    texts = np.append(column.names, "")
+    codes = column.codes
     answers = Answers(tuple(classes), is_class[codes], is_parsed[codes])
     if is_loose[codes].any():
         number = are(int(is_loose[codes].sum()), len(codes), _DIFFER, "answer")

@@ -72,7 +72,7 @@ def audit(
     annotations : Annotations, str or Path
         Annotations of the same items, of which some have two annotators or more.
     options : AuditOptions, default=None
-        What is audited, and how surely.
+        Tests and confidence intervals of the audit.
     ensemble : EDOEnsemble, str or Path, default=None
         One more candidate; it should not have been fitted on these items.
     split : str or sequence of str, default=None

@@ -9,7 +9,7 @@ from edokit._errors import check_number
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """What is audited, and how surely.
+    """Tests and confidence intervals of an audit.
 
     Parameters
     ----------

@@ -26,19 +26,23 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     """Who seems careless [A], and the share of each annotator's labels that seems random [A].
 
     The labels of an item with three annotators or more are predicted from those of the
-    others (Dirichlet-multinomial); on a scale, a label also counts for the points near it, and of
-    sets each label is predicted on its own. An annotator is careless if the prediction fits clearly
-    better when part of their labels is drawn at random from all classes, and better than when they
-    only prefer some classes (strictness), and if they agree with the others less than two others
-    do on the same items. Annotators who deviate and agree with each other are a group
-    with a view of its own, not careless. ``false_alarms`` are expected if nobody is careless.
+    others (Dirichlet-multinomial); on a scale, a label also counts for the points near it, and
+    each label of multi-label data is predicted on its own. An annotator is careless if the
+    prediction fits clearly better when part of their labels is drawn at random from all classes,
+    and better than when they only prefer some classes (strictness), and if they agree with the
+    others less than two others do on the same items. Annotators who deviate and agree with each
+    other are a group with a view of its own, not careless. ``false_alarms`` are expected if nobody
+    is careless.
     """
-    scale, of_classes = annotations.scale, np.eye(len(annotations.classes))
-    vectors = LabelVectors.of(annotations, of_classes)
+    scale = annotations.scale
+    vectors = LabelVectors.of(annotations, np.eye(len(annotations.classes)))
     vectors = vectors.take(vectors.per_item >= 3)
-    item, who, labels = vectors.item, vectors.annotator, vectors.values
+    item = vectors.item
+    annotator = vectors.annotator
+    labels = vectors.values
     count = vectors.annotators
-    rate, nobody = np.zeros(count), np.zeros(count, dtype=bool)
+    rate = np.zeros(count)
+    nobody = np.zeros(count, dtype=bool)
     tables = _tables(labels, scale)
     if not len(item) or not tables:
         return nobody, rate
@@ -48,7 +52,7 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
 
     # The second time careless labels weigh less in what the others are predicted from.
     for _ in range(2):
-        weight = (1.0 - rate)[who]
+        weight = (1.0 - rate)[annotator]
         expected = [_expected(item, table, near, weight, vectors.items) for table, near in tables]
         fits = np.zeros((len(RATES), count))
         for answers, (table, _) in zip(expected, tables, strict=True):
@@ -57,9 +61,10 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     strictness = np.zeros(count)
     for answers, (table, _) in zip(expected, tables, strict=True):
         overall = table.mean(axis=0)
-        tilt, sums = np.ones((count, len(overall))), vectors.sums_by_annotator(table) + overall
+        tilt = np.ones((count, len(overall)))
+        sums = vectors.sums_by_annotator(table) + overall
         for _ in range(_ROUNDS):
-            tilted = answers * tilt[who]
+            tilted = answers * tilt[annotator]
             tilted /= tilted.sum(axis=1, keepdims=True)
             tilt *= sums / (vectors.sums_by_annotator(tilted) + overall)
         strictness += fit(table, tilted)
@@ -70,25 +75,31 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     vectors = replace(vectors, values=labels @ absolute)
     # The others count by the share of their labels that is not random.
     lengths = labels @ squares(absolute)
-    agreement, by_others = peer_agreement(item, vectors.values, lengths, (1.0 - rate)[who])
+    weight = (1.0 - rate)[annotator]
+    agreement, by_others = peer_agreement(item, vectors.values, lengths, weight)
     beyond = vectors.sums_by_annotator(np.nan_to_num(agreement - by_others))
     careless = (p <= false_alarms * min(0.05, 1.0 / active)) & (rate >= SMALLEST)
     careless &= (best > strictness) & (beyond < 0)
     if not 0 < careless.sum() <= active / 2:
         return nobody, rate
-    return (nobody if _is_group(vectors, careless) else careless), rate
+    if _is_group(vectors, careless):
+        return nobody, rate
+    return careless, rate
 
 
 def chance_of_gain(gain: Floats, tables: int) -> Floats:
-    """The chance of so much more likelihood by a share of random labels, if there is none."""
-    # Half of the chance, since a share below 0 is no option. The labels of a set are not
-    # independent, so they count as one.
+    """The chance that a share of random labels raises the likelihood this much if there is none."""
+    # Half of the chance, since a share can't be below 0. The labels of a multi-label answer are
+    # not independent, so they count as one.
     return np.asarray(0.5 * chdtrc(1, 2.0 * gain / tables))
 
 
 def _tables(labels: Floats, scale: Scale) -> list[tuple[Floats, list[Floats]]]:
-    """Probabilities of the classes in use [M, C], of sets a table per label; and for each how
-    near classes are to one another [C, C], with more and more of the scale counting as near."""
+    """Probabilities of the classes in use [M, C], and how near classes are to one another.
+
+    There is one table, for multi-label data one per label; the kernels [C, C] of each let more and
+    more of the scale count as near.
+    """
     tables = []
     for table in scale.tables(labels):
         present = table.any(axis=0)
@@ -108,21 +119,26 @@ def _expected(item: Ints, labels: Floats, near: list[Floats], weight: Floats, it
     overall = labels.mean(axis=0)
     weighed = labels * weight[:, None]
     peers = totals(item, weighed, items)[item] - weighed
-    best, highest = peers, -np.inf
+    best = peers
+    highest = -np.inf
     for kernel, m in product(near, _CONCENTRATIONS):
-        tried = (peers @ kernel + m * overall) / (peers.sum(axis=1) + m)[:, None]
-        tried = np.maximum(tried, 1e-9)
-        if (likelihood := float(np.sum(weighed * np.log(tried)))) > highest:
-            best, highest = tried, likelihood
+        candidate = (peers @ kernel + m * overall) / (peers.sum(axis=1) + m)[:, None]
+        candidate = np.maximum(candidate, 1e-9)
+        likelihood = float(np.sum(weighed * np.log(candidate)))
+        if likelihood > highest:
+            best = candidate
+            highest = likelihood
     return best
 
 
 def _is_group(vectors: LabelVectors, annotators: Bools) -> bool:
     """Whether these annotators disagree less with each other than with the rest."""
-    distances, pairs = [], []
+    distances = []
+    pairs = []
     for mask in (annotators, ~annotators, np.ones_like(annotators)):
         weight = mask[vectors.annotator].astype(np.float64)
-        n, sums = vectors.sums_by_item(weight), vectors.values * weight[:, None]
+        n = vectors.sums_by_item(weight)
+        sums = vectors.values * weight[:, None]
         item_sums = vectors.sums_by_item(sums)
         distances.append(n * vectors.sums_by_item(squares(sums)) - squares(item_sums))
         pairs.append(n * (n - 1) / 2)

@@ -174,7 +174,7 @@ def _strongest(excess: Any, scale: Floats) -> Floats:
     try:
         vectors = eigsh(scaled, k=1, which="LA", v0=start, tol=1e-3)[1]
     except ArpackError:
-        # There is no strongest contrast; any start is as good.
+        # No contrast is the strongest; any start will do.
         return start
     return vectors[:, 0]
 
@@ -203,11 +203,14 @@ def _settle(design: Design, excess: Any, group: Ints, count: int) -> Clusters:
 def _score(excess: Floats, information: Floats) -> float:
     """From the sums over pairs of groups [G, G]."""
     # Pairs are counted both ways.
-    within, near = np.trace(excess) / 2, np.trace(information) / 2
-    across, far = excess.sum() / 2 - within, information.sum() / 2 - near
-    if near <= 0 or far <= 0:
+    within = np.trace(excess) / 2
+    within_information = np.trace(information) / 2
+    across = excess.sum() / 2 - within
+    across_information = information.sum() / 2 - within_information
+    if within_information <= 0 or across_information <= 0:
         return -np.inf
-    return float((within / near - across / far) / np.sqrt(1 / near + 1 / far))
+    contrast = within / within_information - across / across_information
+    return float(contrast / np.sqrt(1 / within_information + 1 / across_information))
 
 
 def _membership(group: Ints, count: int) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,11 @@ def coverage(annotations: Annotations) -> dict[str, Any]:
 
 
 def _ends(counts: Ints) -> dict[str, float]:
-    values = counts.min(), np.median(counts), counts.max()
-    return {name: v.item() for name, v in zip(("min", "median", "max"), values, strict=True)}
+    return {
+        "min": int(counts.min()),
+        "median": float(np.median(counts)),
+        "max": int(counts.max()),
+    }
 
 
 def balance(annotations: Annotations) -> dict[str, Any]:
@@ -68,37 +71,44 @@ def _by_class(annotations: Annotations, values: Any) -> dict[str, Any]:
 
 
 def _base_rates(annotations: Annotations, shares: Floats) -> dict[str, Any]:
-    """Shares of the classes [C], and the mean on a scale; None where there are no labels (NaN)."""
+    """Shares of the classes [C], and the mean on a scale; None without labels (NaN)."""
+    if np.isnan(shares[0]):
+        return {"shares": None, "mean": None}
     positions = annotations.scale.positions
-    known = not np.isnan(shares[0])
-    return {
-        "shares": _by_class(annotations, shares) if known else None,
-        "mean": float(shares @ positions) if positions and known else None,
-    }
+    mean = None
+    if positions:
+        mean = float(shares @ np.array(positions))
+    return {"shares": _by_class(annotations, shares), "mean": mean}
 
 
 def agreement(annotations: Annotations) -> dict[str, Any]:
     """Krippendorff's alpha, how much two labels of an item agree (0 to 1), and how much by chance.
 
-    Classes agree if they are the same, sets by the share of their labels that are, and points of a
-    scale by their distance relative to the range (``distance`` has it in units of the scale).
-    Probabilities agree by their expectation. Alpha of a scale is at the interval level; alpha of
-    sets is the mean over their labels (``by_label``).
+    Classes agree if they are the same, multi-label answers by the share of labels that are, and
+    points of a scale by their distance relative to the range (``distance`` has it in units of the
+    scale). Probabilities agree by their expectation. Alpha of a scale is at the interval level;
+    alpha of multi-label data is the mean over the labels (``by_label``).
     """
     several = annotations.annotations_per_item >= 2
-    alpha = pairwise = reason = by_label = None
+    label = only_answer(annotations)
+    alpha: float | None = None
+    by_label: dict[str, float | None] | None = None
+    reason: str | None = None
     if not several.any():
         reason = "no item has two labels"
-    elif (label := only_answer(annotations)) is not None:
+    elif label is not None:
         reason = f"all labels are {label}"
     elif _are_probabilities(annotations):
         reason = "the labels are probabilities; alpha is for classes"
     else:
         alphas = _alphas(annotations.take(several))
         varying = [value for value in alphas if value is not None]
-        alpha = float(np.mean(varying)) if varying else None
-        by_label = dict(zip(annotations.classes, alphas, strict=False)) if len(alphas) > 1 else None
+        if varying:
+            alpha = float(np.mean(varying))
+        if len(alphas) > 1:
+            by_label = dict(zip(annotations.classes, alphas, strict=False))
     vectors, lengths = _label_vectors(annotations)
+    pairwise: float | None = None
     if several.any():
         agreeing, _ = peer_agreement(annotations.item_codes, vectors, lengths)
         peers = annotations.annotations_per_item[annotations.item_codes] - 1
@@ -106,15 +116,16 @@ def agreement(annotations: Annotations) -> dict[str, Any]:
     mean = vectors.mean(axis=0)
     by_chance = float(1 - 2 * (lengths.mean() - mean @ mean))
     span = annotations.scale.span
+    distance: dict[str, float] | None = None
+    if span is not None and pairwise is not None:
+        distance = {"pairwise": (1 - pairwise) * span, "by_chance": (1 - by_chance) * span}
     return {
         "alpha": alpha,
         "level": "nominal" if span is None else "interval",
         "by_label": by_label,
         "pairwise": pairwise,
         "by_chance": by_chance,
-        "distance": None
-        if span is None or pairwise is None
-        else {"pairwise": (1 - pairwise) * span, "by_chance": (1 - by_chance) * span},
+        "distance": distance,
         "reason": reason,
     }
 
@@ -126,29 +137,38 @@ def only_answer(annotations: Annotations) -> str | None:
         return None
     names = [name for name, share in zip(annotations.classes, shares[0], strict=True) if share > 0]
     if annotations.scale.is_multi_label:
-        return f"the set {{{', '.join(map(repr, names))}}}" if names else "the empty set"
-    return repr(names[0]) if len(names) == 1 else None
+        if not names:
+            return "the empty set"
+        return f"the set {{{', '.join(map(repr, names))}}}"
+    if len(names) != 1:
+        return None
+    return repr(names[0])
 
 
 def _alphas(annotations: Annotations) -> list[float | None]:
-    """Krippendorff's alpha, of sets one per label; None for labels that don't vary."""
+    """Krippendorff's alpha, for multi-label data one per label; None for constant labels."""
     import krippendorff
 
-    scale, shares = annotations.scale, annotations.soft_labels
+    scale = annotations.scale
     n = annotations.annotations_per_item[:, None]
-    tables = [table * n for table in scale.tables(shares)]
-    return [
-        float(
-            krippendorff.alpha(
-                value_counts=np.rint(table).astype(np.int64),
-                value_domain=np.arange(table.shape[1]) if scale.span is None else scale.positions,
-                level_of_measurement="nominal" if scale.span is None else "interval",
-            )
+    alphas: list[float | None] = []
+    for shares in scale.tables(annotations.soft_labels):
+        table = shares * n
+        if (table.sum(axis=0) > 0).sum() < 2:
+            alphas.append(None)
+            continue
+        level: Literal["nominal", "interval"] = "nominal"
+        domain = np.arange(table.shape[1])
+        if scale.span is not None:
+            level = "interval"
+            domain = np.array(scale.positions)
+        alpha = krippendorff.alpha(
+            value_counts=np.rint(table).astype(np.int64),
+            value_domain=domain,
+            level_of_measurement=level,
         )
-        if (table.sum(axis=0) > 0).sum() > 1
-        else None
-        for table in tables
-    ]
+        alphas.append(float(alpha))
+    return alphas
 
 
 def _are_probabilities(annotations: Annotations) -> bool:
@@ -171,28 +191,34 @@ def describe_annotators(
 
     ``expected`` is the mean agreement of two *others* on the same items, as far as these have two.
     """
-    peers = peer_agreement(annotations.item_codes, *_label_vectors(annotations))
+    vectors, lengths = _label_vectors(annotations)
+    peers = peer_agreement(annotations.item_codes, vectors, lengths)
     labels = label_sums(annotations, np.eye(len(annotations.classes)))
     columns = pd.DataFrame(np.column_stack([labels, *peers]))
     by_annotator = columns.groupby(annotations.annotator_codes).mean()
     means = by_annotator.reindex(range(len(annotations.annotators))).to_numpy()
-    return [
-        {
-            "annotator": str(annotations.annotators[a]),
-            "annotations": int(annotations.annotations_per_annotator[a]),
-            **_base_rates(annotations, row[:-2]),
-            "agreement": finite(row[-2]),
-            "expected": finite(row[-1]),
-            "group": None if group is None or group[a] < 0 else names[group[a]],
-        }
-        for a, row in enumerate(means)
-    ]
+    described = []
+    for a, row in enumerate(means):
+        group_name = None
+        if group is not None and group[a] >= 0:
+            group_name = names[group[a]]
+        described.append(
+            {
+                "annotator": str(annotations.annotators[a]),
+                "annotations": int(annotations.annotations_per_annotator[a]),
+                **_base_rates(annotations, row[:-2]),
+                "agreement": finite(row[-2]),
+                "expected": finite(row[-1]),
+                "group": group_name,
+            }
+        )
+    return described
 
 
 def declared_groups(annotations: Annotations, attribute: str) -> tuple[Ints, list[str]]:
     """The group of each annotator [A], -1 for none, and the groups' names.
 
-    The groups are the values of an attribute of the annotators; empty text is no group.
+    The groups are the values of an attribute of the annotators; empty text means none.
     """
     group_of = list(map(str, find_attribute(annotations, attribute)))
     names = list(class_order({name for name in group_of if name}))

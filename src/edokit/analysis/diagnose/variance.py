@@ -89,7 +89,8 @@ def _part(values: Floats) -> Part:
     width = _T * np.sqrt(scatter * (blocks - 1) / blocks)
     share = float(values[-1])
     # What can't be estimated with some items left out may be anything.
-    width = width if np.isfinite(width) or np.isnan(share) else np.inf
+    if not np.isfinite(width) and not np.isnan(share):
+        width = np.inf
     return Part(share, float(share - width), float(share + width))
 
 
@@ -111,11 +112,13 @@ def _views(
 
     By block left out, then of all [B + 1]; NaN where it can't be known.
     """
-    group, label_group = grouping.group, grouping.group[vectors.annotator]
+    group = grouping.group
+    label_group = group[vectors.annotator]
     rows = label_group >= 0
     if grouping.items is not None:
         rows &= grouping.items[vectors.item]
-    item, label_group = vectors.item[rows], label_group[rows]
+    item = vectors.item[rows]
+    label_group = label_group[rows]
     kinds = list(combinations_with_replacement(range(grouping.count), 2))
     n, pairs, sums = _pair_sums(item, label_group, numbers[rows], vectors.items, kinds)
     # An item of n labels knows about n − 1 things, however many pairs it has.
@@ -124,7 +127,7 @@ def _views(
     safe = np.maximum(total, 1.0)
     excess = weight[:, None] * (sums - pairs * (sums.sum(axis=1) / safe)[:, None])
     # How much pairs of each kind agree [B, T], and how much is known of two kinds [B, T, T].
-    right = totals(block, excess, blocks)
+    agreement = totals(block, excess, blocks)
     normal = np.zeros((blocks, len(kinds), len(kinds)))
     for b in range(blocks):
         block_pairs = pairs[block == b]
@@ -132,8 +135,10 @@ def _views(
         shares = weighed / safe[block == b, None]
         normal[b] = np.diag(weighed.sum(axis=0)) - shares.T @ block_pairs
     # Found groups weigh by labels, since annotators with few are assigned poorly.
-    counted = group[group >= 0] if grouping.items is None else label_group
-    members = np.bincount(counted, minlength=len(n[0]))
+    counted_groups = label_group
+    if grouping.items is None:
+        counted_groups = group[group >= 0]
+    members = np.bincount(counted_groups, minlength=len(n[0]))
     share = members / members.sum()
     # How two groups' views of an item agree, S[g, h], is known up to a constant, which cancels in
     # Σ_g π_g S[g, g] − Σ_gh π_g π_h S[g, h].
@@ -144,10 +149,10 @@ def _views(
     for left_out in range(blocks + 1):
         remaining = np.arange(blocks) != left_out
         matrix = normal[remaining].sum(axis=0)
-        sides = np.stack([right[remaining].sum(axis=0), contrast], axis=1)
+        sides = np.stack([agreement[remaining].sum(axis=0), contrast], axis=1)
         solved = np.linalg.lstsq(matrix, sides, rcond=1e-10)[0]
-        sure = np.allclose(matrix @ solved[:, 1], contrast, atol=1e-6)
-        result.append(float(contrast @ solved[:, 0]) if sure else float("nan"))
+        is_identified = np.allclose(matrix @ solved[:, 1], contrast, atol=1e-6)
+        result.append(float(contrast @ solved[:, 0]) if is_identified else float("nan"))
     return np.array(result)
 
 
@@ -157,13 +162,18 @@ def _pair_sums(
     """Labels per item and group [N, G], pairs of each kind and sums of their products [N, T]."""
     count = kinds[-1][1] + 1
     cell = item * count + group
-
     n = totals(cell, np.ones(len(cell)), items * count).reshape(items, count)
     sums = totals(cell, numbers, items * count).reshape(items, count, -1)
     lengths = totals(cell, squares(numbers), items * count).reshape(items, count)
-    pairs, products_ = np.empty((2, items, len(kinds)))
+    pairs = np.empty((items, len(kinds)))
+    pair_products = np.empty((items, len(kinds)))
     for k, (g, h) in enumerate(kinds):
         product = products(sums[:, g], sums[:, h])
-        pairs[:, k] = n[:, g] * (n[:, g] - 1) / 2 if g == h else n[:, g] * n[:, h]
-        products_[:, k] = (product - lengths[:, g]) / 2 if g == h else product
-    return n, pairs, products_
+        if g == h:
+            # Each pair once, and no label with itself.
+            pairs[:, k] = n[:, g] * (n[:, g] - 1) / 2
+            pair_products[:, k] = (product - lengths[:, g]) / 2
+        else:
+            pairs[:, k] = n[:, g] * n[:, h]
+            pair_products[:, k] = product
+    return n, pairs, pair_products

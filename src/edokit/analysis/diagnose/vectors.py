@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from edokit._types import Bools, Floats, Ints
+from edokit._types import Bools, Codes, Floats, Ints
 from edokit.annotations.core import Annotations
 
 
@@ -108,8 +106,12 @@ class LabelVectors:
         return self._select(~annotators[self.annotator])
 
     def _select(self, rows: Bools) -> LabelVectors:
-        item, annotator = self.item[rows], self.annotator[rows]
-        return replace(self, item=item, annotator=annotator, values=self.values[rows])
+        return replace(
+            self,
+            item=self.item[rows],
+            annotator=self.annotator[rows],
+            values=self.values[rows],
+        )
 
     def permuted(self, rng: np.random.Generator) -> LabelVectors:
         """The same labels, permuted among the annotators of each item."""
@@ -137,11 +139,13 @@ def products(vectors: Floats, others: Floats) -> Floats:
     return result
 
 
-def totals(codes: npt.NDArray[Any], numbers: Floats, size: int) -> Floats:
+def totals(codes: Ints | Codes, numbers: Floats, size: int) -> Floats:
     """Sums of numbers [M] or vectors [M, D] by code: [size] or [size, D]."""
     columns = np.atleast_2d(numbers.T)
     sums: Floats = np.stack([np.bincount(codes, column, size) for column in columns], axis=-1)
-    return sums if numbers.ndim > 1 else sums[:, 0]
+    if numbers.ndim == 1:
+        return sums[:, 0]
+    return sums
 
 
 def finite(value: float) -> float | None:
@@ -150,7 +154,7 @@ def finite(value: float) -> float | None:
 
 
 def peer_agreement(
-    item: npt.NDArray[Any], vectors: Floats, lengths: Floats, weight: Floats | float = 1.0
+    item: Ints | Codes, vectors: Floats, lengths: Floats, weight: Floats | float = 1.0
 ) -> tuple[Floats, Floats]:
     """How much each label agrees with the others of its item, and two others with each other [M].
 
@@ -162,15 +166,17 @@ def peer_agreement(
     def of_others(numbers: Floats) -> Floats:
         return np.asarray(totals(item, numbers, int(item.max()) + 1)[item] - numbers)
 
-    count, sums = of_others(weights), of_others(vectors * weights[:, None])
-    long, pairs = of_others(lengths * weights), count**2 - of_others(weights**2)
+    count = of_others(weights)
+    sums = of_others(vectors * weights[:, None])
+    total_length = of_others(lengths * weights)
+    pairs = count**2 - of_others(weights**2)
     # Two labels disagree by the sum of their lengths less twice their product.
-    agreeing = count * (1 - lengths) - long + 2 * products(vectors, sums)
-    apart = long * count - of_others(lengths * weights**2)
+    agreeing = count * (1 - lengths) - total_length + 2 * products(vectors, sums)
+    pair_lengths = total_length * count - of_others(lengths * weights**2)
     inner = squares(sums) - of_others(squares(vectors) * weights**2)
     with np.errstate(divide="ignore", invalid="ignore"):
         agreement = np.where(count > 1e-9, agreeing / count, np.nan)
-        expected = np.where(pairs > 1e-9, 1 - 2 * (apart - inner) / pairs, np.nan)
+        expected = np.where(pairs > 1e-9, 1 - 2 * (pair_lengths - inner) / pairs, np.nan)
     return agreement, expected
 
 

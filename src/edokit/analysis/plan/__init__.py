@@ -40,7 +40,7 @@ def plan(
     annotations : Annotations, str or Path
         The pilot, of which some items have two annotators or more.
     options : PlanOptions, default=None
-        What annotation costs, and how surely the plan is made.
+        Costs of annotation, and samples and intervals of the plan.
     predictions : Predictions, array of shape (N, K, C), str or Path, default=None
         Answers of models to the items of the pilot: the two best are what a comparison compares
         (a single one is compared with a constant answer).

@@ -12,7 +12,7 @@ ANNOTATORS = (1, 2, 3, 4, 5, 7, 10, 15, 20)
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What annotation costs, and how surely the plan is made.
+    """Costs of annotation, and samples and intervals of the plan.
 
     Parameters
     ----------
