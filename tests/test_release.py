@@ -11,6 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+if sys.version_info >= (3, 11):
+    import tomllib as tomli
+else:
+    import tomli
+
 import edokit
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,6 +86,41 @@ def test_workflows_and_templates_are_whole(path: Path) -> None:
     elif path.name != "config.yml":
         assert found["name"]
         assert found["body"]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda path: path.name
+)
+def test_actions_are_pinned_by_commit_and_extras_exist(path: Path) -> None:
+    content = path.read_text(encoding="utf-8")
+    for action in re.findall(r"uses: (.+)", content):
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
+    settings = tomli.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = settings["project"]["optional-dependencies"]
+    for listed in re.findall(r'"\.\[([\w,]+)\]"', content):
+        assert set(listed.split(",")) <= set(extras)
+
+
+def test_the_container_installs_edo_from_the_clone_and_all_else_by_hash() -> None:
+    lines = (ROOT / "examples" / "serving" / "Dockerfile").read_text().splitlines()
+    installs = [line for line in lines if "pip install" in line and not line.startswith("#")]
+    dependencies, package = installs
+    assert "--require-hashes -r /edo/requirements-serve.txt" in dependencies
+    assert "--no-deps --no-build-isolation --no-index /edo" in package
+
+
+def test_versions_with_hashes_are_those_of_the_constraints() -> None:
+    constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pinned = {
+        (re.sub(r"[-_.]+", "-", name).lower(), version)
+        for name, version in re.findall(r"^([\w.-]+)==(\S+)", constraints, re.MULTILINE)
+    }
+    requirements = (ROOT / "requirements-serve.txt").read_text(encoding="utf-8")
+    blocks = re.split(r"\n(?=\S)", requirements.strip())[1:]
+    for block in blocks:
+        name, version = block.split(" ")[0].split("==")
+        assert (name, version) in pinned
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block)
 
 
 def test_tests_run_on_every_system_and_python_that_is_promised() -> None:

@@ -4,7 +4,9 @@
 #     bash tools/check_release.sh                  # every python3.10 … python3.13 that is found
 #     bash tools/check_release.sh python3.12 …     # these
 #
-# What was built stays in dist/. PYTHON builds; constraints.txt holds the versions that are installed.
+# What was built stays in dist/. PYTHON builds; constraints.txt holds the versions that are installed, and
+# pip-audit looks them up among known vulnerabilities first. Where PyPI's advisories can't be reached,
+# AUDIT=0 leaves that out, and the last line says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -20,6 +22,17 @@ if [ ${#pythons[@]} -eq 0 ]; then
     done
 fi
 [ ${#pythons[@]} -gt 0 ] || { echo "name a Python: bash tools/check_release.sh python3.12" >&2; exit 2; }
+
+audited="no known vulnerabilities"
+if [ "${AUDIT:-1}" = 0 ]; then
+    audited="NOT audited for vulnerabilities"
+else
+    echo "== known vulnerabilities of constraints.txt"
+    "${PYTHON:-${pythons[0]}}" -m venv "$work/audit"
+    PIP_CONSTRAINT="" "$work/audit/bin/pip" install --quiet pip-audit
+    # Strict: a version that is not found counts as a failure, not as safe.
+    "$work/audit/bin/pip-audit" --strict --disable-pip --no-deps --progress-spinner off -r constraints.txt
+fi
 
 echo "== building"
 "${PYTHON:-${pythons[0]}}" -m venv "$work/build"
@@ -47,10 +60,26 @@ check() { # where to install from, with which Python
     )
 }
 
+container() { # the commands of examples/serving/Dockerfile, with this Python
+    rm -rf "$work/env"
+    "$1" -m venv "$work/env"
+    local pip=("$work/env/bin/pip" install --quiet --no-deps)
+    PIP_CONSTRAINT="" "${pip[@]}" --require-hashes -r requirements-serve.txt
+    PIP_CONSTRAINT="" "${pip[@]}" --no-build-isolation --no-index .
+    "$work/env/bin/pip" check
+    "$work/env/bin/edo" serve --help >/dev/null
+}
+
 for python in "${pythons[@]}"; do
     echo "== $("$python" --version), from $(basename "$wheel")"
     check "$wheel" "$python"
 done
 echo "== $("${pythons[0]}" --version), from $(basename "$sdist")"
 check "$sdist" "${pythons[0]}"
-echo "fine: ${#pythons[@]} Pythons from the wheel, one from the sdist"
+for python in "${pythons[@]}"; do
+    if [ "$(uname)" = Linux ] && "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 12))'; then
+        echo "== $("$python" --version), as the container of examples/serving installs it"
+        container "$python"
+    fi
+done
+echo "fine: ${#pythons[@]} Pythons from the wheel, one from the sdist; $audited"

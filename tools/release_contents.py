@@ -22,6 +22,7 @@ IN_SDIST = (
     "SECURITY.md",
     "Makefile",
     "constraints.txt",
+    "requirements-serve.txt",
     "mkdocs.yml",
     "docs/method.md",
     "docs/commands/index.md",
