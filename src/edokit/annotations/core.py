@@ -69,6 +69,9 @@ class Annotations:
         Published hard label of each item, -1 where there is none.
     texts, contexts, splits : ndarray of str of shape (N,), default=None
         Text of each item, what it is seen with (such as the post that it replies to), its split.
+    item_groups : ndarray of str of shape (N,), default=None
+        Group of each item, such as its thread or author; "" where it belongs to none. Folds, splits
+        and intervals keep the items of a group together.
     attributes : mapping of str to ndarray of shape (A,), default={}
         Columns with one value per annotator, by name, as they are written; `people` has those that
         describe people, with levels.
@@ -114,6 +117,7 @@ class Annotations:
     texts: Strings | None = None
     contexts: Strings | None = None
     splits: Strings | None = None
+    item_groups: Strings | None = None
     attributes: Mapping[str, Strings] = field(default_factory=dict)
     item_columns: Mapping[str, Strings] = field(default_factory=dict)
     annotation_columns: Mapping[str, Strings] = field(default_factory=dict)
@@ -139,11 +143,13 @@ class Annotations:
         table : pyarrow.Table, pandas.DataFrame or mapping of str to sequence
             Columns ``item``, ``annotator`` and ``label`` (or one ``p_<class>`` column per class).
             ``text``, ``context`` (a second text, such as the post that the text replies to),
-            ``split`` and ``hard_label`` are optional and describe the item. Any other column is
-            kept as text: in ``item_columns`` if it has one value per item, in ``attributes`` if it
-            has one per annotator, else in ``annotation_columns``.
+            ``split``, ``hard_label`` and ``item_group`` (the item's thread, author or template) are
+            optional and describe the item. Any other column is kept as text: in ``item_columns`` if
+            it has one value per item, in ``attributes`` if it has one per annotator, else in
+            ``annotation_columns``.
         columns : mapping of str to str, optional
-            Names of the columns where they differ, as in ``{"item": "id"}``.
+            Names of the columns where they differ, as in ``{"item": "id"}``; the group of items is
+            called ``group`` here, as in ``{"group": "thread"}``.
         classes : sequence, optional
             All classes in their order. By default those that occur, numbers in numeric order,
             names in alphabetical order.
@@ -456,7 +462,9 @@ class Annotations:
             item_columns=rows_of_each(self.item_columns, positions_taken),
             annotation_columns=rows_of_each(self.annotation_columns, rows),
             **self.rows_of(rows, "label_codes", "label_probabilities"),
-            **self.rows_of(positions_taken, "published", "texts", "contexts", "splits"),
+            **self.rows_of(
+                positions_taken, "published", "texts", "contexts", "splits", "item_groups"
+            ),
         )
 
     def rows_of(self, rows: npt.NDArray[Any], *fields: str) -> dict[str, Any]:
@@ -636,7 +644,7 @@ class Annotations:
             item_codes=codes.astype(np.int32),
             item_columns=rows_of_each(self.item_columns, owner),
             published=None,
-            **self.rows_of(owner, "texts", "contexts", "splits"),
+            **self.rows_of(owner, "texts", "contexts", "splits", "item_groups"),
         )
 
     @property
@@ -653,7 +661,7 @@ class Annotations:
         Parameters
         ----------
         name : str
-            One of ``item_columns``, or ``split``.
+            One of ``item_columns``, ``split`` or ``item_group``.
         parameter : str, default="column"
             The caller's parameter that this name was given as, for the error message.
 
@@ -671,6 +679,8 @@ class Annotations:
         columns = dict(self.item_columns)
         if self.splits is not None:
             columns["split"] = self.splits
+        if self.item_groups is not None:
+            columns["item_group"] = self.item_groups
         if name not in columns:
             raise InputError(
                 f"the items have no column {word(name)} for {option(parameter)}",

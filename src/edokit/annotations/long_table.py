@@ -49,8 +49,15 @@ from edokit.rows import Rows
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike
 
 Place = Callable[[int], str]
-ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label")
+ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label", "group")
 """What a column can hold, besides attributes of the annotators; a context needs a text."""
+ITEM_GROUP = "item_group"
+"""Column of the role ``group`` where no other is named.
+
+A column called ``group`` is not taken for it: in many tables it is an attribute of annotators.
+"""
+COLUMNS = (*(role for role in ROLES if role != "group"), ITEM_GROUP)
+"""The column of each role where no other is named."""
 TEXTS = ("text", "context")
 """Roles whose values messages do not quote."""
 SCALE = "answer_scale"
@@ -139,6 +146,7 @@ def from_long_table(
         texts=texts,
         contexts=contexts,
         splits=splits,
+        item_groups=source.per_item("group", item),
         scale=declared.on(order, None if labels is None else labels.first(source.place)),
     )
     annotations, is_kept = _without_duplicates(
@@ -398,8 +406,9 @@ class _LongTable:
     def _free_columns(self) -> dict[str, Encoded]:
         """The columns without a role; one that is no plain column is left out with a warning."""
         shares = {} if "label" in self.names else class_columns(self.table.column_names)
-        roles = ROLES if "text" in self.names else (role for role in ROLES if role != "context")
-        has_role = {*self.names.values(), *roles, *shares.values(), SCALE}
+        has_role = {*self.names.values(), *COLUMNS, *shares.values(), SCALE}
+        if "text" not in self.names and "context" not in self.names.values():
+            has_role.discard("context")
         columns = {}
         for name in (name for name in self.table.column_names if name not in has_role):
             try:
@@ -492,7 +501,9 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
                 f"there is no column {name!r} for {role!r}; the columns are {headings(present)}",
                 "check the spelling",
             )
-    names = {role: columns.get(role, role) for role in ROLES}
+    names = {}
+    for role, default in zip(ROLES, COLUMNS, strict=True):
+        names[role] = columns.get(role, default)
     names = {role: name for role, name in names.items() if name in present}
     if "text" not in names and "context" not in columns:
         names.pop("context", None)
@@ -573,6 +584,7 @@ def to_long_table(annotations: Annotations) -> pa.Table:
         "split": annotations.splits,
         "text": annotations.texts,
         "context": annotations.contexts,
+        ITEM_GROUP: annotations.item_groups,
         **annotations.item_columns,
     }
     columns = [(name, items, values) for name, values in of_items.items() if values is not None]

@@ -258,6 +258,9 @@ def _description_notes(description: dict[str, Any]) -> list[str]:
     for heading, key in (("Item columns", "columns"), ("Annotators' attributes", "attributes")):
         if description[key]:
             notes.append(f"{heading}: {', '.join(description[key])}.")
+    if groups := description.get("item_groups"):
+        grouped = are(groups["items"], description["items"], noun="item")
+        notes.append(f"{grouped} in {counted(groups['groups'], 'group')}.")
     if duplicates := description.get("near_duplicates"):
         texts = are(duplicates["items"], verb=HAVE, noun="text")
         groups = counted(duplicates["groups"], "group")

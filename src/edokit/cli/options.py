@@ -162,6 +162,9 @@ class Reading(ColumnNames):
 
     Parameters
     ----------
+    columns : dict of str, optional
+        Another column name, e.g. item=id (repeatable); group=thread keeps the items of a thread
+        together in folds, splits and intervals.
     classes : list of str, optional
         All classes in order, separated by commas, e.g. no,yes.
     label_map : dict of str, optional
@@ -196,6 +199,7 @@ class Reading(ColumnNames):
     scale: str | None = None
     format: str | None = None
     question: str | None = None
+    columns: Annotated[dict[str, str] | None, key_value("ROLE=NAME")] = None
 
     def annotations(self, source: Path) -> "Annotations":
         """The annotations in a source, or those of ``--split``."""

@@ -19,7 +19,7 @@ from edokit._io.documents import read_json, read_json_lines, show_value, to_mode
 from edokit._io.tables import read_table
 from edokit._names import as_name
 from edokit.annotations.core import Annotations
-from edokit.annotations.long_table import TEXTS, from_long_table
+from edokit.annotations.long_table import ITEM_GROUP, TEXTS, from_long_table
 from edokit.scales import NOMINAL, DeclaredScale, ScaleLike
 
 OPTIONS = ("columns", "label_map", "question")
@@ -109,7 +109,7 @@ def read_export(
         The question that labels answer; may be left out where there is one.
     columns : mapping of str to str, optional
         The fields with the ``item`` (by default the tool's own id), the ``text`` (by default the
-        only one) and the ``context``, the other text of a pair.
+        only one), the ``context``, the other text of a pair, and the ``group`` of the item.
     scale : Scale or str, optional
         The answer scale.
     **options
@@ -117,13 +117,15 @@ def read_export(
     """
     columns = columns or {}
     for role in columns:
-        if role not in ("item", *TEXTS):
+        if role not in ("item", "group", *TEXTS):
             raise InputError(
-                f"{option('columns')}: in an export only item, text and context can be named, not"
-                f" {role!r}",
+                f"{option('columns')}: in an export only item, text, context and group can be"
+                f" named, not {role!r}",
                 "leave it out",
             )
     names = [item.name(number, columns.get("item")) for number, item in enumerate(items, 1)]
+    if "group" in columns:
+        _check_group_field(items, columns["group"])
     question = _choose(question, items)
     is_set = DeclaredScale(scale or NOMINAL).kind == "multi-label"
     rows, without_label, unnamed = _answered(names, items, question, columns, is_set)
@@ -222,12 +224,33 @@ def _columns(
                 " a text",
                 f"its fields are {examples(item.fields, 10) or '(none)'}",
             )
+    if "group" in named:
+        group = {**item.metadata, **item.fields}.get(named["group"], "")
+        if group is not None and not is_plain(group):
+            raise InputError(
+                f"item {examples([name])} has {show_value(group)} in the field {named['group']!r},"
+                " not the name of a group",
+                "name a field that holds text or a number",
+            )
+        columns[ITEM_GROUP] = "" if group is None else as_name(group)
     return columns
+
+
+def _check_group_field(items: Sequence[Item], field: str) -> None:
+    """Refuse a field of groups that no item has."""
+    fields: dict[str, None] = {}
+    for item in items:
+        fields |= dict.fromkeys([*item.fields, *item.metadata])
+    if field not in fields:
+        raise InputError(
+            f"no item has the field {field!r}, which {option('columns')} names for 'group'",
+            f"the fields are {examples(fields, 20) or '(none)'}",
+        )
 
 
 def _text_field(items: Sequence[Item], named: Mapping[str, str]) -> str | None:
     """The field that holds the text: the only one, or the one called text."""
-    reserved = {"split", "hard_label", "context", *named.values()}
+    reserved = {"split", "hard_label", "context", ITEM_GROUP, *named.values()}
     candidates = dict.fromkeys(
         str(field)
         for item in items

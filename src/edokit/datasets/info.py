@@ -34,7 +34,8 @@ def describe_annotations(
         ``annotations_per_class`` (of probabilities, their sums), ``ratio`` (largest
         class to smallest), ``ties`` (and how many of them have no published label), ``unanimous``
         (share of items), ``entropy`` (mean, nats) and ``coverage`` (share of the items that an
-        annotator labelled). ``near_duplicates`` counts the items of each split whose text
+        annotator labelled). ``item_groups``, where there are some, counts the ``groups`` and the
+        ``items`` in them. ``near_duplicates`` counts the items of each split whose text
         is also in the first (train, if there is one): ``verbatim`` but for case, links, mentions
         and punctuation, and ``near``, which includes these.
     """
@@ -50,6 +51,9 @@ def describe_annotations(
         "attributes": sorted(annotations.attributes),
         "splits": {name: _describe_split(part) for name, part in parts.items()},
     }
+    if annotations.item_groups is not None:
+        named = annotations.item_groups[annotations.item_groups != ""]
+        described["item_groups"] = {"items": len(named), "groups": len(set(named.tolist()))}
     if annotations.texts is not None and near_duplicates:
         described["near_duplicates"] = _describe_duplicates(annotations)
     return described

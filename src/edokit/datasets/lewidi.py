@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
@@ -26,7 +26,7 @@ from edokit._io.documents import (
 from edokit._io.memory import check_memory
 from edokit._names import as_name, as_names
 from edokit.annotations.core import Annotations, no_split
-from edokit.annotations.long_table import ROLES, STRICT, Policies, from_long_table
+from edokit.annotations.long_table import COLUMNS, STRICT, Policies, from_long_table
 from edokit.datasets.exports import Name, is_plain
 from edokit.datasets.read import Items, Source
 from edokit.scales import DeclaredScale, ScaleLike
@@ -101,7 +101,7 @@ class Item(Document):
             name: as_name(value)
             for name, value in {"lang": self.lang, **self.notes}.items()
             # Annotators' own reasons give the answer away.
-            if is_plain(value) and name not in ROLES and "explanation" not in name.lower()
+            if is_plain(value) and name not in COLUMNS and "explanation" not in name.lower()
         }
 
 
@@ -213,6 +213,7 @@ def read_lewidi(
     classes: Sequence[object] | None = None,
     policies: Policies = STRICT,
     user_first: bool = False,
+    columns: Mapping[str, str] | None = None,
     scale: ScaleLike | None = None,
 ) -> Annotations:
     """Read one JSON file (``HS-Brexit_dev.json``) or a folder of splits (``HS-Brexit/``).
@@ -222,6 +223,8 @@ def read_lewidi(
     what is plain in ``other_info`` (``domain``, ``bot``); explanations are not read. ``duplicates``
     are "all" by default because one item of MD-Agreement lists an annotator twice. With
     ``user_first``, texts of ConvAbuse are the annotated utterances, the turns before are contexts.
+    ``columns`` may name what groups items: ``{"group": "context"}`` keeps the replies to a post
+    together.
 
     2023: classes are "0" and "1", hard labels are the published ones, and the annotators of
     HS-Brexit and ArMIS have the attribute ``group``. 2025: the text is the response, reply, second
@@ -229,6 +232,12 @@ def read_lewidi(
     file beside the data. Items without annotations (a test set whose labels are held out) are left
     out with a warning; `read_lewidi_items` reads their texts.
     """
+    for role in columns or {}:
+        if role != "group":
+            raise InputError(
+                f"{option('columns')}: in a LeWiDi file only group can be named, not {role!r}",
+                "leave it out",
+            )
     items = _read(Path(path), split)
     labelled = [item for item in items if item.answers]
     if not labelled:
@@ -243,6 +252,7 @@ def read_lewidi(
     with errors_in(path):
         annotations = from_long_table(
             table,
+            columns=columns,
             classes=classes,
             policies=replace(policies, duplicates=policies.duplicates or "all"),
             attributes=names,
@@ -281,15 +291,22 @@ def _table(
 
 
 def read_lewidi_items(
-    path: str | Path, *, split: str | None = None, user_first: bool = False
+    path: str | Path,
+    *,
+    split: str | None = None,
+    user_first: bool = False,
+    columns: Mapping[str, str] | None = None,
 ) -> Items:
-    """The texts of one file or a folder and who annotated them, with labels or without."""
+    """The texts of one file or a folder and who annotated them, with labels or without.
+
+    ``columns``, which `read_lewidi` takes, does not matter here: it names the groups of items.
+    """
     items = _read(Path(path), split)
-    columns = pd.DataFrame([item.texts(user_first) for item in items])
+    texts = pd.DataFrame([item.texts(user_first) for item in items])
     return Items(
         items=as_names(item.name for item in items),
-        texts=as_names(columns["text"]),
-        contexts=as_names(columns["context"]) if "context" in columns else None,
+        texts=as_names(texts["text"]),
+        contexts=as_names(texts["context"]) if "context" in texts else None,
         annotators=[tuple(dict.fromkeys(item.annotator_names)) for item in items],
     )
 
@@ -378,7 +395,7 @@ def _metadata(path: Path) -> pd.DataFrame:
         annotator: {
             name: as_name(value) if is_plain(value) and value not in _GAPS else ""
             for name, value in entry.items()
-            if name not in ROLES and not isinstance(value, dict | list | bool)
+            if name not in COLUMNS and not isinstance(value, dict | list | bool)
         }
         for annotator, entry in content.items()
     }
@@ -408,6 +425,6 @@ SOURCE = Source(
     "a LeWiDi JSON file or a folder of its splits",
     read_lewidi,
     _is_lewidi,
-    options=("user_first",),
+    options=("user_first", "columns"),
     items=read_lewidi_items,
 )

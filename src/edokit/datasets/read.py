@@ -175,8 +175,9 @@ def read_annotations(
         What to do when an annotator labels an item twice: refuse, keep the first, or keep all.
         None means "all" for LeWiDi, else "error".
     columns : mapping of str to str, default=None
-        Other column names, as in ``{"item": "id"}``. In an export: the fields that hold the
-        ``item`` and the ``text``.
+        Other column names, as in ``{"item": "id"}``. ``{"group": "thread"}`` names the column with
+        the group of each item: folds, splits and intervals keep a group together. In an export:
+        the fields that hold the ``item``, the ``text`` and the ``group``.
     label_map : mapping of str to str, default=None
         Labels and hard labels to read as others, as in ``{"Rude": "rude"}``.
     scale : Scale or str, default=None

@@ -240,6 +240,7 @@ def _by_item(annotations: Annotations) -> Annotations:
         texts=None,
         contexts=None,
         splits=None,
+        item_groups=None,
     )
 
 
