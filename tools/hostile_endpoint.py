@@ -329,23 +329,35 @@ def has_no_time(exchange: Exchange) -> None:
 
 @misbehaviour
 def mutates_a_response(exchange: Exchange) -> None:
-    """Any bytes of a valid response changed, removed or repeated."""
+    """Some bytes of a valid response, or of its body alone, changed, removed or repeated."""
     tokens = (("A", -0.1), ("B", -2.5), ("C", -3.0))
     body = completion("A", logprobs=alternatives(*tokens))
+    if exchange.rng.random() < 0.5:
+        exchange.reply(mutated(body, exchange.rng))
+        return
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    response = bytearray(head + body)
-    for _ in range(exchange.rng.randint(1, 5)):
-        start = exchange.rng.randrange(len(response))
-        end = start + exchange.rng.randint(1, 20)
-        piece = bytes(response[start:end])
-        choice = exchange.rng.randrange(3)
+    exchange.send(mutated(head + body, exchange.rng))
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """The data with one to five changes; digits are changed to digits half of the time."""
+    changed = bytearray(data)
+    for _ in range(rng.randint(1, 5)):
+        start = rng.randrange(len(changed))
+        end = start + rng.randint(1, 20)
+        piece = bytes(changed[start:end])
+        choice = rng.randrange(6)
         if choice == 0:
-            response[start:end] = exchange.rng.randbytes(len(piece))
+            changed[start:end] = rng.randbytes(len(piece))
         elif choice == 1:
-            del response[start:end]
+            del changed[start:end]
+        elif choice == 2:
+            changed[start:start] = piece * rng.randint(1, 50)
         else:
-            response[start:start] = piece * exchange.rng.randint(1, 50)
-    exchange.send(bytes(response))
+            digits = [place for place, byte in enumerate(changed) if chr(byte).isdigit()]
+            if digits:
+                changed[rng.choice(digits)] = rng.choice(b"0123456789-.e")
+    return bytes(changed)
 
 
 class HostileServer:

@@ -184,3 +184,19 @@ def test_shares_are_those_of_the_keys_whatever_else_is_likely(
         np.testing.assert_allclose(shares, np.array(masses) / sum(masses), rtol=1e-6)
     else:
         assert shares is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        ("<think>A or B? The answer is A.</think>B", 1),
+        ("A or B? The answer is A.</think> B", 1),  # a server that leaves out the first mark
+        ("B <think>why did I say that</think>", 1),
+        ("<think>hm</think> B <think>hm</think>", 1),
+        ("<think>the answer is A", None),  # cut off before the answer
+        ("<think>" * 30_000, None),
+        ("</think>" * 26_000 + "B", 1),
+    ],
+)
+def test_thoughts_name_no_label(answer: str, label: int | None) -> None:
+    assert Choices.of(("polite", "rude"), listed=True).named(answer) == label

@@ -46,7 +46,7 @@ def default_template(scale: Scale, context: bool) -> str:
 def fields_of(template: str) -> frozenset[str]:
     """The fields of a template; one without text is refused, and so are unknown fields."""
     fields: set[str] = set()
-    with suppress(ValueError):  # a brace that is no field
+    with suppress(ValueError):  # an unpaired brace
         for _, name, form, sign in Formatter().parse(template):
             if name is not None:
                 fields.add(f"{name} with a format" if form or sign else name)
@@ -55,7 +55,7 @@ def fields_of(template: str) -> frozenset[str]:
             f"the {option('prompt')} template must have the field {{text}}, and no others than"
             f" {', '.join('{' + name + '}' for name in FIELDS)}, but has"
             f" {examples('{' + name + '}' for name in sorted(fields)) or 'none'}",
-            "check the spelling, and write {{ and }} for braces that are no field; a file with a"
+            "check the spelling, and write {{ and }} for literal braces; a file with a"
             " template ends in .txt or .md",
         )
     return frozenset(fields)
@@ -82,10 +82,16 @@ class Choices:
 
         More labels than letters are numbered; numbers may begin alike.
         """
-        single = len({name.casefold() for name in names if len(name) == 1}) == len(names)
-        letters = ascii_uppercase if len(names) <= len(ascii_uppercase) else ()
-        keys = names if single else letters or [str(k + 1) for k in range(len(names))]
-        return cls(tuple(names), tuple(keys[: len(names)]) if listed else ())
+        if not listed:
+            return cls(tuple(names))
+        single_characters = {name.casefold() for name in names if len(name) == 1}
+        if len(single_characters) == len(names):
+            keys = tuple(names)
+        elif len(names) <= len(ascii_uppercase):
+            keys = tuple(ascii_uppercase[: len(names)])
+        else:
+            keys = tuple(str(number + 1) for number in range(len(names)))
+        return cls(tuple(names), keys)
 
     @property
     def first_token_decides(self) -> bool:
@@ -142,7 +148,10 @@ class Choices:
         several, the next token decides between them. A label that no listed token begins gets
         what such a token can have at most. None if tokens that begin labels are too improbable.
         """
-        mass, prefix, reach, floor = np.zeros(len(self.names)), "", 1.0, 1.0
+        mass = np.zeros(len(self.names))
+        prefix = ""
+        reach = 1.0  # the probability of the tokens before this one
+        floor = 1.0
         for position in positions:
             listed = {str(token): math.exp(min(0.0, float(p))) for token, p in position}
             for token, p in listed.items():
@@ -152,16 +161,19 @@ class Choices:
             unlisted = max(0.0, 1.0 - sum(listed.values()))
             floor = min(floor, reach * min(*listed.values(), unlisted))
             token = str(position[0][0])
-            prefix, reach = prefix + token, reach * listed[token]
+            prefix += token
+            reach *= listed[token]
             if len(self._fitting(prefix)) < 2:
                 break
         else:
-            if (label := self._forms.get(_bare(prefix))) is not None:
+            label = self._forms.get(_bare(prefix))
+            if label is not None:
                 mass[label] += reach
         if mass.sum() < _LEAST_MASS:
             return None
         missing = mass == 0
-        mass[missing] = max(floor / max(int(missing.sum()), 1), _FLOOR)
+        n_missing = max(int(missing.sum()), 1)
+        mass[missing] = max(floor / n_missing, _FLOOR)
         shares: Floats = mass / mass.sum()
         return shares
 
@@ -215,8 +227,8 @@ def example_lines(answered: Sequence[tuple[Text, str]]) -> str:
 def without_thoughts(answer: str) -> str:
     """The answer without what a model thought before it, between ``<think>`` and ``</think>``.
 
-    Servers may leave out the first mark, and an answer that is cut off has no second one: then all
-    of it is a thought. Takes time proportional to the length of the answer.
+    Servers may leave out the first mark. An answer that is cut off lacks the second: then all of it
+    is a thought. Takes time proportional to the length of the answer.
     """
     kept: list[str] = []
     is_thought = False
@@ -238,14 +250,16 @@ _YES = ("no", "yes")
 class Questions:
     """The prompts about texts, for the classes of an answer scale, and the possible answers.
 
-    Of sets, each label is asked about on its own.
+    For multi-label data, each label is asked about on its own.
     """
 
     def __init__(
         self, template: str, persona: str, descriptions: str, classes: Sequence[str], scale: Scale
     ) -> None:
-        self.template, self.persona = template, persona
-        self.classes, self.scale = tuple(classes), scale
+        self.template = template
+        self.persona = persona
+        self.classes = tuple(classes)
+        self.scale = scale
         self.descriptions = read_descriptions(descriptions, classes)
         fields = fields_of(template or default_template(scale, context=True))
         self.by_label = scale.is_multi_label
@@ -265,7 +279,11 @@ class Questions:
         self, text: Text, label: str, examples: Sequence[tuple[Text, Sequence[int]]]
     ) -> list[dict[str, str]]:
         """The prompt about a text, after examples with the codes of their labels."""
-        utterance, context = (text, "") if isinstance(text, str) else text
+        if isinstance(text, str):
+            utterance = text
+            context = ""
+        else:
+            utterance, context = text
         template = self.template or default_template(self.scale, bool(context.strip()))
         listed = Choices(self.classes) if self.by_label else self.choices
         prompt = template.format(
