@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 
 from commands import edo
-from edokit import Annotations, EDOEnsemble, Predictions, write_annotations, write_predictions
-from edokit._errors import InputError, printable
+from edokit import (
+    Annotations,
+    EDOEnsemble,
+    Predictions,
+    read_annotations,
+    write_annotations,
+    write_predictions,
+)
+from edokit._errors import printable
 from edokit._io.documents import json_text
 from edokit._io.markup import Table, markdown_text, spreadsheet_text, xml_attribute
 from edokit.analysis.compare import compare
@@ -142,8 +149,8 @@ def test_a_table_for_a_spreadsheet_holds_no_formula(
     folder, people, pool = made
     out = tmp_path / f"probabilities.{ending}"
     ensemble = EDOEnsemble.load(folder / "ensemble")
-    predict_to_file(ensemble, pool, out, quote_formulas=True)
-    write_annotations(people, tmp_path / f"people.{ending}", quote_formulas=True)
+    predict_to_file(ensemble, pool, out)
+    write_annotations(people, tmp_path / f"people.{ending}")
     for path in (out, tmp_path / f"people.{ending}"):
         with path.open(encoding="utf-8", newline="") as stream:
             cells = [
@@ -151,29 +158,26 @@ def test_a_table_for_a_spreadsheet_holds_no_formula(
             ]
         assert "'=HYPERLINK(1)" in cells
         assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t"))]
-    # By default ids are written as they are, and are read again.
-    predict_to_file(ensemble, pool, out)
+    again = read_annotations(tmp_path / f"people.{ending}")
+    assert again.items.tolist() == people.items.tolist()
+    assert again.annotators.tolist() == people.annotators.tolist()
+    predict_to_file(ensemble, pool, out, raw=True)
     assert "'=HYPERLINK" not in out.read_text(encoding="utf-8")
-
-
-def test_only_a_spreadsheet_has_formulas_to_quote(
-    made: tuple[Path, Annotations, Predictions], tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match="quote_formulas"):
-        write_annotations(made[1], tmp_path / "people.parquet", quote_formulas=True)
 
 
 def test_the_option_is_there_on_the_command_line(
     made: tuple[Path, Annotations, Predictions], tmp_path: Path
 ) -> None:
     source, out = made[0] / "people.parquet", tmp_path / "people.csv"
-    said("data", "convert", source, out, "--quote-formulas")
+    said("data", "convert", source, out)
     assert "'@SUM(1+1)" in out.read_text(encoding="utf-8")
+    said("data", "convert", source, tmp_path / "raw.csv", "--raw")
+    assert "'@SUM(1+1)" not in (tmp_path / "raw.csv").read_text(encoding="utf-8")
     said(
         *("predict", made[0] / "ensemble", "--predictions", made[0] / "pool.parquet"),
-        *("--out", tmp_path / "p.csv", "--quote-formulas"),
+        *("--out", tmp_path / "p.csv", "--raw"),
     )
-    assert "'-2+3" in (tmp_path / "p.csv").read_text(encoding="utf-8")
+    assert "'-2+3" not in (tmp_path / "p.csv").read_text(encoding="utf-8")
 
 
 def test_a_page_holds_no_name_raw(

@@ -97,8 +97,8 @@ class PredictOptions:
         Also write so many items that most need annotators beside --out, for Label Studio.
     annotations : Path, optional
         A source with the texts of the items to review.
-    quote_formulas : bool, default=False
-        In a CSV for a spreadsheet, put ' before text that it would run as a formula.
+    raw : bool, default=False
+        In a CSV, put no ' before text that a spreadsheet would run as a formula.
     """
 
     predictions: Path | None = None
@@ -112,7 +112,7 @@ class PredictOptions:
     answer_for: str | None = None
     review: int | None = None
     annotations: Path | None = None
-    quote_formulas: bool = False
+    raw: bool = False
 
     @property
     def n_panels(self) -> int:
@@ -280,7 +280,7 @@ class Predictor:
             panel=self._panel,
             texts=texts,
             review=self.options.review,
-            quote_formulas=self.options.quote_formulas,
+            raw=self.options.raw,
             answer_for=self.options.answer_for,
         )
 
@@ -293,7 +293,7 @@ class Predictor:
         comparison = compare_panels(
             self.ensemble, answers, *self.panels, answer_for=self.options.answer_for
         )
-        write_tables([comparison.to_table()], out, quote_formulas=self.options.quote_formulas)
+        write_tables([comparison.to_table()], out, raw=self.options.raw)
         return comparison
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +89,28 @@ def test_a_dictionary_of_texts_is_written_once(tmp_path: Path) -> None:
     write_table(table, tmp_path / "long.parquet")
     assert pq.ParquetFile(tmp_path / "long.parquet").metadata.num_row_groups == 1
     assert read_table(tmp_path / "long.parquet").num_rows == len(codes)
+
+
+SIGNS = "'=+-@ \t\r\n\x85\xa0\u2003＝a1."
+
+
+@given(st.lists(st.text(SIGNS, min_size=1, max_size=6), min_size=1, max_size=20))
+def test_no_cell_of_a_csv_is_a_formula_and_all_are_read_again(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("cells") / "cells.csv"
+    write_table(pa.table({"@name": [*texts, "end"]}), path)
+    found = read_table(path)
+    assert found.column_names == ["@name"]
+    assert found["@name"].to_pylist() == [*texts, "end"]
+    with path.open(encoding="utf-8", newline="") as stream:
+        cells = [row[0] for row in csv.reader(stream) if row]
+    for cell in cells:
+        start = cell.lstrip()[:1]
+        assert start not in "=+@＝" or not start
+        assert start != "-" or re.fullmatch(r"-[\d.]+", cell)
+
+
+def test_a_raw_csv_holds_text_as_it_is(tmp_path: Path) -> None:
+    write_table(pa.table({"item": ["=1+1", "@ann", "'=x"]}), tmp_path / "raw.csv", raw=True)
+    assert (tmp_path / "raw.csv").read_text() == '"item"\n"=1+1"\n"@ann"\n"\'=x"\n'

@@ -21,7 +21,7 @@ _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]|$~"} | {"<": "&
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_FORMULA = re.compile(r"[\s\x00-\x1f]*[=+\-@＝＋－＠]|[\t\r]")
+_FORMULA = re.compile(r"'*(?:[\s\x00-\x1f]*[=+\-@＝＋－＠]|[\t\r])")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -45,9 +45,18 @@ def xml_attribute(text: str) -> str:
 
 
 def spreadsheet_text(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula: it begins with a quote then."""
-    formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
-    return f"'{text}" if formula else text
+    """Text that a spreadsheet does not run as a formula: it begins with a quote then.
+
+    So does text that begins with quotes before a formula, so that `without_quote` restores both.
+    """
+    is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text
+
+
+def without_quote(text: str) -> str:
+    """The text that `spreadsheet_text` made this of."""
+    is_quoted = text.startswith("'") and _FORMULA.match(text)
+    return text[1:] if is_quoted else text
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,12 @@ from edokit._errors import (
     in_bytes,
     local_path,
     missing_extra,
-    option,
     warn,
     word,
 )
 from edokit._io.atomic import cannot_read, check_file, check_start, whole_file
 from edokit._io.documents import check_utf8, json_text, read_json_lines
-from edokit._io.markup import spreadsheet_text
+from edokit._io.markup import spreadsheet_text, without_quote
 from edokit._io.memory import MemoryBudget, check_memory
 from edokit._names import as_name, column_of, plain_type, row_number
 
@@ -46,6 +45,8 @@ _CELL_BYTES = 100  # of memory that a cell of a sheet takes beside its character
 _MOST_SHEET_ROWS = 1 << 20
 _MOST_SHEET_CELLS = 30_000_000  # with the empty ones before the last one of a row
 _AGAIN = "the file may be cut off; export or download it again"
+_MAY_BE_FORMULA = r"^['\s\pZ\x00-\x1f\x{85}]*[=+\-@＝＋－＠\t\r]"
+"""A regular expression of Arrow that matches all text that `spreadsheet_text` changes."""
 _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
 """Where Arrow begins to quote the file, which may hold somebody's text."""
 
@@ -148,7 +149,31 @@ def _read_csv(path: Path, delimiter: str) -> pa.Table:
         raise unreadable(path, "CSV", ValueError(f"its header is {headings(header)}"))
     if table.num_rows:
         _refuse_open_quote(path, table.column(table.num_columns - 1)[-1].as_py())
-    return table
+    # Quotes that keep a spreadsheet from running text as a formula are not part of the text.
+    names = [without_quote(name) for name in header]
+    _distinct(names, path)
+    columns = [_with_texts(column, without_quote) for column in table.columns]
+    return pa.table(columns, names)
+
+
+def _with_texts(column: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedArray:
+    """A column of text in which the texts that may be formulas are changed."""
+    chunks = []
+    for chunk in column.chunks:
+        is_encoded = isinstance(chunk, pa.DictionaryArray)
+        texts = chunk.dictionary if is_encoded else chunk
+        places = pc.match_substring_regex(texts, _MAY_BE_FORMULA).fill_null(False)
+        changed = [change(text) for text in texts.filter(places).to_pylist()]
+        if changed:
+            texts = pc.replace_with_mask(texts, places, pa.array(changed, texts.type))
+        if changed and is_encoded:
+            # Two texts may have become one.
+            texts = pa.DictionaryArray.from_arrays(chunk.indices, texts)
+            chunk = texts.cast(texts.type.value_type).dictionary_encode()
+        elif changed:
+            chunk = texts
+        chunks.append(chunk)
+    return pa.chunked_array(chunks, column.type)
 
 
 def _csv_header(path: Path, delimiter: str) -> tuple[list[str], str]:
@@ -437,17 +462,16 @@ def unreadable(path: Path, kind: str, error: BaseException) -> InputError:
     )
 
 
-def write_table(table: pa.Table, path: str | Path, *, quote_formulas: bool = False) -> None:
+def write_table(table: pa.Table, path: str | Path, *, raw: bool = False) -> None:
     """Write CSV, TSV, Parquet or JSONL, by the file's ending.
 
-    ``quote_formulas`` puts a quote before text of a CSV that a spreadsheet would run as a formula.
+    Text of a CSV or TSV that a spreadsheet would run as a formula has a quote before it, which
+    `read_table` takes off again; with ``raw`` it is written as it is.
     """
-    write_tables([table], path, quote_formulas=quote_formulas)
+    write_tables([table], path, raw=raw)
 
 
-def write_tables(
-    parts: Iterable[pa.Table], path: str | Path, *, quote_formulas: bool = False
-) -> int:
+def write_tables(parts: Iterable[pa.Table], path: str | Path, *, raw: bool = False) -> int:
     """Write parts with the same columns into one CSV, TSV, Parquet or JSONL file; how many rows.
 
     No more than one part need be in memory. If one fails, no file is written.
@@ -459,8 +483,6 @@ def write_tables(
             f"tables are written to files ending in {', '.join(TABLE_SUFFIXES)}, not to {path}",
             "choose one of these endings",
         )
-    if quote_formulas:
-        parts = (_for_spreadsheet(part, path) for part in parts)
     remaining = iter(parts)
     # A place that can't be written to is refused before the first part is made.
     with whole_file(path) as temporary:
@@ -469,7 +491,7 @@ def write_tables(
         # In Parquet, repeated text stays a dictionary, and metadata are kept.
         schema = part.schema if suffix == ".parquet" else _plain_schema(part.schema)
         try:
-            with _open_writer(temporary, suffix, schema) as writer:
+            with _open_writer(temporary, suffix, schema, raw) as writer:
                 rows = _write_rows(part, schema, writer)
                 del part
                 check_start(temporary, path)  # before the other parts are made
@@ -494,23 +516,6 @@ def _write_rows(table: pa.Table, schema: pa.Schema, writer: Any) -> int:
     return int(table.num_rows)
 
 
-def _for_spreadsheet(table: pa.Table, path: str | Path) -> pa.Table:
-    """The table with `spreadsheet_text` for text."""
-    if Path(path).suffix.lower() not in (".csv", ".tsv"):
-        raise InputError(
-            f"{option('quote_formulas', True)} is for .csv and .tsv, which spreadsheets open, not"
-            f" for {path}",
-            "leave it out, or choose one of these endings",
-        )
-    columns: list[Any] = []
-    for column in table.cast(_plain_schema(table.schema)).columns:
-        if _is_text(column.type):
-            texts = [text and spreadsheet_text(text) for text in column.to_pylist()]
-            column = pa.array(texts, column.type)
-        columns.append(column)
-    return pa.table(columns, [spreadsheet_text(name) for name in table.column_names])
-
-
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([(field.name, plain_type(field.type)) for field in schema])
 
@@ -523,13 +528,40 @@ def _packing(schema: pa.Schema) -> dict[str, Any]:
     return {"compression": kinds, "use_dictionary": repetitive}
 
 
-def _open_writer(path: Path, suffix: str, schema: pa.Schema) -> Any:
+def _open_writer(path: Path, suffix: str, schema: pa.Schema, raw: bool) -> Any:
     if suffix == ".parquet":
         return pa_parquet.ParquetWriter(path, schema, **_packing(schema))
     if suffix in (".csv", ".tsv"):
-        options = pa_csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
-        return pa_csv.CSVWriter(path, schema, write_options=options)
+        return _CsvWriter(path, schema, delimiter="\t" if suffix == ".tsv" else ",", raw=raw)
     return _JsonLines(path)
+
+
+class _CsvWriter:
+    """Writes a CSV file; unless it is ``raw``, no cell is a formula for a spreadsheet."""
+
+    def __init__(self, path: Path, schema: pa.Schema, *, delimiter: str, raw: bool) -> None:
+        names = schema.names
+        if not raw:
+            names = [spreadsheet_text(name) for name in names]
+        self._raw = raw
+        self._schema = pa.schema([*zip(names, schema.types, strict=True)])
+        options = pa_csv.WriteOptions(delimiter=delimiter)
+        self._writer = pa_csv.CSVWriter(path, self._schema, write_options=options)
+
+    def write_table(self, table: pa.Table) -> None:
+        columns = table.columns
+        if not self._raw:
+            columns = [
+                _with_texts(column, spreadsheet_text) if _is_text(column.type) else column
+                for column in columns
+            ]
+        self._writer.write_table(pa.table(columns, schema=self._schema))
+
+    def __enter__(self) -> _CsvWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.close()
 
 
 class _JsonLines:

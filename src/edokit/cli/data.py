@@ -40,7 +40,7 @@ def convert(
     /,
     *,
     items: Annotated[list[Path] | None, Parameter(metavar="FILE")] = None,
-    quote_formulas: options.QuoteFormulas = False,
+    raw: options.Raw = False,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
@@ -65,7 +65,7 @@ def convert(
             if len(missing):
                 left_out += f": {examples(missing)}"
             annotations = annotations.take(is_predicted)
-        write_annotations(annotations, out, quote_formulas=quote_formulas)
+        write_annotations(annotations, out, raw=raw)
     items_written = len(annotations.items)
     columns = annotations.to_table().column_names
     console.print_result(

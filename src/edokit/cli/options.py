@@ -123,9 +123,9 @@ By = Annotated[
     ),
 ]
 Normalize = Annotated[bool, Parameter(help="Divide probabilities by their sum.")]
-QuoteFormulas = Annotated[
+Raw = Annotated[
     bool,
-    Parameter(help="In a CSV for a spreadsheet, put ' before text that it would run as a formula."),
+    Parameter(help="In a CSV, put no ' before text that a spreadsheet would run as a formula."),
 ]
 WithReport = Annotated[bool, TWO_SIDED, Parameter(help="Also make the page report.html in OUT.")]
 

@@ -286,9 +286,7 @@ def _reader_options(kind: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def write_annotations(
-    annotations: Annotations, path: str | Path, *, quote_formulas: bool = False
-) -> None:
+def write_annotations(annotations: Annotations, path: str | Path, *, raw: bool = False) -> None:
     """Write annotations as a table with one row per annotation.
 
     Parameters
@@ -296,9 +294,10 @@ def write_annotations(
     annotations : Annotations
     path : str or Path
         A file ending in .csv, .tsv, .parquet, .jsonl or .ndjson. It is written whole or not at all.
-    quote_formulas : bool, default=False
-        In a CSV for a spreadsheet, put a quote before text that it would run as a formula (with
-        ``=``, ``+``, ``-`` or ``@`` in front); EDO does not take these quotes off again.
+    raw : bool, default=False
+        In a CSV, text that a spreadsheet would run as a formula (with ``=``, ``+``, ``-`` or ``@``
+        in front) has a quote before it, which EDO takes off again. With ``raw=True`` it is written
+        as it is, for other programs.
 
     Raises
     ------
@@ -313,7 +312,7 @@ def write_annotations(
     >>> edokit.read_annotations("labels.parquet", split="dev").items.tolist()
     ['sim-dev-1', 'sim-dev-2']
     """
-    write_table(annotations.to_table(), path, quote_formulas=quote_formulas)
+    write_table(annotations.to_table(), path, raw=raw)
 
 
 # --- Tables: CSV, TSV, Parquet, JSONL or XLSX, one row per annotation -----------------------------

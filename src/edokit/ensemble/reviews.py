@@ -258,7 +258,7 @@ def predict_to_file(
     *,
     review: int | None = None,
     texts: Mapping[str, str] | None = None,
-    quote_formulas: bool = False,
+    raw: bool = False,
     answer_for: str | None = None,
     panel: Panel | None = None,
 ) -> dict[str, Any]:
@@ -279,8 +279,9 @@ def predict_to_file(
         (``<out>-review.json``).
     texts : mapping of str to str, optional
         Text of each item to review.
-    quote_formulas : bool, default=False
-        In a CSV for a spreadsheet, put a quote before ids and labels that it would run as formulas.
+    raw : bool, default=False
+        In a CSV, write ids and labels that a spreadsheet would run as formulas without the quote
+        that is put before them otherwise.
     answer_for : {"ce", "md", "w1", "f1"}, optional
         Write answers for this metric in the ``p_<class>`` columns, and its name in ``answer_for``.
     panel : Panel, optional
@@ -324,7 +325,7 @@ def predict_to_file(
             # Texts that are missing are noticed before anything is in its place.
             label_studio_tasks(summary.queue, texts)
 
-    rows = write_tables(tables(), out, quote_formulas=quote_formulas)
+    rows = write_tables(tables(), out, raw=raw)
     result: dict[str, Any] = {"out": str(out), **summary.to_dict(rows)}
     if answer_for is not None:
         result["answer_for"] = {"metric": answer_for, **asdict(ensemble.answers_[answer_for])}
