@@ -170,6 +170,9 @@ def under_load(
     return counts
 
 
+ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
+MOST_GROWTH = 32 << 20
+"""Bytes that pipelined requests may take."""
 PIPELINED = (
     b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n",
     b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n",
@@ -196,6 +199,11 @@ class Flood:
     answers: int
     growth: int
     health: list[float]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files of a folder and their bytes."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def memory(process: int) -> int:
@@ -313,13 +321,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=10_000, help="under load")
     parser.add_argument("--minutes", type=float, default=3.0, help="of nonsense and of kills")
+    parser.add_argument("--pipelined", type=int, default=200_000, help="on one and on eight lines")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     troubles: list[str] = []
+    pipelined = 0
+    largest_growth = 0
     with tempfile.TemporaryDirectory(prefix="edo-serve-") as name:
         folder = Path(name)
         path = make_bundle(folder)
         expected = in_python(path)
+        before = contents(path)
         with Server(path, folder) as server:
             begun = time.monotonic()
             counts = under_load(server, expected, given.requests, clients=32, seed=given.seed)
@@ -329,18 +341,35 @@ def main() -> int:
             print("beside nonsense:", dict(beside))
             good = beside.pop("good requests right")
             troubles += [] if server.process.poll() is None else ["the server ended"]
+            for connections in (1, 8):
+                flood = pipeline(server, given.pipelined, connections)
+                pipelined += flood.answers
+                print(
+                    f"{given.pipelined} pipelined requests on {connections} connections:"
+                    f" {flood.answers} answers, {flood.growth / 2**20:.0f} MiB more memory, /health"
+                    f" {len(flood.health)} times, at most {max(flood.health):.2f} s"
+                )
+                largest_growth = max(largest_growth, flood.growth)
+                if flood.answers != given.pipelined // connections * connections:
+                    troubles.append("pipelined requests were lost")
+            if largest_growth > MOST_GROWTH:
+                troubles.append("pipelined requests took memory")
             status = server.stop()
             troubles += [f"exit status {status}"] if status else []
         rounds, ends = 0, time.monotonic() + 30 * given.minutes
         while time.monotonic() < ends:
-            counts = killed(path, folder, expected, given.seed + rounds)
+            how = ENDS[rounds % len(ENDS)]
+            counts = killed(path, folder, expected, given.seed + rounds, how)
             troubles += [key for key in counts if key.startswith(("lost", "wrong", "status"))]
             rounds += 1
+        if contents(path) != before:
+            troubles.append("the bundle changed")
         print(f"{rounds} times ended while clients asked")
         left = (folder / "serve.out").read_text() + (folder / "serve.err").read_text()
         troubles += ["a text was written"] if PLANTED in left or "marmalade" in left else []
     tried = (
-        f"{given.requests:,} requests, {good:,} beside {beside.total():,} malformed ones, {rounds}"
+        f"{given.requests:,} requests, {good:,} beside {beside.total():,} malformed ones,"
+        f" {pipelined:,} pipelined ones ({largest_growth / 2**20:.0f} MiB more memory), {rounds}"
     )
     outcome = "; ".join(sorted(set(troubles))) or "nothing was lost, nothing was wrong"
     print(f"{tried} ends of the server: {outcome}")
@@ -382,9 +411,16 @@ def nonsense(
 
 
 def killed(
-    bundle: Path, folder: Path, expected: Callable[[Sequence[str]], Any], seed: int
+    bundle: Path,
+    folder: Path,
+    expected: Callable[[Sequence[str]], Any],
+    seed: int,
+    how: signal.Signals = signal.SIGTERM,
 ) -> Counter[str]:
-    """End a server while clients ask: whoever was connected is answered, the next is refused."""
+    """End a server while clients ask: whoever was connected is answered, the next is refused.
+
+    After SIGKILL, answers that were under way are lost, and none is wrong.
+    """
     rng, counts = random.Random(seed), Counter[str]()
     texts = some_texts(rng)
     known = expected(texts)
@@ -411,10 +447,13 @@ def killed(
         for thread in threads:
             thread.start()
         time.sleep(rng.random())
-        status = server.stop()
+        status = server.stop(how)
         for thread in threads:
             thread.join()
-        if status:
+        if how == signal.SIGKILL:
+            lost = [key for key in counts if key.startswith("lost")]
+            counts["cut off by the kill"] += sum(counts.pop(key) for key in lost)
+        elif status:
             counts[f"lost: exit status {status}"] += 1
     return counts
 

@@ -36,6 +36,7 @@ def parts(share: float, jobs: int, page: Path | None) -> dict[str, list[str]]:
         "server": [
             *("tools/serve_soak.py", "--requests", f"{10_000 * share:.0f}"),
             *("--minutes", f"{4 * share:g}"),
+            *("--pipelined", f"{200_000 * share:.0f}"),
         ],
     }
 

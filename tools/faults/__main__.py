@@ -83,7 +83,7 @@ def disturb(
         for name, case in cases.items()
     }
     if not late():
-        database_away(zygote, cases["search (exact)"], out, tally, seconds=(10,))
+        database_away(zygote, cases["search (exact)"], out, tally, seconds=(1, 10, 10))
     if not late():
         endpoint_fails(zygote, folder, tally, times=4, rng=rng, end=began + OTHERS * seconds)
     shared = [cases["train"], cases["fit --stream"]]
@@ -109,6 +109,7 @@ def _disks_and_files(
     out, small = folder / "out", folder / "disk"
     disk.small_files(zygote, case, out, tally, times=2)
     disk.input_deleted(zygote, case, out, tally, times=4, seconds=peace.seconds)
+    disk.input_overwritten(zygote, case, out, tally, times=4, seconds=peace.seconds)
     disk.output_deleted(zygote, case, out, tally, times=3, rng=rng)
     if disk.can_mount(small):
         disk.full_disk(zygote, case, folder, tally, times=4)

@@ -154,6 +154,29 @@ def input_deleted(
             row.well += 1
 
 
+def input_overwritten(
+    zygote: Zygote, case: Case, out: Path, tally: Tally, *, times: int, seconds: float
+) -> None:
+    """An input that is overwritten with noise while the command runs, and restored later."""
+    row = tally.row("input overwritten", case.name)
+    for k in range(times):
+        path = case.inputs[k % len(case.inputs)]
+        if path.is_dir():
+            path = sorted(file for file in path.rglob("*") if file.is_file())[0]
+        with row.watched():
+            one = Disturbed(zygote, case, out)
+            running = zygote.start(case.argv(out))
+            time.sleep((k + 0.5) / times * seconds)
+            content = path.read_bytes()
+            try:
+                path.write_bytes(random.Random(k).randbytes(len(content)))
+                judge(row, one, running.wait())
+            finally:
+                path.write_bytes(content)
+            one.finish()
+            row.well += 1
+
+
 def output_deleted(
     zygote: Zygote, case: Case, out: Path, tally: Tally, *, times: int, rng: random.Random
 ) -> None:

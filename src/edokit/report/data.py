@@ -380,20 +380,27 @@ class _PageItems:
         return predictions, annotations
 
     def _read_predictions(self, record: RunRecord, role: str) -> Predictions | None:
-        self._refuse_large(record, role)
+        self._check_input(record, role)
         predictions = self.in_memory.get(role)
         if isinstance(predictions, Predictions):
             return predictions
         return record.predictions(role, self.folder)
 
     def _read_annotations(self, record: RunRecord, role: str) -> Annotations | None:
-        self._refuse_large(record, role)
+        self._check_input(record, role)
         annotations = self.in_memory.get(role)
         if isinstance(annotations, Annotations):
             return annotations
         return record.annotations(role, self.folder)
 
-    def _refuse_large(self, record: RunRecord, role: str) -> None:
+    def _check_input(self, record: RunRecord, role: str) -> None:
+        # A folder may come from somebody else, and its record may name a file of one's own.
+        if self.data.inputs[role] == "changed" and not record.is_inside(role, self.folder):
+            raise InputError(
+                f"{record.inputs[role].path} is not the file that the run read, and not in its"
+                " folder",
+                "pass predictions and annotations, or run it again",
+            )
         if self.data.inputs[role] == "large":
             raise InputError(
                 f"{record.inputs[role].path} is over one GiB, too large for a page",

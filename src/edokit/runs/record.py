@@ -64,6 +64,12 @@ class RunRecord:
             return inside
         return Path(source.path)
 
+    def is_inside(self, role: str, folder: Path) -> bool:
+        """Whether the input of this role is in the folder of the run, links followed."""
+        path = self.path(role, folder)
+        home = os.path.realpath(folder)
+        return path is not None and Path(os.path.realpath(path)).is_relative_to(home)
+
     def predictions(self, role: str, folder: Path) -> Predictions | None:
         """The predictions of this role, if the run had some."""
         path = self.path(role, folder)
