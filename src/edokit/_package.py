@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 __version__ = "0.1.0"
@@ -28,19 +29,20 @@ def result_versions() -> dict[str, str]:
     return {"edokit": __version__, **libraries}
 
 
-def loaded_versions() -> dict[str, str]:
-    """The versions of Python, EDO and the packages of members that are loaded."""
+def member_versions() -> dict[str, str]:
+    """The versions of Python, EDO and the packages of members that are installed.
+
+    Not only of those that are loaded: a training that is resumed loads what is left to train.
+    """
     versions = {"python": platform.python_version(), "edokit": __version__}
     for name, distribution in _MEMBER_LIBRARIES.items():
-        if name in sys.modules:
+        with suppress(PackageNotFoundError):
             versions[name] = _version(distribution)
     return versions
 
 
 @cache
 def _version(distribution: str) -> str:
-    from importlib.metadata import version
-
     return version(distribution)
 
 

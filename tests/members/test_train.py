@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import signal
@@ -73,6 +74,21 @@ def test_the_manifest_tells_what_was_trained_and_how_good_it_is(tmp_path: Path) 
         ce(answers.probabilities[:, 1], dev.soft_labels)
     )
     assert manifest["mean"]["dev"]["f1"] == pytest.approx(f1(answers.uniform, dev.hard_labels()))
+
+
+def test_versions_do_not_depend_on_what_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    expected = importlib.metadata.version("torch")
+    train("linear:1", tmp_path / "loaded")
+    monkeypatch.delitem(sys.modules, "torch")
+    train("linear:1", tmp_path / "not-loaded")
+    for folder in ("loaded", "not-loaded"):
+        card = json.loads((tmp_path / folder / "members" / "linear-01" / "member.json").read_text())
+        manifest = json.loads((tmp_path / folder / "manifest.json").read_text())
+        assert card["versions"]["torch"] == expected
+        assert manifest["versions"]["torch"] == expected
 
 
 def test_random_select_members_differ_and_soft_ones_do_not() -> None:

@@ -13,7 +13,7 @@ from edokit._errors import InputError
 from edokit._io.atomic import files_below
 from edokit._io.digests import digest_file
 from edokit._io.documents import Count, Document, Json, Names, read_json, to_model, write_json
-from edokit._package import loaded_versions
+from edokit._package import member_versions
 from edokit.members.layout import CARD, FORMAT
 from edokit.members.recipe import Member
 from edokit.scales import Scale
@@ -44,7 +44,7 @@ def card_fields(member: Member, classes: Sequence[str], scale: Scale) -> Card:
         "details": dict(member.details),
         "classes": list(classes),
         "scale": scale.to_text(tuple(classes)),
-        "versions": loaded_versions(),
+        "versions": member_versions(),
     }
 
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 
 from edokit._errors import InputError, errors_in, examples, option
 from edokit._io.documents import Count, Document, Json, Names, read_json, to_model, write_json
-from edokit._package import loaded_versions
+from edokit._package import member_versions
 from edokit._types import Floats
 from edokit.members.collect import fold_details
 from edokit.members.contexts import have_contexts
@@ -112,7 +112,7 @@ def new_manifest(classes: Sequence[str], scale: Scale) -> dict[str, Any]:
         "members": [],
         "failed": [],
         "predictions": {},
-        "versions": loaded_versions(),
+        "versions": member_versions(),
     }
 
 
