@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 __version__ = "0.1.0"
@@ -34,6 +33,8 @@ def member_versions() -> dict[str, str]:
 
     Not only of those that are loaded: a training that is resumed loads what is left to train.
     """
+    from importlib.metadata import PackageNotFoundError
+
     versions = {"python": platform.python_version(), "edokit": __version__}
     for name, distribution in _MEMBER_LIBRARIES.items():
         with suppress(PackageNotFoundError):
@@ -43,6 +44,8 @@ def member_versions() -> dict[str, str]:
 
 @cache
 def _version(distribution: str) -> str:
+    from importlib.metadata import version
+
     return version(distribution)
 
 
