@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from edokit.annotations.core import Annotations
+    from edokit.fitdata.reading import ShardOptions
     from edokit.predict import TextSource
 
 FLAT = Parameter(name="*")
@@ -265,12 +266,13 @@ class Streaming:
 
     def passes(
         self, bars: "Progress", predictions: Path, learn: str | None = None
-    ) -> dict[str, Any] | None:
-        """Arguments of `FitData.open`, with a bar, if shards are to be read one by one.
+    ) -> "ShardOptions | None":
+        """Return how shards are worked on, with a bar, if they are to be read one by one.
 
-        They are as asked, else if they are large.
+        They are where that is asked for, else if they are large.
         """
         from edokit._parallel import SHARD_MEMORY
+        from edokit.fitdata.reading import ShardOptions
         from edokit.predictions.shards import Shards
 
         required = self.stream or (self.stream is None and self.engine != "local")
@@ -279,12 +281,12 @@ class Streaming:
         shards = Shards.open(predictions, learn=learn)
         if not required and shards.needs <= SHARD_MEMORY:
             return None
-        return {
-            "jobs": self.jobs,
-            "engine": self.engine,
-            "scratch": self.scratch,
-            "progress": console.add_stages(bars, "reading", total=len(shards.files)),
-        }
+        return ShardOptions(
+            jobs=self.jobs,
+            engine=self.engine,
+            scratch=self.scratch,
+            progress=console.add_stages(bars, "reading", total=len(shards.files)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ from edokit.fitdata.inputs import (
     open_inputs,
     pooled_members,
 )
-from edokit.fitdata.reading import LabelsLike, ReadOptions, ShardOptions
+from edokit.fitdata.reading import LabelsLike, ReadOptions, ShardOptions, as_shard_options
 from edokit.metrics import ce as cross_entropy
 from edokit.objective.settings import (
     Exact,
@@ -518,7 +518,7 @@ def fit(
     out: str | Path | None = None,
     split: str | Sequence[str] | None = None,
     overwrite: bool = False,
-    streaming: Mapping[str, Any] | None = None,
+    streaming: ShardOptions | Mapping[str, Any] | None = None,
     read_options: Mapping[str, Any] | None = None,
     command: str = "",
 ) -> EDOEnsemble:
@@ -541,7 +541,7 @@ def fit(
         Only these splits of the annotations.
     overwrite : bool, default=False
         Also replace files in `out` that EDO did not write.
-    streaming : mapping, optional
+    streaming : ShardOptions or mapping, optional
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``jobs``,
         ``scratch``, ….
     read_options : mapping, optional
@@ -579,7 +579,7 @@ def fit(
         scale=config.declared_scale,
         ties=config.ties,
         seed=config.seed,
-        shards=None if streaming is None else ShardOptions(**streaming),
+        shards=as_shard_options(streaming),
     )
     with ExitStack() as stack:
         if out is not None:

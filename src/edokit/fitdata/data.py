@@ -19,6 +19,13 @@ from edokit._types import Floats, Ints
 from edokit.fitdata.layout import Layout
 from edokit.fitdata.reading import ClassLabels, ReadOptions, ShardOptions
 from edokit.metrics import MetricSums, compute_metrics
+from edokit.metrics.formulas import (
+    cross_entropy,
+    is_correct,
+    manhattan,
+    ranked_probability,
+    wasserstein,
+)
 from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import (
     average_groups,
@@ -44,7 +51,6 @@ if TYPE_CHECKING:
 
 # Numbers of pooled probabilities at a time, over all weightings.
 _SCORES_BLOCK = 2**22
-_CLIP = 1e-12  # as the metrics do
 _FEW_CLASSES = 2
 
 
@@ -365,32 +371,52 @@ class FitData:
         return sums
 
     def problem(
-        self, settings: ObjectiveSettings, *, all_terms: bool = True, with_items: bool = True
+        self,
+        settings: ObjectiveSettings,
+        *,
+        all_terms: bool = True,
+        with_items: bool = True,
+        members: Ints | None = None,
     ) -> Problem:
         """The joint loss of these settings: terms of all items, a pool of those of the sample.
 
         Without ``all_terms``, terms that the settings do not weigh may be left out; without items,
-        it has every term but the pool's cross-entropy.
+        it has every term but the pool's cross-entropy. ``members`` are positions, in the order of
+        the problem; None: all of them as they are.
         """
-        sums, (_, q, _) = self.summaries(None if all_terms else settings), self.sample
-        return Problem(
-            sums,
-            self._member_rows(settings.pool) if with_items else np.zeros((sums.members, 0)),
-            q if with_items else q[:0],
-            sums.class_weights(self.row_classes) if settings.class_weights else None,
-            settings.pool,
-            self.layout.steps,
-        )
+        sums = self.summaries(None if all_terms else settings)
+        class_weights = None
+        if settings.class_weights:
+            class_weights = sums.class_weights(self.row_classes)
+        if members is not None:
+            sums = sums.select(members)
+        q = self.sample.q
+        rows = np.zeros((sums.members, 0))
+        if with_items:
+            rows = self._member_rows(settings.pool, members)
+        else:
+            q = q[:0]
+        return Problem(sums, rows, q, class_weights, settings.pool, self.layout.steps)
 
-    def _member_rows(self, kind: Pool) -> Floats:
-        """[K, n·C] what a pool adds up, of the sample."""
-        key = ("rows", kind)
+    def _member_rows(self, kind: Pool, members: Ints | None = None) -> Floats:
+        """[K, n·C] what a pool adds up, of the sample; of these members, in this order."""
+        key: Hashable = ("rows", kind)
+        if members is not None:
+            key = ("rows", kind, members.tobytes())
         if key not in self.prepared:
             if kind is Pool.LOG:
-                self.prepared[key] = log_probabilities(self._member_rows(Pool.LINEAR))
+                rows = log_probabilities(self._member_rows(Pool.LINEAR, members))
             else:
-                self.prepared[key] = member_rows(self.sample.P)
+                rows = member_rows(self.sample.P, members)
+            self._drop_rows(kind)
+            self.prepared[key] = rows
         return self.prepared[key]  # type: ignore[no-any-return]
+
+    def _drop_rows(self, kind: Pool) -> None:
+        """Forget the rows of some members, which may be as large as the data."""
+        for key in list(self.prepared):
+            if isinstance(key, tuple) and key[:2] == ("rows", kind) and len(key) == 3:
+                del self.prepared[key]
 
     def expansions(
         self,
@@ -435,33 +461,43 @@ class FitData:
     def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
         """What a search compares of the pools with these weights [T, K], as sums; in one pass."""
         _, q, y = self.sample
-        classes, width, steps = q.shape[1], self.rows_per_item, self.layout.steps
-        names = ("f1", "ce", "md", *(() if steps is None else ("rps", "w1")), "ce_squares")
-        names += () if steps is None else ("rps_squares",)
-        total = {name: np.zeros(len(weights)) for name in names}
+        classes = q.shape[1]
+        width = self.rows_per_item
+        names = ["f1", "ce", "md", "ce_squares"]
+        if self.layout.steps is not None:
+            names = ["f1", "ce", "md", "rps", "w1", "ce_squares", "rps_squares"]
+        totals = {name: np.zeros(len(weights)) for name in names}
         for kind in dict.fromkeys(pools):
             trials = np.flatnonzero([pool is kind for pool in pools])
             rows = self._member_rows(kind)
             items = max(1, _SCORES_BLOCK // (len(weights) * classes * width))
             for s in slices(len(y), items * width):
-                part = rows[:, s.start * classes : s.stop * classes]
-                p = (weights[trials] @ part).reshape(len(trials), -1, classes)
-                p = softmax(p) if kind is Pool.LOG else p
-                logs = np.log(np.clip(p, _CLIP, 1.0 - _CLIP))
-                losses = -np.einsum("tnc,nc->tn", logs, q[s])
-                if width > 1:
-                    losses = losses.reshape(len(trials), -1, width).mean(axis=-1)
-                total["f1"][trials] += (p.argmax(axis=-1) == y[s]).sum(axis=-1) / width
-                total["ce"][trials] += losses.sum(axis=-1)
-                total["ce_squares"][trials] += np.square(losses).sum(axis=-1)
-                total["md"][trials] += np.abs(p - q[s]).sum(axis=(-1, -2)) / width
-                if steps is not None:
-                    gaps = np.cumsum(p - q[s], axis=-1)[..., :-1]
-                    rps = np.square(gaps) @ steps
-                    total["rps"][trials] += rps.sum(axis=-1)
-                    total["rps_squares"][trials] += np.square(rps).sum(axis=-1)
-                    total["w1"][trials] += (np.abs(gaps) @ steps).sum(axis=-1)
-        return Scores(len(self), total)
+                block = rows[:, s.start * classes : s.stop * classes]
+                pooled_rows = (weights[trials] @ block).reshape(len(trials), -1, classes)
+                if kind is Pool.LOG:
+                    pooled_rows = softmax(pooled_rows)
+                for trial, p in zip(trials, pooled_rows, strict=True):
+                    for name, total in self._score_sums(p, q[s], y[s]).items():
+                        totals[name][trial] += total
+        return Scores(len(self), totals)
+
+    def _score_sums(self, p: Floats, q: Floats, y: NDArray[Any]) -> dict[str, float]:
+        """Sums over items of what a search compares, of predictions p [n, C] for some rows."""
+        item_means = self.layout.item_means
+        ce = item_means(cross_entropy(p, q))
+        sums = {
+            "f1": item_means(is_correct(p, y)).sum(),
+            "ce": ce.sum(),
+            "ce_squares": np.square(ce).sum(),
+            "md": item_means(manhattan(p, q)).sum(),
+        }
+        if self.layout.steps is not None:
+            positions = np.array(self.scale.positions)
+            rps = ranked_probability(p, q, positions)
+            sums["rps"] = rps.sum()
+            sums["rps_squares"] = np.square(rps).sum()
+            sums["w1"] = wasserstein(p, q, positions).sum()
+        return sums
 
     def draw(self, count: int) -> FitData:
         """At most so many items, in memory, ordered by content, whatever their order was.

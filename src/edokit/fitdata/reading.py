@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy.typing as npt
 
@@ -42,6 +42,13 @@ class ShardOptions:
     engine: str = LOCAL
     scratch: str | Path | None = None
     progress: Progress | None = None
+
+
+def as_shard_options(streaming: ShardOptions | Mapping[str, Any] | None) -> ShardOptions | None:
+    """Return the options of shards; a mapping names them."""
+    if streaming is None or isinstance(streaming, ShardOptions):
+        return streaming
+    return ShardOptions(**streaming)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import array_api_compat
 import numpy as np
-from array_api_compat import device
+from array_api_compat import device, is_numpy_array
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -219,9 +219,20 @@ def cumulative(P: Array) -> Array:
     return namespace(P).cumulative_sum(double(P), axis=-1)[..., :-1]
 
 
-def member_rows(P: Array) -> Array:
-    """[N, K, C] -> [K, N·C] in float64, so that a pool of every item is one matrix product."""
+def member_rows(P: Array, members: Any = None) -> Array:
+    """[N, K, C] -> [K, N·C] in float64, so that a pool of every item is one matrix product.
+
+    ``members`` [k] are positions of members; None: all of them.
+    """
+    if members is not None and is_numpy_array(P):
+        items, _, classes = P.shape
+        rows = np.empty((len(members), items, classes))
+        for row, member in zip(rows, members, strict=True):
+            row[:] = P[:, member]
+        return rows.reshape(len(members), -1)
     xp = namespace(P)
+    if members is not None:
+        P = take(P, members, 1)
     return xp.reshape(double(xp.permute_dims(P, (1, 0, 2))), (P.shape[1], -1))
 
 

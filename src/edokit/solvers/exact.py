@@ -158,13 +158,16 @@ def _competing_problem(
 ) -> tuple[Problem, Ints]:
     """The problem of the members that may have weight, and the ranking of all members."""
     with_items = bool(pool_terms(settings))
-    problem = data.problem(settings, all_terms=all_terms, with_items=with_items)
-    members = np.arange(problem.members)
+    members = np.arange(len(data.members))
     unlimited = max_members is None or max_members >= len(members)
-    ranked = members if unlimited and not all_terms else rank_members(data.summaries())
-    candidates = ranked[:max_members]
-    everyone = np.array_equal(candidates, members)
-    return problem if everyone else problem.select(candidates), ranked
+    ranked = members
+    if all_terms or not unlimited:
+        ranked = rank_members(data.summaries())
+    candidates: Ints | None = ranked[:max_members]
+    if np.array_equal(ranked[:max_members], members):
+        candidates = None
+    problem = data.problem(settings, all_terms=all_terms, with_items=with_items, members=candidates)
+    return problem, ranked
 
 
 def evaluate_weights(

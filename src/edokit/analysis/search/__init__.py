@@ -16,7 +16,7 @@ from edokit.analysis.search.storage import find_storage, open_storage
 from edokit.analysis.search.study import run_study
 from edokit.fitdata.data import FitData
 from edokit.fitdata.inputs import PredictionsLike, open_inputs
-from edokit.fitdata.reading import LabelsLike, ReadOptions, ShardOptions
+from edokit.fitdata.reading import LabelsLike, ReadOptions, ShardOptions, as_shard_options
 from edokit.fitdata.sharded import ShardedData
 from edokit.runs.folder import check_output, output_folder
 from edokit.runs.inputs import merge_options
@@ -31,7 +31,7 @@ def search(
     split: str | Sequence[str] | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
-    streaming: Mapping[str, Any] | None = None,
+    streaming: ShardOptions | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     command: Sequence[str] = (),
     **settings: Any,
@@ -61,7 +61,7 @@ def search(
         (``run.json``).
     overwrite : bool, default=False
         Replace files in `out` that EDO did not write.
-    streaming : mapping, optional
+    streaming : ShardOptions or mapping, optional
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``jobs``,
         ``scratch``, ….
     progress : callable, optional
@@ -100,11 +100,12 @@ def search(
     """
     options, reading = merge_options(SearchOptions, options, settings)
     plan = options.plan()
-    shards = None
-    if streaming is not None:
-        shards = ShardOptions(**streaming)
     read_options = ReadOptions.from_arguments(
-        reading, split=split, ties=options.ties, seed=options.random_state, shards=shards
+        reading,
+        split=split,
+        ties=options.ties,
+        seed=options.random_state,
+        shards=as_shard_options(streaming),
     )
     folder = None
     journal = None
