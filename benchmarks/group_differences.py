@@ -26,6 +26,7 @@ from edokit.analysis.diagnose.groups.result import value_of
 from edokit.analysis.diagnose.groups.text import group_lines
 
 TABLES = 200
+COVERAGE_TABLES = 600
 HABIT = 0.5
 SHIFT = {"ordinal": 0.5, "nominal": 1.2, "multi-label": 1.2}
 SCALES = {"ordinal": "ordinal:1,2,3,4,5", "nominal": "nominal", "multi-label": "multi-label"}
@@ -89,54 +90,53 @@ def simulate(kind: str, balanced: bool, shift: float, seed: int) -> Annotations:
     return Annotations.from_table(pd.concat(parts), scale=SCALES[kind], classes=classes)
 
 
-def true_difference(kind: str, shift: float) -> float:
-    """The mean difference that the shift makes, by the same draws with and without it."""
-    size = 400_000
-    means = []
-    for moved in (shift, 0.0):
-        rng = np.random.default_rng(1)
-        quality = rng.normal(0, 1, (size, 3))
-        habit = rng.normal(0, HABIT, (size, 3))
-        given = answers(kind, quality, habit, np.full(size, moved), rng)
-        if kind == "nominal":
-            given = given == 2
-        if kind == "multi-label":
-            given = given[:, 2]
-        means.append(float(np.mean(given)))
-    return means[0] - means[1]
+def coverage(kind: str, balanced: bool, shift: float) -> tuple[float, float]:
+    """The mean difference that the shift makes on the same draws, and how often it is covered."""
+    name = "" if kind == "ordinal" else "c"
+    differences = []
+    intervals = []
+    for seed in range(COVERAGE_TABLES):
+        values = []
+        for moved in (shift, 0.0) if shift else (0.0,):
+            annotations = simulate(kind, balanced, moved, seed)
+            woman = compare_groups(annotations, ["gender"], permutations=0).of("gender")[1]
+            if moved == shift:
+                intervals.append((value_of(woman.low, name), value_of(woman.high, name)))
+            values.append(value_of(woman.difference, name) or 0.0)
+        differences.append(values[0] - values[1] if shift else 0.0)
+    truth = float(np.mean(differences))
+    low, high = np.array(intervals, dtype=float).T
+    return truth, float(np.mean((low <= truth) & (truth <= high)))
 
 
 def simulated(tables: int) -> None:
     """Print false alarms, power and coverage."""
     print(
         "| answers | design | difference | tables | shown: any of 3 attributes | shown: gender |"
-        " gender alone tested | can't tell | coverage |\n|---|---|---|---|---|---|---|---|---|"
+        f" gender alone tested | can't tell | coverage ({COVERAGE_TABLES} tables) |"
+        "\n|---|---|---|---|---|---|---|---|---|"
     )
     for kind in SCALES:
         for balanced in (True, False):
             for shift in (0.0, SHIFT[kind]):
-                truth = true_difference(kind, shift)
-                any_shown = gender_shown = alone_shown = undecided = covered = 0
+                any_shown = gender_shown = alone_shown = undecided = 0
                 for seed in range(tables):
                     annotations = simulate(kind, balanced, shift, seed)
                     found = compare_groups(annotations, ["gender", "age", "team"])
                     any_shown += any(level.differs == "yes" for level in found.levels)
                     undecided += any(level.differs == "can't tell" for level in found.levels)
-                    woman = found.of("gender")[1]
-                    gender_shown += woman.differs == "yes"
+                    gender_shown += found.of("gender")[1].differs == "yes"
                     alone = compare_groups(annotations, ["gender"])
                     alone_shown += alone.levels[1].differs == "yes"
-                    name = "" if kind == "ordinal" else "c"
-                    low = value_of(woman.low, name)
-                    high = value_of(woman.high, name)
-                    assert low is not None
-                    assert high is not None
-                    covered += low <= truth <= high
-                counts = (any_shown, gender_shown, alone_shown, undecided, covered)
+                truth, covered = coverage(kind, balanced, shift)
+                counts = (any_shown, gender_shown, alone_shown, undecided)
                 shares = " | ".join(f"{count / tables:.1%}" for count in counts)
                 design = "balanced" if balanced else "unbalanced"
                 shown = f"{truth:+.2f}" if shift else "none"
-                print(f"| {kind} | {design} | {shown} | {tables} | {shares} |", flush=True)
+                print(
+                    f"| {kind} | {design} | {shown} | {tables} | {shares} | {covered:.1%} |",
+                    flush=True,
+                )
 
 
 def lewidi2025(folder: Path) -> None:

@@ -22,7 +22,6 @@ LEVEL = 0.05
 """Level of all tests of a family together."""
 RISK = 0.001
 """Probability that a verdict differs from that of infinitely many permutations."""
-MOST_PERMUTATIONS = 19_999
 FIRST_LOOK = 199
 """Fewer permutations can't show that a p-value is below 5 %."""
 _GROWTH = 2
@@ -54,12 +53,18 @@ class MonteCarloTests:
     permutations: Ints
 
 
-def holm(p: Floats) -> Floats:
-    """Return p-values corrected for the number of tests by Holm's procedure."""
-    order = np.argsort(p, kind="stable")
-    factors = len(p) - np.arange(len(p))
+def holm(p: Floats, weights: Floats | None = None) -> Floats:
+    """Return p-values corrected for the number of tests by Holm's procedure.
+
+    Tests have their ``weights`` as shares of the level, equal ones if None.
+    """
+    shares = np.ones(len(p)) if weights is None else weights
+    weighted = p / shares
+    order = np.argsort(weighted, kind="stable")
+    # What is left to share at each step: the weights of this test and of those after it.
+    remaining = np.cumsum(shares[order][::-1])[::-1]
     adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
+    adjusted[order] = np.minimum(np.maximum.accumulate(weighted[order] * remaining), 1.0)
     return adjusted
 
 
@@ -82,10 +87,12 @@ def look_sizes(most: int) -> list[int]:
     return [*sizes, most]
 
 
-def decide(low: Floats, high: Floats, level: float = LEVEL) -> tuple[Verdict, ...]:
+def decide(
+    low: Floats, high: Floats, weights: Floats | None = None, level: float = LEVEL
+) -> tuple[Verdict, ...]:
     """Return what Holm's procedure says of p-values that lie within these intervals."""
-    rejected = holm(high) <= level
-    kept = holm(low) > level
+    rejected = holm(high, weights) <= level
+    kept = holm(low, weights) > level
     verdicts: list[Verdict] = []
     for is_rejected, is_kept in zip(rejected, kept, strict=True):
         if is_rejected:
@@ -98,21 +105,21 @@ def decide(low: Floats, high: Floats, level: float = LEVEL) -> tuple[Verdict, ..
 
 
 def run_tests(
-    n_tests: int,
+    weights: Floats,
     count_exceeding: Callable[[Bools, int], Ints],
-    most: int = MOST_PERMUTATIONS,
+    most: int,
     progress: Progress = no_progress,
 ) -> MonteCarloTests:
     """Permute until every test is decided, or ``most`` times.
 
     Parameters
     ----------
-    n_tests : int
-        Number of tests, T.
+    weights : ndarray of shape (T,)
+        Share of the level that each test has.
     count_exceeding : callable
         Takes which tests are open [T] and how many permutations to make; returns how many of them
         reach the statistic of each test [T], anything for those that are not open.
-    most : int, default=19999
+    most : int
         Permutations at most.
     progress : callable, default=no_progress
         Called with the permutations done and their largest number.
@@ -121,6 +128,7 @@ def run_tests(
     -------
     MonteCarloTests
     """
+    n_tests = len(weights)
     exceeding = np.zeros(n_tests, dtype=np.int64)
     permutations = np.zeros(n_tests, dtype=np.int64)
     is_open = np.ones(n_tests, dtype=bool)
@@ -137,13 +145,13 @@ def run_tests(
         permutations[is_open] = size
         done = size
         low, high = p_interval(exceeding, permutations, RISK / len(sizes))
-        verdicts = decide(low, high)
+        verdicts = decide(low, high, weights)
         if most < FIRST_LOOK:
             # So few were asked for; the estimates decide, and may move with the seed.
             estimates = (exceeding + 1) / (permutations + 1)
-            verdicts = decide(estimates, estimates)
+            verdicts = decide(estimates, estimates, weights)
         is_open = np.array([verdict == "can't tell" for verdict in verdicts])
         progress(done, most, "permuting people")
     progress(most, most, "permuting people")
     p = (exceeding + 1) / (permutations + 1)
-    return MonteCarloTests(p, low, high, holm(p), verdicts, permutations)
+    return MonteCarloTests(p, low, high, holm(p, weights), verdicts, permutations)

@@ -76,6 +76,7 @@ GROUPS = {
 OPTIONS = {
     "answer_for": "for",
     "as_annotator": "as",
+    "attributes": "attribute",
     "columns": "column",
     "random_state": "seed",
     "samples": "bootstrap",

@@ -188,6 +188,13 @@ class Reading(ColumnNames):
         potato.
     question : str, optional
         Exports: the question, labelling control or annotation scheme that labels answer.
+    people : Path, optional
+        A table of people: an annotator column and a column per attribute, e.g. gender.
+    attributes : list of str, optional
+        Only these columns describe annotators, e.g. gender,age; else all that have one value per
+        annotator.
+    no_attributes : bool, optional
+        No column describes annotators.
     """
 
     classes: Names = None
@@ -201,6 +208,9 @@ class Reading(ColumnNames):
     format: str | None = None
     question: str | None = None
     columns: Annotated[dict[str, str] | None, key_value("ROLE=NAME")] = None
+    people: Path | None = None
+    attributes: Names = None
+    no_attributes: bool | None = None
 
     def annotations(self, source: Path) -> "Annotations":
         """The annotations in a source, or those of ``--split``."""
@@ -359,6 +369,15 @@ class TrainFiles:
 def keywords(options: Any) -> dict[str, Any]:
     """The fields of a class of options that have a value, as arguments of a function."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
+    if values.pop("no_attributes", None):
+        if values["attributes"]:
+            raise InputError(
+                f"{option('attributes')} and {option('no_attributes')} contradict each other",
+                "leave one of them out",
+            )
+        values["attributes"] = []
+    if values.get("people") is not None:
+        values["people"] = str(values["people"])
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -155,6 +155,8 @@ def read_annotations(
     columns: Mapping[str, str] | None = None,
     label_map: Mapping[str, str] | None = None,
     scale: ScaleLike | None = None,
+    attributes: Sequence[str] | None = None,
+    people: str | Path | None = None,
     **options: Any,
 ) -> Annotations:
     """Read annotations from a file or folder; its kind is recognised by what is in it.
@@ -184,6 +186,12 @@ def read_annotations(
         The answer scale: ``nominal``, ``ordinal``, ``multi-label``, or with the classes as in
         ``ordinal:low=0,mid=1,high=3``. None means what the file says, else nominal, with a warning
         where the classes are whole numbers in a row.
+    attributes : sequence of str, default=None
+        Columns that describe annotators, such as ``["gender"]``; ``[]`` for none. None: all that
+        have one value per annotator, without ids and constants (`Annotations.people`).
+    people : str or Path, default=None
+        A table of people with a column ``annotator`` (or as ``columns`` calls it) and a column per
+        attribute, or a JSON object with an object per annotator.
     **options
         What to do with rows that are no clean annotations: ``empty="drop"``, ``ignore_case=True``,
         ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`. Of exports,
@@ -229,6 +237,12 @@ def read_annotations(
     with errors_in(path):
         annotations = kind.read(path, **arguments)
         annotations = annotations.split(*splits) if len(splits) > 1 else annotations
+    if people is not None:
+        from edokit.datasets.people import with_people
+
+        annotations = with_people(annotations, people, columns)
+    if attributes is not None:
+        annotations = annotations.with_attributes(attributes)
     if scale is None and annotations.scale == NOMINAL and looks_ordinal(annotations.classes):
         warn(
             f"the labels {', '.join(annotations.classes)} may be points of a scale and are read as"
@@ -250,7 +264,7 @@ def read_items(
     path = Path(source)
     kind = _kind(path, format)
     if kind.items is not None:
-        of_labels = ("scale", "classes", "duplicates", *POLICIES)
+        of_labels = ("scale", "classes", "duplicates", "attributes", "people", *POLICIES)
         reading = {name: value for name, value in options.items() if name not in of_labels}
         with errors_in(path):
             return kind.items(path, split=split, **_reader_options(kind, reading))

@@ -13,6 +13,7 @@ import pandas as pd
 from edokit._errors import InputError, examples, local_path, option, warn
 from edokit._io.digests import digest_input
 from edokit.annotations.core import Annotations
+from edokit.datasets.people import with_people
 from edokit.datasets.read import ScaleWarning, read_annotations, write_annotations
 from edokit.members.training_data import DEV, TRAIN
 from edokit.runs.inputs import Input
@@ -72,7 +73,14 @@ def read_source(
     if isinstance(annotations, Annotations):
         labels = annotations
     else:
-        labels = Annotations.from_table(annotations, **reading)
+        of_table = dict(reading)
+        attributes = of_table.pop("attributes", None)
+        people = of_table.pop("people", None)
+        labels = Annotations.from_table(annotations, **of_table)
+        if people is not None:
+            labels = with_people(labels, people, reading.get("columns"))
+        if attributes is not None:
+            labels = labels.with_attributes(attributes)
     _check_labels(labels, reading)
     path = folder / ANNOTATIONS
     write_annotations(labels, path)

@@ -101,6 +101,11 @@ def reading_flags(reading: Mapping[str, Any]) -> list[str]:
         flag = f"--{name.replace('_', '-')}"
         if name == "columns":
             flag = "--column"
+        if name == "attributes":
+            flag = "--attribute"
+            if not value:
+                words.append("--no-attributes")
+                continue
         if isinstance(value, bool):
             if value:
                 words.append(flag)

@@ -142,7 +142,10 @@ def test_unknown_attributes_are_named_with_those_that_exist():
 
 
 def test_holm_is_sequentially_rejective():
-    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])
+    p = np.array([0.01, 0.04, 0.03])
+    np.testing.assert_allclose(holm(p), [0.03, 0.06, 0.06])
+    # A test that has half of the level, and two that share the other half.
+    np.testing.assert_allclose(holm(p, np.array([0.5, 0.25, 0.25])), [0.02, 0.06, 0.06])
 
 
 def test_p_values_near_the_level_are_left_open_and_clear_ones_stop_early():
@@ -152,10 +155,10 @@ def test_p_values_near_the_level_are_left_open_and_clear_ones_stop_early():
     def count(is_open, permutations):
         return rng.binomial(permutations, true_p)
 
-    tests = run_tests(3, count, most=1999)
+    tests = run_tests(np.ones(3), count, most=1999)
     assert tests.verdicts == ("yes", "no", "no")  # Holm: .05 · 2 is clearly above 5 %
     assert tests.permutations[2] == 199
-    alone = run_tests(1, lambda is_open, n: rng.binomial(n, [0.05]), most=1999)
+    alone = run_tests(np.ones(1), lambda is_open, n: rng.binomial(n, [0.05]), most=1999)
     assert alone.verdicts == ("can't tell",)
     assert alone.low[0] < 0.05 < alone.high[0]
     assert look_sizes(1999) == [199, 399, 799, 1599, 1999]

@@ -30,7 +30,6 @@ from edokit.analysis.diagnose.permutation import permutation_test
 from edokit.analysis.diagnose.result import Diagnosis
 from edokit.analysis.diagnose.variance import Part, decompose
 from edokit.analysis.diagnose.vectors import LabelVectors
-from edokit.analysis.sequential import MOST_PERMUTATIONS
 from edokit.annotations.core import Annotations
 
 PERMUTATIONS = 1999
@@ -62,7 +61,7 @@ def diagnose(
         answer differently on the same items?
     permutations : int, optional
         Permutations at most, at least 39; 0 for no test. By default up to 1,999 of the labels
-        within items and up to 19,999 of the people: they stop when a verdict is clear, and where it
+        within items and up to 99,999 of the people: they stop when a verdict is clear, and where it
         is not, one can't tell. With fewer than 199 the verdict may change with the seed.
     random_state : int, default=0
         Seed of the permutations.
@@ -129,7 +128,7 @@ def diagnose(
         compared = compare_groups(
             annotations,
             attributes,
-            permutations=MOST_PERMUTATIONS if permutations is None else permutations,
+            permutations=permutations,
             random_state=random_state,
             progress=progress,
         )

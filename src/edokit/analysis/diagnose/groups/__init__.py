@@ -25,11 +25,15 @@ from edokit.analysis.diagnose.groups.statistics import (
     permutation_tests,
 )
 from edokit.analysis.diagnose.vectors import LabelVectors
-from edokit.analysis.sequential import MOST_PERMUTATIONS, MonteCarloTests
+from edokit.analysis.sequential import MonteCarloTests
 from edokit.annotations.core import Annotations
 from edokit.annotations.people import FEW_PEOPLE, Attribute
 from edokit.scales import Scale
 
+MOST_PERMUTATIONS = 19_999
+MOST_PERMUTATIONS_OF_FEW = 99_999
+"""The same with few people, where a permutation takes microseconds."""
+_FEW_ENOUGH = 200
 ITEMS_SHOWN = 10
 """Items of each attribute that divide its levels most."""
 
@@ -63,7 +67,7 @@ def compare_groups(
     annotations: Annotations,
     by: Sequence[str],
     *,
-    permutations: int = MOST_PERMUTATIONS,
+    permutations: int | None = None,
     random_state: int = 0,
     progress: Progress = no_progress,
 ) -> GroupComparison:
@@ -74,8 +78,9 @@ def compare_groups(
     annotations : Annotations
     by : sequence of str
         Attributes of the annotators, as in ``["gender", "age"]``.
-    permutations : int, default=19999
-        Permutations at most; they stop when every verdict is clear. 0: no tests.
+    permutations : int, default=None
+        Permutations at most; they stop when every verdict is clear. 0: no tests. None: up to 99,999
+        with 200 people or fewer, else up to 19,999.
     random_state : int, default=0
         Seed of the permutations.
     progress : callable, default=no_progress
@@ -109,6 +114,9 @@ def compare_groups(
             for entry in data
             if entry.people is not None and entry.tests
         ]
+        if permutations is None:
+            few = len(people) <= _FEW_ENOUGH
+            permutations = MOST_PERMUTATIONS_OF_FEW if few else MOST_PERMUTATIONS
         if permutations and families:
             tests = permutation_tests(families, random_state, permutations, progress)
         levels: list[LevelComparison] = []

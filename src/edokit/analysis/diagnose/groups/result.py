@@ -35,7 +35,8 @@ class LevelComparison:
     p : float or None
         P-value of the permutation test; None where none was made.
     p_adjusted : float or None
-        The same, corrected by Holm's procedure for all tests that were made.
+        The same, corrected by Holm's procedure for all tests that were made; every attribute has
+        the same share of the level.
     p_low, p_high : float or None
         Interval of ``p``, as the permutations are a sample.
     differs : {"yes", "no", "can't tell"} or None

@@ -27,7 +27,7 @@ from scipy.stats import t as student_t
 from edokit._progress import Progress, no_progress
 from edokit._types import Bools, Floats, Ints
 from edokit.analysis.diagnose.vectors import BiasDesign, LabelVectors, totals
-from edokit.analysis.sequential import MOST_PERMUTATIONS, MonteCarloTests, run_tests
+from edokit.analysis.sequential import MonteCarloTests, run_tests
 
 CONFIDENCE = 0.95
 _MOST_DENSE = 3000
@@ -212,14 +212,15 @@ class LevelTests:
 def permutation_tests(
     attributes: list[LevelTests],
     random_state: int,
-    most: int = MOST_PERMUTATIONS,
+    most: int,
     progress: Progress = no_progress,
 ) -> MonteCarloTests:
     """Test every level of every attribute by permuting levels between people.
 
     All labels of a person move together and stay with their items. The statistic is the largest
     difference in standard errors, so that levels may differ in how many labels their people gave
-    and in how much these differ from one another.
+    and in how much these differ from one another. In the correction, every attribute has the same
+    share of the level, which its tests share: one with many levels costs the others nothing.
     """
     tests = [(number, level) for number, group in enumerate(attributes) for level in group.levels]
     observed = np.empty(len(tests))
@@ -246,7 +247,8 @@ def permutation_tests(
                     counts[test] += int((reached >= observed[test] * (1 - 1e-9)).sum())
         return counts
 
-    return run_tests(len(tests), count_exceeding, most, progress)
+    weights = [1.0 / len(attributes[number].levels) for number, _ in tests]
+    return run_tests(np.array(weights), count_exceeding, most, progress)
 
 
 @dataclass(frozen=True, eq=False)

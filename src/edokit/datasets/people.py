@@ -1,0 +1,132 @@
+"""Tables of people: what is known of annotators, in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from edokit._errors import InputError, are, examples, headings, option, warn
+from edokit._io.documents import read_json
+from edokit._io.tables import read_table
+from edokit._names import as_name, encode
+from edokit.annotations.core import Annotations
+from edokit.annotations.long_table import ROLES
+
+
+def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Read a table of people.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table with a column ``annotator`` and a row per person (or several rows that agree, as in
+        a table of annotations), or a JSON object with an object per annotator.
+    columns : mapping of str to str, default=None
+        Other names of columns, as annotations are read with; ``annotator`` counts.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Values as text, a row per annotator; of a table of annotations, the columns that have one
+        value per annotator.
+
+    Raises
+    ------
+    InputError
+        If there is no column of annotators, or somebody has several values.
+    """
+    file = Path(path)
+    if file.suffix.lower() == ".json":
+        return _people_of_json(file)
+    names = dict(columns or {})
+    table = read_table(file)
+    present = table.column_names
+    key = names.get("annotator", "annotator")
+    if key not in present:
+        # The table of people may call them by the plain name, whatever the annotations do.
+        key = "annotator"
+    if key not in present:
+        raise InputError(
+            f"{file} has no column {names.get('annotator', 'annotator')!r} for the annotator; its"
+            f" columns are {headings(present)}",
+            f"say which it is: {option('columns', {'annotator': 'NAME'})}",
+        )
+    has_role = {names.get(role, role) for role in ROLES}
+    cells = {}
+    for name in (key, *(name for name in present if name not in has_role)):
+        encoded = encode(table[name], name)
+        cells[name] = np.append(encoded.names, "").astype(object)[encoded.codes]
+    frame = pd.DataFrame(cells)
+    frame = frame[frame[key] != ""]
+    by_person = frame.groupby(key, sort=False)
+    is_constant = (by_person.nunique() <= 1).all()
+    varying = is_constant[~is_constant].index
+    if len(varying) and names.get("item", "item") not in present:
+        several = by_person[varying[0]].nunique()
+        raise InputError(
+            f"{file}: annotator {several.idxmax()!r} has several values of {examples(varying)}",
+            "give each annotator one value",
+        )
+    # In a table of annotations, columns that vary describe something else.
+    return by_person.first().loc[:, is_constant[is_constant].index]
+
+
+def _people_of_json(file: Path) -> pd.DataFrame:
+    """People of a JSON object with an object per annotator."""
+    content = read_json(file)
+    if not isinstance(content, dict) or not all(isinstance(v, dict) for v in content.values()):
+        raise InputError(
+            f"{file} is not a JSON object with an object per annotator",
+            "write people as a table with a column annotator",
+        )
+    rows = {}
+    for annotator, entry in content.items():
+        rows[str(annotator)] = {
+            name: as_name(value)
+            for name, value in entry.items()
+            if value is not None and not isinstance(value, dict | list)
+        }
+    return pd.DataFrame.from_dict(rows, orient="index", dtype=object).fillna("")
+
+
+def with_people(
+    annotations: Annotations, path: str | Path, columns: Mapping[str, str] | None = None
+) -> Annotations:
+    """Return the annotations with the attributes that a table of people has.
+
+    A column that the annotations have, too, is replaced. Annotators who are not in the table have
+    no known level; a warning counts them.
+    """
+    people = read_people(path, columns)
+    ids = [str(name) for name in annotations.annotators]
+    missing = [name for name in ids if name not in people.index]
+    if len(missing) == len(ids):
+        raise InputError(
+            f"{path} describes none of the annotators: it has {examples(people.index)}, the"
+            f" annotations have {examples(ids)}",
+            "check that both name people in the same way",
+        )
+    if missing:
+        warn(
+            f"{are(len(missing), len(ids), noun='annotator')} not in {path}, so that nothing is"
+            f" known of them: {examples(missing)}"
+        )
+    described = people.reindex(ids).fillna("")
+    attributes = dict(annotations.attributes)
+    for name in described:
+        attributes[str(name)] = described[name].to_numpy(dtype=object)
+    kept = {
+        name: values for name, values in annotations.item_columns.items() if name not in described
+    }
+    varying = {
+        name: values
+        for name, values in annotations.annotation_columns.items()
+        if name not in described
+    }
+    return replace(
+        annotations, attributes=attributes, item_columns=kept, annotation_columns=varying
+    )

@@ -1,0 +1,94 @@
+"""Attributes of annotators from the table itself, and from a table of people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from commands import answer, status
+from edokit import InputError, read_annotations
+
+VOTES = {
+    "text_id": ["a", "a", "a", "a", "b", "b", "b", "b"],
+    "worker": ["w1", "w2", "w3", "w4"] * 2,
+    "vote": ["no", "yes", "yes", "no", "no", "no", "yes", "yes"],
+    "gender": ["f", "m", "f", "m"] * 2,
+    "seconds": [3, 5, 2, 8, 9, 4, 1, 7],
+}
+COLUMNS = {"item": "text_id", "annotator": "worker", "label": "vote"}
+FLAGS = [word for role, name in COLUMNS.items() for word in ("--column", f"{role}={name}")]
+
+
+def write(folder: Path, suffix: str) -> Path:
+    table = pd.DataFrame(VOTES)
+    path = folder / f"votes{suffix}"
+    if suffix == ".csv":
+        table.to_csv(path, index=False)
+    elif suffix == ".parquet":
+        table.to_parquet(path)
+    elif suffix == ".jsonl":
+        table.to_json(path, orient="records", lines=True)
+    else:
+        table.to_excel(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".xlsx"])
+def test_every_long_table_has_the_attributes_of_its_columns(tmp_path: Path, suffix: str):
+    annotations = read_annotations(write(tmp_path, suffix), columns=COLUMNS)
+    assert annotations.people.names == ("gender",)
+    assert annotations.people.attribute("gender").people == (2, 2)
+
+
+@pytest.mark.parametrize("key", ["worker", "annotator"])
+def test_a_table_of_people_is_read_with_the_same_columns(tmp_path: Path, key: str):
+    people = tmp_path / "people.csv"
+    pd.DataFrame({key: ["w3", "w2", "w1", "w9"], "team": ["red", "blue", "red", "red"]}).to_csv(
+        people, index=False
+    )
+    with pytest.warns(match=r"1 of 4 annotators.*'w4'"):
+        annotations = read_annotations(
+            write(tmp_path, ".csv"), columns=COLUMNS, people=people, attributes=["team"]
+        )
+    team = annotations.people.attribute("team")
+    assert team.levels == ("blue", "red")
+    assert team.unknown == 1
+    assert annotations.people.names == ("team",)
+
+
+def test_the_raw_table_itself_is_a_table_of_people(tmp_path: Path):
+    path = write(tmp_path, ".csv")
+    annotations = read_annotations(path, columns=COLUMNS, people=path)
+    assert annotations.people.names == ("gender",)
+
+
+def test_people_may_be_a_json_object(tmp_path: Path):
+    people = tmp_path / "people.json"
+    people.write_text(json.dumps({f"w{k}": {"age": "old" if k < 3 else "new"} for k in range(5)}))
+    annotations = read_annotations(write(tmp_path, ".csv"), columns=COLUMNS, people=people)
+    assert annotations.people.attribute("age").people == (2, 2)
+
+
+def test_a_table_of_other_people_or_without_people_is_refused(tmp_path: Path):
+    people = tmp_path / "people.csv"
+    people.write_text("annotator,team\nzoe,red\n")
+    with pytest.raises(InputError, match=r"none of the annotators.*'zoe'.*'w1'"):
+        read_annotations(write(tmp_path, ".csv"), columns=COLUMNS, people=people)
+    people.write_text("who,team\nw1,red\n")
+    with pytest.raises(InputError, match="'who'"):
+        read_annotations(write(tmp_path, ".csv"), columns=COLUMNS, people=people)
+    people.write_text("annotator,team\nw1,red\nw1,blue\n")
+    with pytest.raises(InputError, match=r"'w1' has several values of 'team'"):
+        read_annotations(write(tmp_path, ".csv"), columns=COLUMNS, people=people)
+
+
+def test_the_command_line_chooses_attributes(tmp_path: Path):
+    path = write(tmp_path, ".csv")
+    found = answer("diagnose", path, *FLAGS, "--by", "gender", "--permutations", 0)
+    assert [entry["level"] for entry in found["groups"]] == ["f", "m"]
+    assert found["attributes"].startswith("attributes of annotators: gender (2 levels)")
+    assert status("diagnose", path, *FLAGS, "--by", "gender", "--no-attributes") == 2
+    assert status("diagnose", path, *FLAGS, "--attribute", "seconds") == 2
