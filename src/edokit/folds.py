@@ -16,13 +16,15 @@ from edokit._types import Ints
 Seed: TypeAlias = int | Sequence[int]
 
 
-def random_folds(n_items: int, n_folds: int, seed: Seed) -> Ints:
+def random_folds(n_items: int, n_folds: int, seed: Seed, *, groups: Ints | None = None) -> Ints:
     """Deal items into folds of nearly equal size, whatever their labels.
 
     Parameters
     ----------
     n_items, n_folds : int
     seed : int or sequence of int
+    groups : ndarray of int of shape (n_items,), default=None
+        Items with the same number share a fold; folds then have nearly as many groups each.
 
     Returns
     -------
@@ -33,8 +35,47 @@ def random_folds(n_items: int, n_folds: int, seed: Seed) -> Ints:
     >>> np.bincount(random_folds(10, 5, seed=0))
     array([2, 2, 2, 2, 2])
     """
+    if groups is not None:
+        distinct, group_codes = np.unique(groups, return_inverse=True)
+        return random_folds(len(distinct), n_folds, seed)[group_codes]
     shuffled = np.random.default_rng(seed).permutation(n_items)
     return np.asarray(shuffled % n_folds)
+
+
+def merge_groups(groups: Ints, others: Ints) -> Ints:
+    """Join the groups of two groupings wherever they share an item.
+
+    Parameters
+    ----------
+    groups, others : ndarray of int of shape (n_items,)
+        Items with the same number belong together. Numbers are 0, 1, 2, ….
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_items,)
+        ``groups`` as they are where ``others`` join none of them, else numbers in the order of
+        first appearance.
+
+    Examples
+    --------
+    >>> merge_groups(np.array([0, 1, 2, 2]), np.array([0, 0, 1, 2]))
+    array([0, 0, 1, 1])
+    """
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    # A graph whose nodes are the groups of both groupings, and whose edges are the items.
+    n_groups = int(groups.max(initial=-1)) + 1
+    n_nodes = n_groups + int(others.max(initial=-1)) + 1
+    edges = (np.ones(len(groups), dtype=bool), (groups, n_groups + others))
+    graph = sparse.coo_matrix(edges, shape=(n_nodes, n_nodes))
+    merged = connected_components(graph, directed=False)[1][groups]
+    distinct, first_items, codes = np.unique(merged, return_index=True, return_inverse=True)
+    if len(distinct) == len(np.unique(groups)):
+        return groups
+    ranks = np.empty(len(distinct), dtype=np.int64)
+    ranks[np.argsort(first_items)] = np.arange(len(distinct))
+    return ranks[codes]
 
 
 def stratified_folds(

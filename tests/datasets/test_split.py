@@ -184,7 +184,7 @@ def test_a_split_that_would_be_empty_is_refused() -> None:
     with pytest.raises(InputError, match="split 'dev' would get none of the 10"):
         split_items(people(10), {"train": 0.98, "dev": 0.02})
     made = _with_texts(people(10), ["one and the same text"] * 10)
-    with pytest.raises(InputError, match=r"10 items, which are 1 group of near-duplicates"):
+    with pytest.raises(InputError, match=r"10 items, which are 1 group of items"):
         split_items(made, {"train": 0.5, "dev": 0.5})
 
 

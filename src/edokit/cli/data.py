@@ -109,7 +109,7 @@ def split(
     reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
     json: options.Json = False,
 ) -> None:
-    """Split by item, stratified by hard label, near-duplicate texts kept on one side.
+    """Split by item, stratified by hard label; groups and near-duplicate texts stay on one side.
 
     Items that are in a split already stay there, unless --from names it.
 

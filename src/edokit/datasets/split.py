@@ -1,4 +1,4 @@
-"""Dividing items into splits: alike in classes and disagreement, near-duplicates together."""
+"""Dividing items into splits that are alike; groups and near-duplicates stay together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 from edokit._errors import InputError, are, counted, examples, option
 from edokit._types import Floats, Ints, Strings
 from edokit.annotations.core import Annotations
+from edokit.datasets.item_groups import group_codes
 from edokit.datasets.near_duplicates import near_duplicate_groups
+from edokit.folds import merge_groups
 
 SHARES: Mapping[str, float] = {"train": 0.8, "dev": 0.1, "test": 0.1}
 _LEVELS = 4
@@ -28,7 +30,7 @@ def split_items(
     """Divide items into splits, stratified by hard label and disagreement.
 
     Items that are in a split stay there unless ``from_splits`` names it. Near-duplicate texts among
-    the items that are divided stay in one split.
+    the items that are divided stay in one split, and so do the items of a group.
 
     Parameters
     ----------
@@ -70,6 +72,8 @@ def split_items(
     rng = np.random.default_rng(random_state)
     texts = part.whole_texts
     groups = np.arange(n) if texts is None else near_duplicate_groups(texts)
+    if part.item_groups is not None:
+        groups = merge_groups(groups, group_codes(part.item_groups))
     # Groups in random order, but those of one stratum side by side.
     sizes = np.bincount(groups)
     first_item = np.unique(groups, return_index=True)[1]
@@ -80,7 +84,7 @@ def split_items(
     if empty:
         raise InputError(
             f"the split {examples(empty)} would get none of the {n} items, which are"
-            f" {counted(len(sizes), 'group')} of near-duplicates",
+            f" {counted(len(sizes), 'group')} of items that stay together",
             "give it a larger share",
         )
     splits = _splits(annotations).copy()

@@ -113,6 +113,9 @@ def choose_lambda_reg(
     sampled = data.draw(MAX_ITEMS)
     items, counts = len(sampled), np.bincount(sampled.sample.y)
     comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
+    n_groups = sampled.layout.n_item_groups
+    if n_groups is not None and n_groups < FOLDS:
+        comparable = False
     folds = sampled.folds(FOLDS, random_state) if comparable else []
 
     def held_out(*lambdas: float) -> Any:
@@ -245,7 +248,11 @@ def _fitted(
         },
         explanation=reasons,
         constant=Constant.of(shares, hard_counts),
-        answers=fit_answers(*sample.per_item(sample_rows), data.scale),
+        answers=fit_answers(
+            *sample.per_item(sample_rows),
+            data.scale,
+            groups=sample.layout.groups if sample.layout.has_item_groups else None,
+        ),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from edokit._errors import InputError, one_of
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.folds import random_folds
 from edokit.metrics import item_values
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, sharpen
@@ -106,8 +106,13 @@ class Answer:
         return scale.from_rows(rows, pooled.shape[1])
 
 
-def fit_answers(p: Floats, q: Floats, y: Any, scale: Scale) -> dict[str, Answer]:
-    """Return the step for each metric of the scale, fitted on a pool and labels of items."""
+def fit_answers(
+    p: Floats, q: Floats, y: Any, scale: Scale, groups: Ints | None = None
+) -> dict[str, Answer]:
+    """Return the step for each metric of the scale, fitted on a pool and labels of items.
+
+    Items with the same number in ``groups`` [N] are held out together.
+    """
     values, answers = item_values(scale), {}
     # Numpy sums over a few classes of many items several times as fast in this layout.
     p, q = np.asfortranarray(p), np.asfortranarray(q)
@@ -125,18 +130,18 @@ def fit_answers(p: Floats, q: Floats, y: Any, scale: Scale) -> dict[str, Answer]
                 temperature = 1.0
                 after = held_out = float(rows[1].mean())
             else:
-                temperature, after, held_out = _best_temperature(np.array(rows))
+                temperature, after, held_out = _best_temperature(np.array(rows), groups)
             answers[metric] = Answer(step, temperature, before, after, len(p), held_out)
     return answers
 
 
-def _best_temperature(losses: Floats) -> tuple[float, float, float]:
+def _best_temperature(losses: Floats, groups: Ints | None) -> tuple[float, float, float]:
     """The temperature by the losses [T, N] at each, its mean loss, and that on held-out items.
 
     On held-out items, each fold takes the temperature that the others choose.
     """
     items = losses.shape[1]
-    folds = random_folds(items, FOLDS, seed=0)
+    folds = random_folds(items, FOLDS, seed=0, groups=groups)
     without_fold = [folds != fold for fold in range(min(FOLDS, items))]
     best, *by_fold = least_steps(losses, np.array([folds >= 0, *without_fold], dtype=np.float64))
     held_out = losses[np.array(by_fold)[folds], np.arange(items)]

@@ -239,6 +239,7 @@ class FitData:
             counts,
             predictions.rows,
             scale,
+            layout=_layout(annotations, predictions.classes),
         )
 
     @staticmethod
@@ -324,8 +325,12 @@ class FitData:
     @property
     def n_items(self) -> int:
         """The number of distinct items; of pairs, fewer than N."""
-        groups = self.layout.groups
-        return len(self) if groups is None else len(np.unique(groups))
+        rows = self.all_rows
+        if rows is None or rows.annotators is None:
+            return len(self)
+        if self.positions is None:
+            return len(rows.items)
+        return len(np.unique(rows.item_codes[self.positions]))
 
     @property
     def rows_per_item(self) -> int:
@@ -556,9 +561,15 @@ class FitData:
         return summaries
 
     def _check_folds(self, count: int) -> None:
-        if count > len(self):
+        units = len(self)
+        noun = "item"
+        n_groups = self.layout.n_item_groups
+        if n_groups is not None:
+            units = n_groups
+            noun = "group"
+        if count > units:
             raise InputError(
-                f"{count} folds are more than the {counted(len(self), 'item')}",
+                f"{count} folds are more than the {counted(units, noun)}",
                 f"choose fewer: {option('folds')}",
             )
 
@@ -595,6 +606,18 @@ class FitData:
         P, q, y = self.sample
         arrays = (P, q, y.astype(np.int64))
         return digest_parts(np.ascontiguousarray(array).tobytes() for array in arrays)
+
+
+def _layout(annotations: Annotations, classes: Sequence[str]) -> Layout:
+    """The layout of the rows of annotations, with these classes."""
+    from edokit.datasets.item_groups import named_groups
+
+    return Layout.from_scale(
+        annotations.scale,
+        classes,
+        named_groups(annotations),
+        has_item_groups=annotations.item_groups is not None,
+    )
 
 
 def pooled(P: NDArray[Any], v: Floats, kind: str, temperature: float = 1.0) -> Floats:

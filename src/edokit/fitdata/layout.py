@@ -29,7 +29,9 @@ class Layout:
         Distances between neighbouring classes of an ordinal scale.
     groups : ndarray of int of shape (n_items,) or None
         Items with the same number stay together in folds: pairs of an item and an annotator that
-        are about one item. None where every item is on its own.
+        are about one item, and items of one group. None where every item is on its own.
+    has_item_groups : bool
+        Whether the annotations name groups of items, such as threads.
     """
 
     rows_per_item: int
@@ -37,17 +39,37 @@ class Layout:
     row_classes: tuple[str, ...]
     steps: Floats | None = None
     groups: Ints | None = None
+    has_item_groups: bool = False
 
     @classmethod
-    def from_scale(cls, scale: Scale, classes: Sequence[str], groups: Ints | None = None) -> Layout:
+    def from_scale(
+        cls,
+        scale: Scale,
+        classes: Sequence[str],
+        groups: Ints | None = None,
+        has_item_groups: bool = False,
+    ) -> Layout:
         """Return the layout of data on this scale with these classes."""
         labels = scale.row_labels(classes)
-        rows_per_item = len(labels) or 1
-        return cls(rows_per_item, labels, scale.row_classes(classes), scale.steps, groups)
+        return cls(
+            rows_per_item=len(labels) or 1,
+            labels=labels,
+            row_classes=scale.row_classes(classes),
+            steps=scale.steps,
+            groups=groups,
+            has_item_groups=has_item_groups,
+        )
+
+    @property
+    def n_item_groups(self) -> int | None:
+        """How many groups there are, items on their own included; None where none are named."""
+        if self.groups is None or not self.has_item_groups:
+            return None
+        return len(np.unique(self.groups))
 
     def of_label(self) -> Layout:
         """Return the layout of one label of multi-label data as a question of its own."""
-        return Layout.from_scale(NOMINAL, self.row_classes, self.groups)
+        return Layout.from_scale(NOMINAL, self.row_classes, self.groups, self.has_item_groups)
 
     def take(self, items: Ints) -> Layout:
         """Return the layout of the items at these positions."""

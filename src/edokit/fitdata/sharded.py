@@ -119,6 +119,16 @@ class ShardedData(FitData):
         if isinstance(source, tuple) and reading.format is None:
             # All are what the first one is; to find out takes longer than to read some of them.
             reading = replace(reading, format=recognise(source[0]).name)
+        if isinstance(source, tuple):
+            has_item_groups = "group" in (reading.columns or {})
+        else:
+            has_item_groups = source.item_groups is not None
+        if has_item_groups:
+            warn(
+                "folds of shards do not keep the groups of items together: λ_Reg and the estimates"
+                " on held-out items are those of items on their own; read the predictions into"
+                " memory to respect groups"
+            )
         work = reading.shards or ShardOptions()
         workers = Workers(how_many_jobs(work.jobs, shards.sizes), work.engine)
         folder = make_folder(work.scratch)

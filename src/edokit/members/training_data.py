@@ -14,7 +14,7 @@ import numpy as np
 from edokit._errors import InputError, are, examples, option, warn
 from edokit._io.digests import digest_text
 from edokit._types import Codes, Ints
-from edokit.folds import balanced_folds
+from edokit.folds import balanced_folds, merge_groups
 from edokit.members.contexts import Text, joined
 from edokit.members.texts import Texts
 from edokit.scales import NOMINAL, Scale
@@ -158,6 +158,8 @@ class TrainingData:
         }
         if self.scale != NOMINAL:
             content["scale"] = self.scale.to_text(self.classes)
+        if labels.item_groups is not None:
+            content["item_groups"] = labels.item_groups  # folds depend on them
         if self.unlabelled:
             content["asked"] = dict(zip(self.items[n:], self.people[n:], strict=True))
         text = json.dumps(content, default=np.ndarray.tolist)
@@ -193,8 +195,10 @@ def rows_for_job(data: TrainingData, folds: Codes | None, fold: int | None) -> J
 def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
     """The fold of each item of train and dev [N], -1 for the others.
 
-    Folds are alike in size and in hard labels; near-duplicate texts share a fold.
+    Folds are alike in size and in hard labels; near-duplicate texts and the items of a group share
+    a fold.
     """
+    from edokit.datasets.item_groups import group_codes
     from edokit.datasets.near_duplicates import near_duplicate_groups
 
     inside = data.where(TRAIN, *DEV)
@@ -204,12 +208,16 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
             "choose between 2 and the number of items; five folds are common",
         )
     groups = near_duplicate_groups([joined(data.texts[i]) for i in inside])
+    item_groups = data.annotations.item_groups
+    if item_groups is not None:
+        groups = merge_groups(groups, group_codes(item_groups[inside]))
     dealt = balanced_folds(data.hard[inside], n_folds, [seed, n_folds], groups=groups)
     folds = np.full(len(data), -1, dtype=np.int32)
     folds[inside] = dealt
     if len(np.unique(dealt)) < n_folds:
         raise InputError(
-            f"near-duplicate texts share a fold, which leaves some of the {n_folds} folds empty",
+            "the items of a group and near-duplicate texts share a fold, which leaves some of the"
+            f" {n_folds} folds empty",
             "ask for fewer folds",
         )
     return folds

@@ -174,7 +174,9 @@ def rival_gains(comparison: Comparison) -> dict[str, Gain]:
     gains: dict[str, Gain] = {}
     for name in RIVALS:
         if name in losses:
-            test = paired_test(losses["edo"][metric], losses[name][metric])
+            test = paired_test(
+                losses["edo"][metric], losses[name][metric], clusters=comparison.clusters
+            )
             gains[name] = Gain.from_test(metric, test, comparison[name])
     return gains
 

@@ -25,6 +25,7 @@ from edokit.analysis.compare.samples import (
 from edokit.analysis.compare.statistics import Candidate, MethodFit, fit_methods
 from edokit.analysis.scores.result import CONSTANT, UNIFORM
 from edokit.analysis.scores.statistics import score_methods
+from edokit.datasets.item_groups import item_clusters
 from edokit.metrics import best_possible, main_metrics
 from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Predictions
@@ -137,9 +138,8 @@ def compare(
     fits, failures = fit_methods(candidates, data, options, progress)
 
     losses = {fit.score.name: fit.losses for fit in fits}
-    resampling = Resampling(
-        options.samples, options.level, options.random_state, data.test.rows.clusters
-    )
+    clusters = item_clusters(data.test_labels)
+    resampling = Resampling(options.samples, options.level, options.random_state, clusters)
     scores = score_methods([fit.score for fit in fits], losses, UNIFORM, resampling, data.scale)
     probabilities = np.stack([fit.probabilities for fit in fits], axis=1)
     return Comparison(
@@ -152,6 +152,7 @@ def compare(
         skipped=skipped | failures,
         files=reader,
         losses=losses,
+        clusters=clusters,
     )
 
 

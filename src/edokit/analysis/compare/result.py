@@ -10,7 +10,7 @@ from edokit._errors import local_path
 from edokit._io.atomic import whole_file
 from edokit._io.documents import write_json
 from edokit._io.markup import Table
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.analysis.compare.method import EDO, Method
 from edokit.analysis.scores.result import UNIFORM, Score, lowest_score
 from edokit.ensemble.estimator import EDOEnsemble
@@ -118,6 +118,9 @@ class Comparison:
         The files that were read, for the record of the run.
     losses : mapping of str to mapping
         The main metrics of each method by test item, ``losses["edo"]["ce"]`` [N].
+    clusters : ndarray of int of shape (N,) or None
+        Test items with the same number are resampled together: those of a group, and
+        near-duplicates. None where every item is on its own.
 
     Examples
     --------
@@ -132,6 +135,7 @@ class Comparison:
     skipped: Mapping[str, str] = field(default_factory=dict)
     files: InputReader = field(default_factory=InputReader, repr=False)
     losses: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict, repr=False)
+    clusters: Ints | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> Score:
         """The scores of one method."""

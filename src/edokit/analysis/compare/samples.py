@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import EDOWarning, InputError, counted, option
 from edokit._types import Ints
 from edokit.analysis.compare.options import CompareOptions
 from edokit.annotations.core import Annotations
-from edokit.datasets.near_duplicates import near_duplicate_groups
+from edokit.datasets.item_groups import item_clusters
 from edokit.fitdata import inputs
 from edokit.folds import stratified_folds
 from edokit.predictions.core import Predictions
@@ -92,21 +93,21 @@ def read_samples(
 
 
 def _deal_folds(labels: Annotations, options: CompareOptions) -> Ints:
-    """The fold of each row [N]; near-duplicate texts share one."""
-    groups = labels.rows.clusters
-    texts = labels.whole_texts
-    if groups is None and texts is not None:
-        groups = near_duplicate_groups(texts)
+    """The fold of each row [N]; near-duplicate texts and the items of a group share one."""
+    groups = item_clusters(labels, most_texts=None)
     with warnings.catch_warnings():
         # The warning about ties comes with the evaluation.
         warnings.simplefilter("ignore", EDOWarning)
         hard = labels.hard_labels()
     units = len(hard)
+    noun = "item"
     if groups is not None:
-        units = len(set(groups.tolist()))
+        units = len(np.unique(groups))
+    if labels.item_groups is not None:
+        noun = "group"
     if units < 2 * options.folds:
         raise InputError(
-            f"{counted(units, 'item')} are too few to cross-validate in"
+            f"{counted(units, noun)} are too few to cross-validate in"
             f" {option('folds', options.folds)}",
             f"give {option('test_predictions')}, or fewer folds",
         )

@@ -17,6 +17,7 @@ from edokit.analysis.scores.slices import FEWEST_ITEMS, SliceItems, score_slices
 from edokit.analysis.scores.statistics import constant_label, score_answers
 from edokit.annotations.core import Annotations, Ties
 from edokit.annotator_effects import label_shares
+from edokit.datasets.item_groups import item_clusters
 from edokit.ensemble.fitted import Constant
 from edokit.metrics import METRIC, Interval, best_possible, bootstrap, compute_metrics, metrics_of
 from edokit.metrics.compute import annotation_errors
@@ -36,7 +37,7 @@ def evaluate_answers(
     p = answers.probabilities
     q = labels.soft_labels
     scale = labels.scale
-    clusters = labels.rows.clusters
+    clusters = item_clusters(labels)
     resampling = Resampling(options.samples, options.level, options.random_state, clusters)
     scores, losses = score_answers(answers.by_name, constant, labels, y, resampling)
     intervals: dict[str, Interval] = {}
@@ -95,7 +96,7 @@ def _score_pairs(
         item_rows = answers.labels.rows.positions(pairs.rows.by_item())[pairs.rows.item_codes]
         by_name[ANONYMOUS] = answers.by_name[ANONYMOUS][item_rows]
     y = pairs.hard_labels(ties=ties, random_state=resampling.random_state)
-    by_item = replace(resampling, clusters=pairs.rows.clusters)
+    by_item = replace(resampling, clusters=item_clusters(pairs))
     scores, _ = score_answers(by_name, constant, pairs, y, by_item, ANONYMOUS)
     return tuple(scores)
 
