@@ -42,11 +42,14 @@ def parts(share: float, jobs: int, page: Path | None) -> dict[str, list[str]]:
 
 
 def with_rows(table: str, page: Path) -> str:
-    """The table of a page, with these rows in place of those of the same parts."""
-    new = {line.split(" | ")[0]: line for line in table.splitlines()}
+    """The table of a page, with these rows in place of those of the same parts, or after all."""
+    rows = {}
     lines = page.read_text(encoding="utf-8").splitlines()
-    begin, end = (lines.index(f"<!-- soak: {side} -->") for side in ("begin", "end"))
-    return "\n".join(new.get(line.split(" | ")[0], line) for line in lines[begin + 1 : end])
+    begin = lines.index("<!-- soak: begin -->")
+    end = lines.index("<!-- soak: end -->")
+    for line in (*lines[begin + 1 : end], *table.splitlines()):
+        rows[line.split(" | ")[0]] = line
+    return "\n".join(rows.values())
 
 
 def put_between(page: Path, mark: str, text: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations
-from edokit.analysis.diagnose.overview import agreement, describe_annotators
+from edokit.analysis.diagnose.overview import agreement, describe_annotators, krippendorff_alpha
 
 
 @settings(max_examples=30)
@@ -26,6 +26,25 @@ def test_alpha_is_what_a_second_library_says(seed: int, classes: int, items: int
     frame = annotations.to_table().to_pandas()
     frame = frame.rename(columns={"item": "task", "annotator": "worker"}).astype(str)
     assert agreement(annotations)["alpha"] == pytest.approx(alpha_krippendorff(frame), abs=1e-9)
+
+
+def test_alpha_of_the_published_example() -> None:
+    # Krippendorff (2011), "Computing Krippendorff's Alpha-Reliability", four observers.
+    rows = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+        [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+    ]
+    matrix = np.array(rows, dtype=object).T
+    assert agreement(Annotations.from_matrix(matrix))["alpha"] == pytest.approx(0.743, abs=5e-4)
+    ordinal = Annotations.from_matrix(matrix, scale="ordinal")
+    assert agreement(ordinal)["alpha"] == pytest.approx(0.849, abs=5e-4)
+
+
+def test_there_is_no_alpha_without_different_labels_of_one_item() -> None:
+    assert krippendorff_alpha(np.array([[2.0, 0.0], [0.0, 1.0]]), 1 - np.eye(2)) is None
+    assert krippendorff_alpha(np.array([[1.0, 0.0]]), 1 - np.eye(2)) is None
 
 
 def test_pairs_agree_as_counted_by_hand() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -147,28 +147,45 @@ def only_answer(annotations: Annotations) -> str | None:
 
 def _alphas(annotations: Annotations) -> list[float | None]:
     """Krippendorff's alpha, for multi-label data one per label; None for constant labels."""
-    import krippendorff
-
     scale = annotations.scale
     n = annotations.annotations_per_item[:, None]
     alphas: list[float | None] = []
     for shares in scale.tables(annotations.soft_labels):
         table = shares * n
-        if (table.sum(axis=0) > 0).sum() < 2:
-            alphas.append(None)
-            continue
-        level: Literal["nominal", "interval"] = "nominal"
-        domain = np.arange(table.shape[1])
+        distances = 1.0 - np.eye(table.shape[1])
         if scale.span is not None:
-            level = "interval"
-            domain = np.array(scale.positions)
-        alpha = krippendorff.alpha(
-            value_counts=np.rint(table).astype(np.int64),
-            value_domain=domain,
-            level_of_measurement=level,
-        )
-        alphas.append(float(alpha))
+            positions = np.array(scale.positions)
+            distances = (positions[:, None] - positions) ** 2
+        alphas.append(krippendorff_alpha(np.rint(table), distances))
     return alphas
+
+
+def krippendorff_alpha(counts: Floats, distances: Floats) -> float | None:
+    """Krippendorff's alpha: one minus the observed disagreement over that expected by chance.
+
+    Parameters
+    ----------
+    counts : array of shape (N, C)
+        How many annotators gave item i the label c.
+    distances : array of shape (C, C)
+        The disagreement of two labels: 0 for the same one.
+
+    Returns
+    -------
+    float or None
+        None where all labels of the items with two labels or more are the same.
+    """
+    # Items with one label form no pair.
+    counts = counts[counts.sum(axis=1) >= 2]
+    # Pairs of labels of one item (o_ck), each item weighing as many labels as it has.
+    weighted = counts / (counts.sum(axis=1, keepdims=True) - 1)
+    pairs = weighted.T @ counts - np.diag(weighted.sum(axis=0))
+    totals = counts.sum(axis=0)
+    chance_pairs = float(totals @ distances @ totals)
+    if chance_pairs == 0:
+        return None
+    expected = chance_pairs / float(totals.sum() - 1)
+    return 1.0 - float((pairs * distances).sum()) / expected
 
 
 def _are_probabilities(annotations: Annotations) -> bool:
