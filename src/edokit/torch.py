@@ -158,7 +158,9 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         return effective_weights(self.theta, size, self.min_members)
 
     def _problem(self, P: torch.Tensor, q: torch.Tensor, y: torch.Tensor) -> Problem:
-        kind, weighted, counts = self.settings.pool, self.settings.class_weights, self.class_counts
+        kind = self.settings.pool
+        weighted = self.settings.class_weights
+        counts = self.class_counts
         if not weighted or counts is None:
             return Problem.from_arrays(P, q, y, class_weights=weighted, pool=kind)
         alpha = counts.sum() / (len(counts) * counts)  # α
@@ -168,7 +170,8 @@ class EDOHead(nn.Module):  # type: ignore[misc]
 
 def _check_batch(P: torch.Tensor, q: torch.Tensor, y: torch.Tensor, members: int) -> None:
     """Refuse what are no distributions P [B, K, C] and q [B, C], and codes of classes y [B]."""
-    items, classes = len(P), P.shape[-1]
+    items = len(P)
+    classes = P.shape[-1]
     shapes = [tuple(values.shape) for values in (P, q, y)]
     valid = shapes == [(items, members, classes), (items, classes), (items,)]
     if valid:

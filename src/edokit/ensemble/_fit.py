@@ -111,7 +111,8 @@ def choose_lambda_reg(
     fold, or class weights and a class of one item, all values count the same.
     """
     sampled = data.draw(MAX_ITEMS)
-    items, counts = len(sampled), np.bincount(sampled.sample.y)
+    items = len(sampled)
+    counts = np.bincount(sampled.sample.y)
     comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
     n_groups = sampled.layout.n_item_groups
     if n_groups is not None and n_groups < FOLDS:
@@ -257,7 +258,8 @@ def _fitted(
 
 
 def _label_counts(data: FitData) -> tuple[Floats, Floats]:
-    """Sums of soft labels and counts of hard labels: [C], of sets [L, 2] (not chosen, chosen)."""
+    """Sums of soft labels and counts of hard labels [C]; for multi-label data [L, 2], not chosen
+    and chosen."""
     if not data.labels:
         sums = data.summaries()
         return np.asarray(sums.soft_counts), np.asarray(sums.class_counts)
@@ -273,7 +275,8 @@ def explain(
     units: FitData, solution: Solution, settings: ObjectiveSettings, max_members: int | None = None
 ) -> tuple[Reason, ...]:
     """One reason per member, or group of members, heaviest first."""
-    weights, slopes = solution.weights, _slopes(units, solution, settings)
+    weights = solution.weights
+    slopes = _slopes(units, solution, settings)
     changes = {name: slope - slope @ weights for name, slope in slopes.items()}
     prices = sum(changes.values(), np.zeros(len(weights)))
     within_limit = set(solution.order[:max_members].tolist())
@@ -288,7 +291,8 @@ def explain(
             dominates = weights[k] > DOMINANT and len(weights) > 1
             kind = "not_learned" if unlearned else "dominant" if dominates else "kept"
         elif k not in within_limit:
-            kind, details = "beyond_max_members", {"limit": max_members}
+            kind = "beyond_max_members"
+            details = {"limit": max_members}
         elif prices[k] > 0:
             worst = max(changes, key=lambda name: float(changes[name][k]))
             kind = "excluded_by_loss"
@@ -299,7 +303,8 @@ def explain(
             }
         else:
             details = {"limit": solution.size}
-        weight, ce = float(weights[k]), float(member_ce[k])
+        weight = float(weights[k])
+        ce = float(member_ce[k])
         reasons.append(Reason(units.members[k], weight, kind, ce, int(ranks[k]), **details))
     return tuple(reasons)
 

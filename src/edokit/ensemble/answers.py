@@ -24,7 +24,7 @@ Step = Literal["temperature", "cumulative-temperature", "mode"]
 Positive = Annotated[int, Field(ge=1, le=2**53)]
 Temperature = Annotated[float, Field(ge=0.99 * LOWEST_TEMPERATURE, le=1.01 * HIGHEST_TEMPERATURE)]
 MAX_ITEMS = 5000
-"""Steps, penalties and losses are estimated on so many items at most."""
+"""Steps, penalties and losses are estimated on at most this many items."""
 FOLDS = 5
 """Each fifth of them is held out in turn."""
 LOGS = np.append(0.0, np.linspace(np.log(LOWEST_TEMPERATURE), np.log(HIGHEST_TEMPERATURE), 61))
@@ -69,7 +69,8 @@ class Answer:
     ----------
     step : {"temperature", "cumulative-temperature", "mode"}
         The pool to the power 1/temperature; the same of each cumulative share of ordered classes;
-        or all probability on the likeliest class (of sets: on each label above one half).
+        or all probability on the likeliest class (for multi-label data: on each label above one
+        half).
     temperature : float
         Below 1 sharpens; 1 leaves the pool as it is.
     before, after : float
@@ -113,9 +114,11 @@ def fit_answers(
 
     Items with the same number in ``groups`` [N] are held out together.
     """
-    values, answers = item_values(scale), {}
+    values = item_values(scale)
+    answers = {}
     # Numpy sums over a few classes of many items several times as fast in this layout.
-    p, q = np.asfortranarray(p), np.asfortranarray(q)
+    p = np.asfortranarray(p)
+    q = np.asfortranarray(q)
     for step, metrics in _METRICS.items():
         losses = {metric: [values[metric](p, q, y)] for metric in metrics if metric in values}
         if not losses:

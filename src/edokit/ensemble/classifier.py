@@ -169,9 +169,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             Features, or texts (list, array or pandas Series) for classifiers that take them.
         y : array or Annotations
             Labels (N,), labels per annotator (N, A) with gaps, soft labels (N, C), or Annotations
-            whose items are in the order of the rows. Of sets, 0 or 1, or the share of annotators,
-            for each label (N, L); the classifiers then take an indicator matrix, as scikit-learn's
-            ``OneVsRestClassifier`` and forests do.
+            whose items are in the order of the rows. For multi-label data, 0 or 1, or the share of
+            annotators, for each label (N, L); the classifiers then take an indicator matrix, as
+            scikit-learn's ``OneVsRestClassifier`` and forests do.
 
         Returns
         -------
@@ -264,7 +264,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each item in X, of the type that ``y`` had.
 
-        Of sets, an indicator matrix (N, L): 1 for labels above one half.
+        For multi-label data, an indicator matrix (N, L): 1 for labels above one half.
         """
         scale = self.ensemble_.scale_ if hasattr(self, "ensemble_") else NOMINAL
         return scale.labels(scale.hard(self.predict_proba(X)), self.classes_)
@@ -286,7 +286,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         """
         predicted = self.predict(X)
         labelled, classes = self._labels(y, len(predicted))
-        hard, scale = labelled.hard_labels(ties="first"), labelled.scale
+        hard = labelled.hard_labels(ties="first")
+        scale = labelled.scale
         right = predicted == scale.labels(hard, classes)
         items = scale.per_item(right, len(right))
         return float(np.average(items, weights=sample_weight))
@@ -378,7 +379,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         pool = EDOEnsemble.load(folder)
         document = read_saved(path, "classifier", ClassifierDocument)
         model = cls(**dict(document.parameters))
-        labels, classes = tuple(document.classes), pool.fitted_.classes
+        labels = tuple(document.classes)
+        classes = pool.fitted_.classes
         if tuple(map(as_name, labels)) != classes:
             raise InputError(f"{path}: classes are not those of its ensemble", "save it again")
         model.classes_ = label_array(classes, labels)
@@ -389,7 +391,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(pool.members_))]
         model.estimators_ = [read_estimator_file(file, trust) for file in files]
         model.estimators = list(zip(pool.members_, model.estimators_, strict=True))
-        model.ensemble, model.ensemble_ = clone(pool), pool
+        model.ensemble = clone(pool)
+        model.ensemble_ = pool
         return model
 
     def _labels(self, y: Any, rows: int) -> tuple[Annotations, npt.NDArray[Any]]:
@@ -412,8 +415,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def _cross_fit(self, X: Any, labels: Annotations, estimators: list[Any]) -> Floats:
         """Fit every classifier on all items; [N, K, C] what it says of items when held out."""
-        hard, scale = labels.hard_labels("random", self.random_state), labels.scale
-        cv, rows = self.cv, len(labels.items)
+        hard = labels.hard_labels("random", self.random_state)
+        scale = labels.scale
+        cv = self.cv
+        rows = len(labels.items)
         if isinstance(cv, int | np.integer):
             cv = KFold(min(int(cv), rows), shuffle=True, random_state=self.random_state)
         folds: list[Any] = list(check_cv(cv).split(np.zeros((rows, 1)), hard))
@@ -461,7 +466,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         """The labels that classifier k learns: the majority's, or one sampled per item."""
         if self.supervision == "majority":
             return hard
-        # Of sets, each label on its own.
+        # For multi-label data, each label on its own.
         shares = np.cumsum(labels.scale.rows(labels.soft_labels), axis=1)[:, :-1]
         draws = np.random.default_rng([self.random_state, k]).random((len(shares), 1))
         return np.asarray((draws >= shares).sum(axis=1), dtype=np.int32).reshape(hard.shape)
@@ -535,7 +540,7 @@ def _in_order(
 ) -> Floats:
     """[N, C] what a classifier that has ``learned`` some classes says of all of them; 0 for others.
 
-    Of sets [N, L]: columns, or an array per label, as forests return them.
+    For multi-label data [N, L]: columns, or an array per label, as forests return them.
     """
     if isinstance(probabilities, list):
         by_label = [

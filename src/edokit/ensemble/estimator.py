@@ -16,9 +16,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from edokit._errors import InputError, local_path, one_of
+from edokit._errors import InputError, local_path, one_of, option
 from edokit._types import Floats
-from edokit.annotations.core import Ties
+from edokit.annotations.core import Annotations, Ties
 from edokit.config import FitConfig, from_parameters
 from edokit.ensemble._fit import fit_ensemble, fit_given_weights
 from edokit.ensemble.answers import Answer, find_answer
@@ -64,12 +64,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         the fit data; ``paper-fixed``: the paper's ablations; ``paper``: what the paper's search
         starts from.
     pool : {"linear", "log"}, default=None
-        Linear (as None) or logarithmic opinion pool. The log pool needs the exact solver.
+        Linear or logarithmic opinion pool; None: linear. The log pool needs the exact solver.
     groups : bool, default=None
         Average the members of a group first and learn weights between groups.
     objective : Objective, default=None
         Weights and modes of the loss; None for those of the preset. Nested parameters change the
-        object in force: ``set_params(objective__div=0)``.
+        object in use: ``set_params(objective__div=0)``.
     solver : {"exact", "gumbel"}, Exact or Gumbel, default=None
         The optimum, with a certificate, or the paper's search over weights and sizes. None for that
         of the preset; a name for that solver as the preset configures it. Nested parameters as for
@@ -79,7 +79,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     scale : str or Scale, default=None
         Answer scale of arrays, and of predictions and annotations that declare none: ``nominal``,
         ``ordinal``, ``multi-label``, or with the classes, as in ``ordinal:low=0,mid=1,high=3``.
-        None: the one that the data declare.
+        None: the one declared by the data.
     ties : {"first", "error", "random"}, default="first"
         Hard label of items whose annotators are evenly split.
     random_state : int, default=0
@@ -176,7 +176,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         deep : bool, default=True
-            Also the fields of the objective and of the solver in force, as ``objective__div``.
+            Also the fields of the objective and of the solver in use, as ``objective__div``.
 
         Returns
         -------
@@ -186,13 +186,14 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         parameters: dict[str, Any] = super().get_params(deep=False)
         if deep:
             for name in _NESTED:
-                options = self._in_force(name)
-                for part in () if options is None else fields(options):
-                    parameters[f"{name}__{part.name}"] = getattr(options, part.name)
+                options = self._options_in_use(name)
+                if options is not None:
+                    for part in fields(options):
+                        parameters[f"{name}__{part.name}"] = getattr(options, part.name)
         return parameters
 
     def set_params(self, **parameters: Any) -> EDOEnsemble:
-        """Set parameters by name; ``objective__div`` changes the objective in force.
+        """Set parameters by name; ``objective__div`` changes the objective in use.
 
         Parameters
         ----------
@@ -211,13 +212,18 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
                 nested.setdefault(name, {})[part] = parameters.pop(key)
         super().set_params(**parameters)
         for name, changes in nested.items():
-            options = self._in_force(name)
+            options = self._options_in_use(name)
+            if options is None:
+                raise InputError(
+                    f"{option(name)} is {getattr(self, name)!r}, which has no fields",
+                    f"set {name} itself first",
+                )
             for part in changes:
                 one_of(f"a field of {name}", part, [field.name for field in fields(options)])
             setattr(self, name, replace(options, **changes))
         return self
 
-    def _in_force(self, name: str) -> Any:
+    def _options_in_use(self, name: str) -> Objective | Exact | Gumbel | None:
         """The objective or the solver that a fit uses; None where the parameter is invalid."""
         with suppress(InputError):
             if name == "objective":
@@ -250,8 +256,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             a random sample.
         annotations : Annotations or array
             Annotations are matched by item id. An array has one row per item: labels (N,), labels
-            per annotator (N, A) with gaps (None or NaN), or soft labels (N, C); of sets, 0 or 1, or
-            the share of annotators, for each label (N, L). Left out for FitData, which hold them.
+            per annotator (N, A) with gaps (None or NaN), or soft labels (N, C); for multi-label
+            data, 0 or 1, or the share of annotators, for each label (N, L). Left out for FitData,
+            which hold them.
 
         Returns
         -------
@@ -325,7 +332,11 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return self
 
     def describe(
-        self, predictions: Any, *, answer_for: str | None = None, only_knowing: bool = False
+        self,
+        predictions: PredictionsLike,
+        *,
+        answer_for: str | None = None,
+        only_knowing: bool = False,
     ) -> Pooled:
         """Pooled probabilities with their entropy and the spread of the members.
 
@@ -356,7 +367,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         fitted = self.fitted_
-        step = None if answer_for is None else self.answer_step(answer_for)
+        step = None
+        if answer_for is not None:
+            step = self.answer_step(answer_for)
         if isinstance(predictions, Shards):
             parts = [
                 self.describe(shard, answer_for=answer_for, only_knowing=only_knowing)
@@ -371,11 +384,16 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             pooled, spread = pool_known(fitted, P, members.is_known)
         else:
             pooled, spread = pool_members(fitted, P)
-        answers = None if step is None else step.apply(pooled, fitted.scale)
-        described = members.classes, pooled, spread, fitted.scale
-        return Pooled(members.rows, *described, answer_for, answers)
+        answers = None
+        if step is not None:
+            answers = step.apply(pooled, fitted.scale)
+        return Pooled(
+            members.rows, members.classes, pooled, spread, fitted.scale, answer_for, answers
+        )
 
-    def predict_proba(self, predictions: Any, *, answer_for: str | None = None) -> Floats:
+    def predict_proba(
+        self, predictions: PredictionsLike, *, answer_for: str | None = None
+    ) -> Floats:
         """Pooled probabilities (N, C), columns as in ``classes_``.
 
         Parameters
@@ -390,7 +408,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (N, C)
-            Of sets the probability of each label (N, L), which need not sum to one.
+            For multi-label data the probability of each label (N, L), which need not sum to one.
 
         Examples
         --------
@@ -411,19 +429,25 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return find_answer(metric, self.answers_, self.scale_)
 
-    def predict(self, predictions: Any) -> npt.NDArray[Any]:
+    def predict(self, predictions: PredictionsLike) -> npt.NDArray[Any]:
         """The likeliest class of each item (N,); parameters as ``describe``.
 
         Labels are of the type that ``fit`` was given: integers for integers, names for Annotations.
-        Of sets, an indicator matrix (N, L) as in scikit-learn: 1 for labels above one half.
+        For multi-label data, an indicator matrix (N, L) as in scikit-learn: 1 for labels above one
+        half.
         """
         p = self.predict_proba(predictions)
         return self.scale_.labels(self.scale_.hard(p), self.classes_)
 
-    def score(self, predictions: Any, annotations: Any, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        predictions: PredictionsLike,
+        annotations: LabelsLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
 
-        Of sets, the share of labels that are right.
+        For multi-label data, the share of labels that are right.
 
         Parameters
         ----------
@@ -439,18 +463,21 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """
         p, labelled = self._aligned(predictions, annotations)
         hard = labelled.hard_labels(ties=self.ties, random_state=self.random_state)
-        right = self.scale_.per_item(self.scale_.hard(p) == hard, len(p))
-        return float(np.average(right, weights=sample_weight))
+        is_correct = self.scale_.per_item(self.scale_.hard(p) == hard, len(p))
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(is_correct, weights=weights))
 
-    def soft_score(self, predictions: Any, annotations: Any) -> float:
+    def soft_score(self, predictions: PredictionsLike, annotations: LabelsLike) -> float:
         """Minus the cross-entropy between soft labels and pool: higher is better.
 
-        Of sets, the mean over labels.
+        For multi-label data, the mean over labels.
         """
         p, labelled = self._aligned(predictions, annotations)
         return -cross_entropy(self.scale_.rows(p), self.scale_.rows(labelled.soft_labels))
 
-    def _aligned(self, predictions: Any, annotations: Any) -> tuple[Floats, Any]:
+    def _aligned(
+        self, predictions: PredictionsLike, annotations: LabelsLike
+    ) -> tuple[Floats, Annotations]:
         """Pooled probabilities and the annotations of the same items and classes."""
         pooled = self.describe(predictions)
         aligned, labelled = align_inputs(

@@ -49,10 +49,10 @@ class Constant:
     """The same probabilities and the same label for every item: what an ensemble has to beat."""
 
     shares: Shares
-    """Mean soft label [C]; of sets the mean share of each label [L]."""
+    """Mean soft label [C]; for multi-label data the mean share of each label [L]."""
     label: Count | tuple[Count, ...]
-    """Majority class of the hard labels, as a position in the classes; of sets whether each label
-    is in most of them [L]."""
+    """Majority class of the hard labels, as a position in the classes; for multi-label data whether
+    each label is in most of them [L]."""
     source: str = "fit"
     """Whose shares these are: ``train`` (training items), ``fit`` (those that the ensemble was
     fitted on) or ``items`` (those that are evaluated)."""
@@ -61,7 +61,7 @@ class Constant:
     def of(cls, totals: Floats, hard_counts: Floats | Ints, source: str = "fit") -> Constant:
         """From the summed soft labels and the number of hard labels, both [C].
 
-        Of sets both [L, 2]: without and with each label.
+        For multi-label data both [L, 2]: without and with each label.
         """
         shares = totals / totals.sum(axis=-1, keepdims=True)
         majority = np.argmax(hard_counts, axis=-1)

@@ -23,7 +23,7 @@ from edokit.scales import NOMINAL, Scale
 class Pooled:
     """One distribution per item, with its entropy and the spread of the members around it.
 
-    Of sets, a probability per label.
+    For multi-label data, a probability per label.
     """
 
     rows: Rows
@@ -134,14 +134,14 @@ class Pooled:
 
     @property
     def entropy(self) -> Floats:
-        """Of each distribution of the pool, in nats [N]; of sets, the mean over labels."""
+        """Entropy of the pool in nats [N]; for multi-label data, the mean over labels."""
         rows = entropy_items(self.scale.rows(self.probabilities))
         return np.asarray(self.scale.per_item(rows, len(self.items)))
 
     @property
     def labels(self) -> Strings:
-        """The likeliest class of each item [N]; the first of equals. Of sets, the labels above one
-        half as a JSON list."""
+        """The likeliest class of each item [N]; the first of equals. For multi-label data, the
+        labels above one half as a JSON list."""
         return self.scale.names(self.scale.hard(self.probabilities), self.classes)
 
     @property

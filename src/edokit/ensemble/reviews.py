@@ -38,7 +38,7 @@ class Review:
 
     item: str
     label: str | list[str]
-    """The likeliest class; of sets, the labels above one half."""
+    """The likeliest class; for multi-label data, the labels above one half."""
     probabilities: Mapping[str, float]
     """Pooled probability of each class, or label."""
     entropy: float
@@ -82,7 +82,8 @@ def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Rev
     [('1', "annotators are expected to disagree: about 46% would not choose '1'")]
     """
     check_number("review", count, 1, whole=True, hint="ask for 50")
-    scale, entropies = pooled.scale, pooled.entropy
+    scale = pooled.scale
+    entropies = pooled.entropy
     # That of two members, evenly weighted, who are certain of opposite answers.
     largest_spread = 1.0 if scale.span is None else scale.span / 2
     farness = pooled.spread / largest_spread
@@ -91,7 +92,8 @@ def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Rev
     urgency = shares.mean(axis=1)
     candidates = list(queue)
     for row in np.argsort(-urgency, kind="stable")[:count]:
-        p, spread = pooled.probabilities[row], float(pooled.spread[row])
+        p = pooled.probabilities[row]
+        spread = float(pooled.spread[row])
         label: str | list[str] = pooled.classes[int(p.argmax())]
         if scale.is_multi_label:
             likely = zip(pooled.classes, p, strict=True)
@@ -131,14 +133,16 @@ def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
 def _expected_disagreement(classes: Sequence[str], p: Floats, scale: Scale) -> str:
     """How many would not give the likeliest answer of a pool p [C], or the median of a scale.
 
-    Of sets, this is about the label that people are expected to differ most about.
+    For multi-label data, this is about the label that people are expected to differ most about.
     """
     if scale.is_multi_label:
         c = int(np.abs(p - 0.5).argmin())
-        share, action = min(p[c], 1 - p[c]), "leave out" if p[c] > 0.5 else "choose"
+        share = min(p[c], 1 - p[c])
+        action = "leave out" if p[c] > 0.5 else "choose"
     else:
         c = int(p.argmax() if scale.span is None else medians(p[None])[0])
-        share, action = 1 - p[c], "not choose"
+        share = 1 - p[c]
+        action = "not choose"
     return f"annotators are expected to disagree: about {share:.0%} would {action} {classes[c]!r}"
 
 
@@ -275,7 +279,7 @@ def predict_to_file(
         The table (.csv, .tsv, .parquet or .jsonl): item, ``p_<class>`` columns, entropy, spread
         and label; see `Pooled.to_table`.
     review : int, optional
-        Also write so many items that most need annotators, as tasks for Label Studio beside `out`
+        Also write this many items that most need annotators, as tasks for Label Studio beside `out`
         (``<out>-review.json``).
     texts : mapping of str to str, optional
         Text of each item to review.

@@ -43,7 +43,7 @@ def below_constant(loss: float, constant_loss: float) -> str:
 
 
 def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) -> str | None:
-    """How the penalty of these settings was chosen, of a fit on so many items, or pairs of them."""
+    """How the penalty of these settings was chosen, of a fit on these numbers of items or pairs."""
     choice = settings.get("lambda_reg_choice")
     if choice is None:
         return None

@@ -143,7 +143,7 @@ class CachedShard:
 
     number: int
     shards: Shards
-    classes: tuple[str, ...]  # [C] in the order of the arrays; of sets, the labels
+    classes: tuple[str, ...]  # [C] in the order of the arrays; for multi-label data, the labels
     folder: Path  # the cache
     annotations: Path | None
     """The file with the annotations of this shard's items; None where labels are there already."""
@@ -162,7 +162,8 @@ class CachedShard:
 
         How many items there are, their labels' counts (None if written already), and the arrays.
         """
-        counts, predictions = None, self.shards.read(self.number)
+        counts = None
+        predictions = self.shards.read(self.number)
         if self.annotations is not None:
             annotations = read_shard_annotations(self.annotations, self.classes, self.reading)
             with errors_in(f"in shard {self.name}"):
@@ -232,7 +233,8 @@ def write_labels(source: Annotations, cached: Sequence[CachedShard]) -> list[Lab
     reading = cached[0].reading
     y = hard_labels(source, reading.ties, reading.seed)
     q = source.soft_labels
-    is_predicted, predicted_rows = np.zeros(len(source.rows), dtype=bool), 0
+    is_predicted = np.zeros(len(source.rows), dtype=bool)
+    predicted_rows = 0
     for part in cached:
         rows = part.shards.read_rows(part.number)
         places = source.rows.positions(rows)

@@ -96,7 +96,7 @@ class FitData:
     members : tuple of str
         Names of the members, in the order of all weights.
     classes : tuple of str
-        Names of the classes, in the order of all probabilities; of sets, the labels.
+        Names of the classes, in the order of all probabilities; for multi-label data, the labels.
     scale : Scale
         The answer scale.
     groups : tuple of str or None
@@ -168,7 +168,7 @@ class FitData:
         q : array of shape (n_items, n_classes)
             Soft labels.
         y : array of shape (n_items,)
-            Hard labels, as positions of the classes; of sets, 0 or 1 for each label
+            Hard labels, as positions of the classes; for multi-label data, 0 or 1 for each label
             (n_items, n_classes).
         members, classes : sequence of str, optional
             Names; 0, 1, … by default.
@@ -387,7 +387,7 @@ class FitData:
 
         Without ``all_terms``, terms that the settings do not weigh may be left out; without items,
         it has every term but the pool's cross-entropy. ``members`` are positions, in the order of
-        the problem; None: all of them as they are.
+        the problem; None: all of them, in their order.
         """
         sums = self.summaries(None if all_terms else settings)
         class_weights = None
@@ -442,7 +442,7 @@ class FitData:
     ) -> list[dict[str, float | None]]:
         """The metrics of the pools with these weights [T, K], in one pass.
 
-        ``entropy_correlation``, which is no sum over shards, is None where data are in shards.
+        ``entropy_correlation``, which is not a sum over shards, is None where data are in shards.
         """
         P = self.sample.P
         several = np.atleast_2d(weights)
@@ -505,7 +505,7 @@ class FitData:
         return sums
 
     def draw(self, count: int) -> FitData:
-        """At most so many items, in memory, ordered by content, whatever their order was.
+        """At most this many items, in memory, ordered by content, whatever their order was.
 
         Which of more items they are depends on their ids (their positions, if they have none).
         """

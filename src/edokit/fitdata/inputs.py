@@ -30,7 +30,7 @@ PredictionsLike: TypeAlias = Predictions | Shards | FitData | npt.ArrayLike | st
 
 
 def as_predictions(
-    predictions: Any,
+    predictions: PredictionsLike,
     members: tuple[str, ...] | None = None,
     classes: Sequence[str] | None = None,
     scale: ScaleLike | None = None,
@@ -48,7 +48,7 @@ def as_predictions(
 
 
 def as_annotations(
-    labels: Any,
+    labels: LabelsLike,
     n_items: int,
     classes: Sequence[str] | None = None,
     *,
@@ -57,8 +57,8 @@ def as_annotations(
     """Annotations as they are, or an array of labels with one row per item.
 
     One dimension: one label per item. Two: a label per annotator with gaps, or, if the numbers
-    are shares that sum to one in every row, soft labels. Of sets: a column per label. ``scale``
-    applies to an array and to annotations that declare none.
+    are shares that sum to one in every row, soft labels. For multi-label data: a column per label.
+    ``scale`` applies to an array and to annotations that declare none.
     """
     if labels is None:
         raise InputError("there are no labels to learn from", f"give {_FORMS}")
@@ -327,7 +327,9 @@ def align_inputs(
     return predictions.order_classes(annotations.classes), annotations
 
 
-def align_test_inputs(predictions: Any, labels: Any, split: Any) -> tuple[Predictions, Annotations]:
+def align_test_inputs(
+    predictions: PredictionsLike, labels: LabelsLike, split: str | Sequence[str] | None
+) -> tuple[Predictions, Annotations]:
     """The same of test data; without a split, items that differ are most likely those of others."""
     try:
         return align_inputs(predictions, labels)
@@ -339,7 +341,7 @@ def align_test_inputs(predictions: Any, labels: Any, split: Any) -> tuple[Predic
 
 
 def pooled_members(
-    predictions: Any,
+    predictions: PredictionsLike,
     members: tuple[str, ...],
     classes: Sequence[str],
     weights: Floats,
@@ -388,9 +390,9 @@ def select_members(predictions: Predictions, members: Sequence[str], role: str) 
     return predictions.select(members)
 
 
-def _array(labels: Any) -> npt.NDArray[Any]:
+def _array(labels: LabelsLike) -> npt.NDArray[Any]:
     try:
-        values = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+        values = np.asarray(getattr(labels, "to_numpy", lambda: labels)())
     except ValueError as error:
         raise InputError(
             "the rows of the labels have different lengths",

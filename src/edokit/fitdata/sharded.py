@@ -39,7 +39,7 @@ from edokit.objective.summaries import Summaries
 from edokit.predictions.shards import Shards, check_once
 
 SAMPLE = 65_536  # items of the sample that serves as a start
-_SAMPLE_NUMBERS = 2**23  # at most so many probabilities in it
+_SAMPLE_NUMBERS = 2**23  # most probabilities in it
 _BLOCK = 2**21  # numbers of P that are looked at in one go
 
 
@@ -98,11 +98,14 @@ class ShardedData(FitData):
     ) -> None:
         base = cached[0]
         super().__init__(None, shards.members, base.classes, shards.groups, scale=base.scale)
-        self._cached, self._shards, self._workers = list(cached), shards, workers
+        self._cached = list(cached)
+        self._shards = shards
+        self._workers = workers
         self._progress = progress
         self._view = View()
         self._summaries: Summaries | None = None
-        self._length, self._passes = 0, [0]
+        self._length = 0
+        self._passes = [0]
 
     @classmethod
     def from_shards(
@@ -184,7 +187,7 @@ class ShardedData(FitData):
         totals: list[Any] = []
         tasks = [(part, self._view) for part in self._cached]
         for sums in self._run(partial(shard_total, work=work, arguments=arguments), tasks, task):
-            if sums:  # a shard may hold no item of a fold
+            if sums:  # a shard may have no items of a fold
                 totals = _added(totals, sums)
         return totals
 
@@ -264,10 +267,13 @@ class ShardedData(FitData):
     def _seen(self, **changes: Any) -> ShardedData:
         """Another view of the same shards."""
         view = ShardedData(self._cached, self._shards, self._workers, self._progress)
-        view.counts, view._length, view._passes = self.counts, self._length, self._passes
+        view.counts = self.counts
+        view._length = self._length
+        view._passes = self._passes
         view._view = self._view._replace(**changes)
         if view._view.groups is not None:
-            view.members, view.groups = tuple(group_names(view._view.groups)), None
+            view.members = tuple(group_names(view._view.groups))
+            view.groups = None
         return view
 
     def _write(self, source: Source) -> None:

@@ -116,7 +116,8 @@ class LogCrossEntropy(CrossEntropy):
         return softmax(pooled) * namespace(pooled).sum(targets, axis=-1, keepdims=True) - targets
 
     def hessian_factor(self, rows: Array, pooled: Array, targets: Array) -> Array:
-        xp, phi = namespace(pooled), softmax(pooled)
+        xp = namespace(pooled)
+        phi = softmax(pooled)
         centred = rows - xp.sum(rows * phi, axis=-1, keepdims=True)
         return centred * xp.sqrt(xp.sum(targets, axis=-1, keepdims=True) * phi)
 
@@ -214,7 +215,8 @@ class Linear(Term):
     """A term that is linear in v, such as the weighted mean of the members' cross-entropies."""
 
     def __init__(self, slope: Array, offset: Array | float = 0.0) -> None:
-        self._slope, self._offset = slope, offset
+        self._slope = slope
+        self._offset = offset
 
     def at(self, v: Array) -> tuple[Array, Array]:
         xp = namespace(v, self._slope)
@@ -259,7 +261,8 @@ class InMemoryTerm(ItemTerm):
     """A pool term on items in memory: ``rows`` [K, n·c] are pooled, ``targets`` [n, c]."""
 
     def __init__(self, term: PoolTerm, rows: Array, targets: Array) -> None:
-        self.term, self.items = term, (rows, targets)
+        self.term = term
+        self.items = (rows, targets)
         self._count = max(1, targets.shape[0])
         self._evaluations = lru_cache(_REMEMBERED)(lambda key: self._evaluate(np.frombuffer(key)))
 
@@ -298,7 +301,8 @@ class InMemoryTerm(ItemTerm):
 
     def _evaluate(self, v: Array) -> tuple[Array, Array]:
         xp = namespace(v, self.items[0])
-        value, gradient = xp.zeros_like(v[..., 0]), xp.zeros_like(v)
+        value = xp.zeros_like(v[..., 0])
+        gradient = xp.zeros_like(v)
         for rows, targets in self._blocks():
             pooled = _pooled(v, rows, targets)
             slope = xp.reshape(self.term.slope(pooled, targets), (*v.shape[:-1], -1))
@@ -323,10 +327,13 @@ class DrawnMember(Term):
     """
 
     def __init__(self, problem: Problem, noise: Array, temperature: Array | float = 1.0) -> None:
-        self._problem, self._noise, self._temperature = problem, noise, temperature
+        self._problem = problem
+        self._noise = noise
+        self._temperature = temperature
 
     def at(self, v: Array) -> tuple[Array, Array]:
-        problem, temperature = self._problem, self._temperature
+        problem = self._problem
+        temperature = self._temperature
         xp = namespace(v, problem.rows)
         logits = xp.log(v + EPSILON)[..., None, :] + self._noise
         soft = softmax(logits / temperature)
@@ -358,10 +365,12 @@ class Expansion(Additive):
     @classmethod
     def of(cls, term: PoolTerm, P: Array, q: Array, v: Array) -> Expansion:
         """Expand the term at v [K], for P [N, K, C] and soft labels q [N, C]."""
-        (items, members, classes), xp = P.shape, namespace(P)
+        items, members, classes = P.shape
+        xp = namespace(P)
         rows = xp.reshape(member_rows(P), (members, items, classes))
         rows = xp.reshape(term.coordinates(rows), (members, -1))
-        in_memory, v = InMemoryTerm(term, rows, term.targets(double(q))), double(v)
+        in_memory = InMemoryTerm(term, rows, term.targets(double(q)))
+        v = double(v)
         value, gradient = in_memory.at(v)
         hessian = in_memory.hessian(v, range(members)) + like(np.zeros((members, members)), P)
         return cls(items, items * value, items * gradient, items * hessian)
@@ -377,7 +386,9 @@ class JointObjective:
         self, problem: Problem, settings: ObjectiveSettings, terms: Mapping[str, Term] | None = None
     ) -> None:
         problem.check_scale(settings)
-        self.problem, self.settings, self.members = problem, settings, problem.members
+        self.problem = problem
+        self.settings = settings
+        self.members = problem.members
         replacements = dict(terms or {})
         ce = {} if settings.ce is CE.MEAN else {"ce_weight": Linear(problem.member_ce)}
         over_items = {

@@ -41,7 +41,8 @@ def effective_weights(theta: Array, sizes: Array, min_members: int = 1) -> Array
     first j members, renormalised, and v averages over the sizes.
     """
     xp = namespace(theta, sizes)
-    members, count = theta.shape[-1], sizes.shape[-1]
+    members = theta.shape[-1]
+    count = sizes.shape[-1]
     after = members - (min_members - 1 + count)
     lowest = _LOWEST_LOGIT["float32" if theta.dtype == xp.float32 else "float64"]
     theta = theta - xp.max(theta, axis=-1, keepdims=True)
@@ -119,7 +120,9 @@ def _linear(P: Array, v: Array) -> Array:
     )
 
 
-LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.05, 20.0  # that are considered
+# The range of temperatures that are considered.
+LOWEST_TEMPERATURE = 0.05
+HIGHEST_TEMPERATURE = 20.0
 
 
 def sharpen(probabilities: Floats, temperature: float) -> Floats:
@@ -161,7 +164,7 @@ _Sums = TypeVar("_Sums", bound="Additive")
 EPSILON = 1e-12  # ε: keeps a logarithm finite where a member gives a label no probability at all
 # numpy follows the standard since 2.1; the compatible namespace of it takes longer to import.
 _NUMPY: Any = np if hasattr(np, "cumulative_sum") else import_module("array_api_compat.numpy")
-_GOLDEN = 0.618  # a step that is no whole number
+_GOLDEN = 0.618  # a step that is not a whole number
 
 
 def namespace(*arrays: Array) -> Any:
@@ -184,7 +187,7 @@ def double(values: Array) -> Array:
 
 
 def without_gradient(values: Array) -> Array:
-    """``values`` as a constant for torch's autograd; numpy arrays come back as they are."""
+    """``values`` as a constant for torch's autograd; numpy arrays are returned unchanged."""
     return values.detach() if hasattr(values, "detach") else values
 
 

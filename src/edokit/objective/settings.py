@@ -390,7 +390,7 @@ class Gumbel(OptionFields):
         check_number(name, value, least, most, above=above, whole=whole, hint=hint)
 
     def resolve(self, items: int, members: int = 10) -> GumbelSteps:
-        """Return the same with a value for everything, to learn from so many items and members."""
+        """Return the same with a value for everything, for this many items and members."""
         learning_rate = _number(self.learning_rate, 0.03)
         temperature = _number(self.temperature, 1.0)
         if self.epochs is None or isinstance(self.epochs, str):

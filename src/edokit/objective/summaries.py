@@ -96,7 +96,8 @@ class Summaries(Additive):
         cls, P: Array, q: Array, y: Array, distances: bool, log_losses: bool, steps: Array | None
     ) -> Summaries:
         """The sums of items whose numbers fit into the cache, in float64."""
-        xp, (items, members, classes) = namespace(P), P.shape
+        xp = namespace(P)
+        items, members, classes = P.shape
         # Items last, so that the axis to sum over is long and contiguous.
         rows = _transposed(xp.reshape(P, (items, members * classes)))
         rows = xp.reshape(rows, (members, classes * items))
@@ -252,7 +253,8 @@ class Problem:
     ) -> Problem:
         """The problem of P [N, K, C], soft labels q [N, C] and hard label codes y [N]."""
         sums = Summaries.from_arrays(P, q, y, steps=steps) if summaries is None else summaries
-        rows, kind = member_rows(P), Pool(pool)
+        rows = member_rows(P)
+        kind = Pool(pool)
         return cls(
             sums,
             log_probabilities(rows) if kind is Pool.LOG else rows,

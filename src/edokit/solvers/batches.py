@@ -181,7 +181,7 @@ class Draws:
 
 def _gumbel(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     # Minus the logarithm of an exponential variable; much faster than rng.gumbel. An exponential
-    # below 2^-53 (one draw in as many) would be noise without bounds.
+    # below 2^-53 (one draw in as many) would be unbounded noise.
     noise = rng.standard_exponential(shape)
     np.maximum(noise, 2.0**-53, out=noise)
     np.log(noise, out=noise)

@@ -84,14 +84,17 @@ class _Steps:
         terms: Mapping[str, PoolTerm],
         min_members: int,
     ) -> None:
-        runs, members = len(columns.learning_rate), problem.members
+        runs = len(columns.learning_rate)
+        members = problem.members
         sizes = members - min_members + 1
         self._shape = (runs, members, sizes)
         self._parameters, self.theta, self.pi = self._array()
         rates, rates_of_theta, rates_of_pi = self._array()
         rates_of_theta[:] = rates_of_pi[:] = columns.learning_rate
-        self._rates, self._taken = rates, 0
-        self._mean, self._square = np.zeros_like(rates), np.zeros_like(rates)
+        self._rates = rates
+        self._taken = 0
+        self._mean = np.zeros_like(rates)
+        self._square = np.zeros_like(rates)
         self._largest_rate = float(rates.max())
         weights = columns.weights
         self._twice_div = self._full(2.0 * weights["div"])
@@ -123,13 +126,16 @@ class _Steps:
         self._slopes, self._in_theta, self._in_pi = self._array()
         self._colder, of_theta, self._colder_pi = self._array()
         of_theta.fill(1.0)
-        self._sums, self._shares = np.empty((runs, sizes)), np.empty((runs, sizes))
-        self._from_w, self._v = np.empty((runs, members)), np.empty((runs, members))
+        self._sums = np.empty((runs, sizes))
+        self._shares = np.empty((runs, sizes))
+        self._from_w = np.empty((runs, members))
+        self._v = np.empty((runs, members))
 
     def _array(self) -> tuple[Floats, Floats, Floats]:
         """An array, its part [R, K] and its part [R, M]."""
         runs, members, sizes = self._shape
-        array, middle = np.zeros(runs * (members + sizes)), runs * members
+        array = np.zeros(runs * (members + sizes))
+        middle = runs * members
         return array, array[:middle].reshape(runs, members), array[middle:].reshape(runs, sizes)
 
     def _full(self, column: Floats) -> Floats:
@@ -159,7 +165,9 @@ class _Steps:
 
     def _weigh(self, noise: Floats, wild: bool) -> Floats:
         """[R, K] effective weights v; their parts are left in place."""
-        w, sizes, shares = self._w, self._sizes, self._shares
+        w = self._w
+        sizes = self._sizes
+        shares = self._shares
         np.multiply(self._parameters, self._colder, out=self._powers)
         sizes += noise
         if wild:
@@ -187,8 +195,11 @@ class _Steps:
 
     def _gradient(self, in_v: Floats) -> Floats:
         """The gradient in θ and π, one after the other."""
-        w, sizes, shares = self._w, self._sizes, self._shares
-        in_theta, in_pi = self._in_theta, self._in_pi
+        w = self._w
+        sizes = self._sizes
+        shares = self._shares
+        in_theta = self._in_theta
+        in_pi = self._in_pi
         means = np.dot(np.multiply(w, in_v, out=in_theta), self._kept_by)
         means /= self._sums
         shares *= means
@@ -207,7 +218,8 @@ class _Steps:
         The running means are kept without their factors 1 − β, which are applied at the end.
         """
         self._taken += 1
-        mean, square = self._mean, self._square
+        mean = self._mean
+        square = self._square
         mean *= _MEAN_DECAY
         mean += gradient
         np.multiply(gradient, gradient, out=gradient)
@@ -232,18 +244,22 @@ class Pooled:
     """A pool term times its weights [R, 1], for the first ``count`` configurations."""
 
     def __init__(self, name: str, term: PoolTerm, weights: Floats, count: int) -> None:
-        self._name, self._term, self._count = name, term, count
+        self._name = name
+        self._term = term
+        self._count = count
         self._weights = weights[:count, :, None]
 
     def lay_out(self, block: Block, part: slice, temperature: Floats) -> None:
         """Get ready for some steps of a block."""
         rows, self._targets = (values[part] for values in block.pooled[self._name])
-        self._rows, self._columns = rows, rows.swapaxes(-1, -2)
+        self._rows = rows
+        self._columns = rows.swapaxes(-1, -2)
         self._factors = self._weights / block.counts[part, None, None, None]
 
     def add_slope(self, v: Floats, slopes: Floats, b: int) -> None:
         """Add the gradient in v [R, K] to ``slopes``, for step b of those laid out."""
-        targets, pooled = self._targets[b], v[: self._count] @ self._columns[b]
+        targets = self._targets[b]
+        pooled = v[: self._count] @ self._columns[b]
         slope = self._term.slope(pooled.reshape(len(pooled), *targets.shape[1:]), targets)
         slope *= self._factors[b]
         slopes[: self._count] += slope.reshape(pooled.shape) @ self._rows[b]
@@ -256,13 +272,15 @@ class Drawn:
     """
 
     def __init__(self, lambda_ce: Floats, count: int) -> None:
-        self._lambda_ce, self._count = lambda_ce[-count:], count
+        self._lambda_ce = lambda_ce[-count:]
+        self._count = count
 
     def lay_out(self, block: Block, part: slice, temperature: Floats) -> None:
         """Get ready for some steps of a block, at this temperature [R, 1]."""
         assert block.member_noise is not None
         assert block.losses is not None
-        self._noise, self._losses = block.member_noise[part], block.losses[part]
+        self._noise = block.member_noise[part]
+        self._losses = block.losses[part]
         steps, _, items, members = self._noise.shape
         temperature = temperature[-self._count :]
         self._temperature = np.repeat(temperature, members, axis=1)

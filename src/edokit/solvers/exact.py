@@ -1,4 +1,4 @@
-"""The optimum on the simplex, with a certificate of how good it is."""
+"""The optimum on the simplex, with a certificate of its quality."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def solve_exact(
     settings : ObjectiveSettings
         The objective.
     max_members : int, optional
-        Only the members with the lowest cross-entropy, so many, may have weight; all by default.
+        Only this many members, those with the lowest cross-entropy, may have weight; all by
+        default.
     all_terms : bool, default=True
         Whether the solution has every term. False skips the distances between members where the
         objective does not use them, and ranks where all members compete.
@@ -86,7 +87,8 @@ def solve_exact(
     """
     settings = in_expectation(settings)
     problem, ranked = _competing_problem(data, settings, max_members, all_terms)
-    members, candidates = len(ranked), ranked[:max_members]
+    members = len(ranked)
+    candidates = ranked[:max_members]
     # The matrix products are too small for threads.
     with one_thread():
         objective = JointObjective(problem, settings)
@@ -99,7 +101,8 @@ def solve_exact(
                 passes[name].evaluate_at(starts)
         else:
             # Optima of growing samples are starts, so that few steps see all items.
-            starts, sample_size = [], _SAMPLE
+            starts = []
+            sample_size = _SAMPLE
             while problem.items >= 2 * sample_size:
                 sample = problem.take(spread(problem.items, problem.items // sample_size))
                 starts = local_optima(JointObjective(sample, settings), starts)[:_BEST_OPTIMA]
@@ -114,7 +117,8 @@ def solve_exact(
             among=tuple(data.members[k] for k in candidates),
         )
     weights, ce_gradient = np.zeros((2, members))
-    weights[candidates], ce_gradient[candidates] = v, slope
+    weights[candidates] = v
+    ce_gradient[candidates] = slope
     return Solution(
         weights=weights,
         size=int((v >= SMALLEST_WEIGHT).sum()),
@@ -174,7 +178,8 @@ def evaluate_weights(
     data: FitData, settings: ObjectiveSettings, v: Floats
 ) -> tuple[dict[str, float], Floats]:
     """Terms of the loss over all items, and the gradient of its cross-entropy, at weights v [K]."""
-    settings, terms = in_expectation(settings), {}
+    settings = in_expectation(settings)
+    terms = {}
     if data.is_sampled:
         terms = streamed_terms(data, settings, np.arange(len(data.members)))
     problem = data.problem(settings, with_items=not data.is_sampled)
@@ -251,7 +256,8 @@ def _vertices(objective: JointObjective) -> list[Floats]:
 
 def _shape(objective: JointObjective) -> str:
     """``convex`` or ``concave`` on the simplex, or ``neither`` if that is not certain."""
-    members, settings = objective.members, objective.settings
+    members = objective.members
+    settings = objective.settings
     if members == 1 or settings.div == 0 or settings.diversity is Diversity.PRESERVE:
         return "convex"
     if objective.item_terms:
@@ -271,14 +277,17 @@ def _shape(objective: JointObjective) -> str:
 
 def _descend(objective: JointObjective, start: Floats) -> Floats:
     """Newton's steps on the simplex: each minimises the quadratic model there, exactly."""
-    v, value = start, objective.value(start)
-    best, smallest = v, np.inf
+    v = start
+    value = objective.value(start)
+    best = v
+    smallest = np.inf
     for _ in range(_STEPS):
         slope = objective.slope(v)
         level = float(slope @ v)
         gap = level - float(slope.min())
         if gap < smallest:
-            best, smallest = v, gap
+            best = v
+            smallest = gap
         if gap <= TOLERANCE:
             break
         # Members without weight that would not lower the loss stay out of the model.
@@ -323,7 +332,8 @@ def _line_search(
 
     Doubling (where ``double``) is for concave terms, for which a convex model steps too short.
     """
-    length, edge = 1.0, _to_the_edge(v, step)
+    length = 1.0
+    edge = _to_the_edge(v, step)
     while length > 1e-12:
         moved, lower = _moved(objective, v, length, step)
         if lower <= value + 1e-4 * length * decrease:
@@ -336,7 +346,8 @@ def _line_search(
         further, lowest = _moved(objective, v, length, step)
         if lowest >= lower:
             break
-        moved, lower = further, lowest
+        moved = further
+        lower = lowest
     return moved, lower
 
 
@@ -396,7 +407,8 @@ def minimize_on_simplex(hessian: Floats, linear: Floats, support: Bools | None =
         return np.ones(1)
     # Scaled to order one, so that tolerance and starting point do not depend on units.
     scale = max(float(np.abs(hessian).max()), float(linear.max() - linear.min()), 1e-300)
-    h, c = hessian / scale, (linear - linear.min()) / scale
+    h = hessian / scale
+    c = (linear - linear.min()) / scale
     x = _active_set(h, c, np.ones(len(c), bool) if support is None else support.copy())
     if x is None:
         x = _interior_point(h, c)
@@ -408,7 +420,8 @@ def _active_set(h: Floats, c: Floats, inside: Bools) -> Floats | None:
 
     All of them at once, until none moves; None if that does not converge to a solution.
     """
-    fewest, patience = len(c) + 1, _PATIENCE
+    fewest = len(c) + 1
+    patience = _PATIENCE
     for _ in range(_EXCHANGES):
         places = np.flatnonzero(inside)
         count = len(places)
@@ -432,7 +445,8 @@ def _active_set(h: Floats, c: Floats, inside: Bools) -> Floats | None:
             exact = np.abs(slope[places]).max() < 1e2 * _TOLERANCE
             return x if exact and abs(x.sum() - 1) < 1e-9 else None
         if moving < fewest:
-            fewest, patience = moving, _PATIENCE
+            fewest = moving
+            patience = _PATIENCE
         elif patience > 0:
             patience -= 1
         else:
@@ -475,7 +489,9 @@ def _interior_point(h: Floats, c: Floats) -> Floats:
                 ahead = (x + along_x * x_step) @ (z + along_z * z_step) / k
                 target = gap * (ahead / gap) ** 3 - x_step * z_step
         along = _SHORT_OF_EDGE * min(along_x, along_z)
-        x, z, level = x + along * x_step, z + along * z_step, level + along * level_step
+        x = x + along * x_step
+        z = z + along * z_step
+        level = level + along * level_step
     return np.asarray(np.maximum(x, 0.0))
 
 
@@ -498,7 +514,9 @@ class StreamedTerm(ItemTerm):
         self, data: FitData, members: Ints, term: PoolTerm, at_vertices: Floats | None = None
     ) -> None:
         """``members`` are positions; ``at_vertices`` [k] is the value of each member alone."""
-        self._data, self._members, self.term = data, members, term
+        self._data = data
+        self._members = members
+        self.term = term
         self._at_vertices = at_vertices
         self._evaluations: dict[bytes, Expansion] = {}
 
@@ -533,7 +551,8 @@ def streamed_terms(
     data: FitData, settings: ObjectiveSettings, members: Ints
 ) -> dict[str, StreamedTerm]:
     """The pool terms of these settings, each evaluated in passes over all items."""
-    sums, steps = data.summaries(), data.scale.steps
+    sums = data.summaries()
+    steps = data.scale.steps
     alpha = sums.class_weights(data.row_classes) if settings.class_weights else None
     terms = pool_terms(settings, alpha, steps)
     # A single member's linear pool is the member itself.

@@ -89,13 +89,15 @@ def solve_gumbel(
     runs = _as_runs(settings, options or GumbelSteps())
     solutions: dict[int, Solution] = {}
     for batch in _batches(runs):
-        steering, columns = batch[0].options, _columns(batch)
+        steering = batch[0].options
+        columns = _columns(batch)
         problem, batches, ranks = _prepare(data, batch[0])
         terms: dict[str, PoolTerm] = {}
         for run in batch:
             problem.check_scale(run.settings)
             terms |= pool_terms(run.settings, steps=problem.steps)
-        sizes, sampled = problem.members - steering.min_members + 1, columns.drawn > 0
+        sizes = problem.members - steering.min_members + 1
+        sampled = columns.drawn > 0
         path = descend(
             batches.epochs(steering.epochs, random_state, sizes, terms, sampled=sampled),
             columns,
@@ -168,7 +170,8 @@ def _prepare(data: FitData, run: _Run) -> tuple[Problem, Batches, Ints]:
 
     Calls on the same data share them.
     """
-    settings, options = run.settings, run.options
+    settings = run.settings
+    options = run.options
     ranks: Ints = rank_members(data.summaries())
     if options.min_members > len(ranks):
         raise InputError(
