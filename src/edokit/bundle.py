@@ -31,6 +31,7 @@ from edokit._types import Floats
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.persistence import write_fitted
 from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.views import PanelLike, make_panel
 from edokit.members.card import read_card
 from edokit.members.contexts import Text
 from edokit.members.layout import CARD as MEMBER_CARD
@@ -155,7 +156,10 @@ class Bundle:
 
     @property
     def known_annotators(self) -> tuple[str, ...]:
-        """The annotators that members know apart."""
+        """The annotators whom the ensemble, or a member of it, knows apart."""
+        people = self.ensemble.people_
+        if people is not None:
+            return people.annotators
         return self.members.known_annotators
 
     @property
@@ -210,8 +214,7 @@ class Bundle:
             As for ``predict_proba``.
         annotators : sequence of str or of iterables of str, default=None
             For each text the annotator, or annotators, whose answer is to be predicted: the mean
-            over them. Annotators that no member knows get the anonymous answer. Where weights were
-            learned on items, members that know an annotator answer for that annotator alone.
+            over them. Annotators who are not known get the anonymous answer.
         **view
             As for ``describe_parts``: ``panel`` and ``answer_for``.
 
@@ -233,7 +236,7 @@ class Bundle:
         parts: Iterable[Texts],
         *,
         annotators: Mapping[str, Iterable[str]] | None = None,
-        panel: Panel | Sequence[str] | None = None,
+        panel: PanelLike | None = None,
         answer_for: str | None = None,
     ) -> Iterator[Pooled]:
         """The same of texts that come in parts, one at a time.
@@ -244,8 +247,9 @@ class Bundle:
             The texts.
         annotators : mapping of str to iterable of str, default=None
             The annotators of each item, as for ``describe``.
-        panel : Panel or sequence of str, default=None
-            Or a panel whose answer is to be predicted for every text.
+        panel : Panel, mapping or sequence of str, default=None
+            Or a panel whose answer is to be predicted for every text: names of annotators, or
+            levels of attributes, as in ``{"race": "Black"}``, for all who have them.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Answers for this metric, as in `EDOEnsemble.predict_proba`.
         """
@@ -256,8 +260,12 @@ class Bundle:
             )
         if answer_for is not None:
             self.ensemble.answer_step(answer_for)  # refused before anything is predicted
-        if panel is not None and not isinstance(panel, Panel):
-            panel = Panel(panel)  # type: ignore[arg-type]
+        people = self.ensemble.people_
+        if panel is not None:
+            panel = make_panel(panel, people)
+        if people is not None:
+            yield from self._describe_for_people(parts, annotators, panel, answer_for)
+            return
         for_annotators = annotators is not None and self._on_items and not self.members.has_voices
         by_annotator = self._on_pairs or panel is not None or for_annotators
         for part in parts:
@@ -273,6 +281,29 @@ class Bundle:
             elif by_annotator:
                 pooled = pooled.mean_over_annotators()
             yield pooled
+
+    def _describe_for_people(
+        self,
+        parts: Iterable[Texts],
+        annotators: Mapping[str, Iterable[str]] | None,
+        panel: Panel | None,
+        answer_for: str | None,
+    ) -> Iterator[Pooled]:
+        """The anonymous answers of all members, shifted by the effects of people."""
+        for part in parts:
+            part.check_lengths(self.max_length)
+            predictions = self.members.predict(part)
+            pooled = self.ensemble.describe(
+                predictions, answer_for=answer_for, annotators=annotators, panel=panel
+            )
+            if annotators is not None:
+                pooled = pooled.mean_over_annotators()
+            yield pooled
+
+    def for_annotators(self, texts: Texts, annotators: Mapping[str, Iterable[str]]) -> Pooled:
+        """What each annotator of each item would answer, and the anonymous answers."""
+        texts.check_lengths(self.max_length)
+        return self.ensemble.describe(self.members.predict(texts), annotators=annotators)
 
     def pairs(
         self, texts: Texts, annotators: Sequence[str] | Mapping[str, Iterable[str]]

@@ -56,6 +56,8 @@ class FitConfig:
         Hard label of items whose annotators are evenly split.
     seed : int, default=0
         Seed of gumbel, of random ties and of the folds of the cross-validation.
+    people : bool, default=True
+        Whether to estimate how the annotators differ from the pool.
 
     Raises
     ------
@@ -71,6 +73,7 @@ class FitConfig:
     scale: ScaleLike | Auto = AUTO
     ties: Ties = "first"
     seed: int = 0
+    people: bool = True
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -113,6 +116,7 @@ def from_parameters(
     scale: ScaleLike | None = None,
     ties: Ties | None = "first",
     random_state: int | None = 0,
+    people: bool | None = True,
 ) -> FitConfig:
     """Return the configuration that these parameters of `EDOEnsemble` stand for, checked."""
     return FitConfig(
@@ -124,6 +128,7 @@ def from_parameters(
         scale=AUTO if scale is None else scale,
         ties="first" if ties is None else ties,
         seed=0 if random_state is None else random_state,
+        people=people is None or people,
     )
 
 
@@ -148,7 +153,7 @@ def to_parameters(config: FitConfig, preset: str) -> dict[str, Any]:
 
 # --- ensemble.json --------------------------------------------------------------------------------
 
-_SHARED = ("preset", "pool", "groups", "recalibrate", "scale", "ties", "random_state")
+_SHARED = ("preset", "pool", "groups", "recalibrate", "scale", "ties", "random_state", "people")
 """Parameters of `EDOEnsemble` that are plain values."""
 _EARLIER = ("order", "regularize")
 """Options of earlier builds, which do not change the answers."""

@@ -31,6 +31,8 @@ _ROUNDS = 500
 _CLOSE = 1e-9
 _LATTICE = 1000
 """Steps between no votes and all votes of a panel whose weights differ."""
+_LARGE_PANEL = 100
+"""More people than this are treated as drawn from a population."""
 _CELLS = 4_000_000
 """Numbers that intervals of votes hold in memory at a time."""
 
@@ -185,6 +187,34 @@ class Panel:
         else:  # so many people drawn from a population with these shares
             low, high = _drawn_interval(mean, self.size)
         return PanelAnswer(self, answered.by_item(), mean, low, high)
+
+    def weighted_mean(self, values: Floats) -> Floats:
+        """Return the panel's mean [N, C] of what each of its people answers [N, A, C]."""
+        return np.asarray(np.einsum("nac,a->nc", values, self.weights))
+
+    def answer_votes(self, rows: Rows, votes: Floats) -> PanelAnswer:
+        """Return the panel's distribution of each item, from the answers of all its people.
+
+        Parameters
+        ----------
+        rows : Rows
+            The items [N].
+        votes : array of shape (N, A, C)
+            What each of its people would answer.
+
+        Returns
+        -------
+        PanelAnswer
+        """
+        mean = self.weighted_mean(votes)
+        if self.size is not None:  # so many people drawn from a population with these shares
+            low, high = _drawn_interval(mean, self.size)
+        elif len(self.annotators) > _LARGE_PANEL:
+            # Votes of people who differ vary less than those of people drawn from their mean.
+            low, high = _drawn_interval(mean, len(self.annotators))
+        else:
+            low, high = _vote_interval(votes, np.tile(self.weights, (len(votes), 1)))
+        return PanelAnswer(self, rows, mean, low, high)
 
     def _seats(self, rows: Rows) -> tuple[Ints, Ints]:
         """The positions of rows about the panel's annotators, and which of them each is about."""

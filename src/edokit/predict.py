@@ -5,7 +5,7 @@ Libraries are imported when something is read: the command line shows these opti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ from edokit._errors import InputError, check_number, option
 if TYPE_CHECKING:
     from edokit.bundle import Bundle
     from edokit.ensemble.estimator import EDOEnsemble
+    from edokit.ensemble.panel_table import PanelTable
+    from edokit.ensemble.people import PeopleEffects
     from edokit.ensemble.pooled import Pooled
     from edokit.members.texts import Texts
     from edokit.panels import Panel, PanelComparison
@@ -82,14 +84,17 @@ class PredictOptions:
         members that know annotators predict for these.
     annotators : Path, optional
         Who the annotators are: with --panel or --as, annotations (or a table with annotator) that
-        have their attributes; else those to predict, a row per item and annotator, and one without
-        annotator, the anonymous answer.
-    panel : list of Path, optional
-        What this panel would answer: a file with an annotator per line, a table with annotator (and
-        weight), or one with attribute, value, share (and size). Two panels (or persons) are
-        compared.
+        have their attributes, where the ensemble does not know them; else those to predict, a row
+        per item and annotator, and one without annotator, the anonymous answer.
+    panel : list of str, optional
+        What this panel would answer: all people with a level of an attribute (race=Black,
+        "age=18-24,25-29"), or a file: an annotator per line, a table with annotator (and weight),
+        or one with attribute, value, share (and size). Repeatable: several panels and persons are
+        written below each other, with the anonymous answer.
     as_annotator : list of str, optional
         What this person would answer.
+    by : str, optional
+        What the people with each level of this attribute would answer, one panel a level.
     answer_for : str, optional
         Answers for a metric instead of the pool: ce, md, w1 (ordinal scales) or f1, by a step that
         was fitted with the ensemble.
@@ -107,8 +112,9 @@ class PredictOptions:
     max_length: int = 100_000
     judges: Path | None = None
     annotators: Path | None = None
-    panel: list[Path] | None = None
+    panel: list[str] | None = None
     as_annotator: list[str] | None = None
+    by: str | None = None
     answer_for: str | None = None
     review: int | None = None
     annotations: Path | None = None
@@ -116,14 +122,15 @@ class PredictOptions:
 
     @property
     def n_panels(self) -> int:
-        """How many panels and persons are asked."""
+        """How many panels and persons are named."""
         return len(self.panel or ()) + len(self.as_annotator or ())
 
     @property
     def files(self) -> list[Path | None]:
         """The files that are read."""
         files = (self.predictions, self.texts, self.judges, self.annotators, self.annotations)
-        return [*files, *(self.panel or ())]
+        panels = [Path(panel) for panel in self.panel or () if Path(panel).exists()]
+        return [*files, *panels]
 
     def check(self, ensemble: Path, *, bundled: bool) -> None:
         """Refuse options that do not belong together; ``bundled``: the ensemble has its members."""
@@ -147,15 +154,10 @@ class PredictOptions:
                 f"{option('annotations')} are texts to review, without {option('review', 'N')}",
                 "add the number of items to review, or leave them out",
             )
-        most_panels = 2
-        purpose = ""
-        if self.review:
-            most_panels = 1
-            purpose = f" with {option('review')}"
-        if self.n_panels > most_panels:
+        if self.review and (self.n_panels > 1 or self.by is not None):
             raise InputError(
-                f"{self.n_panels} panels and persons are given{purpose}",
-                "compare two at a time, or give one and ask for a review",
+                f"several panels and persons are given with {option('review')}",
+                "give one and ask for a review, or leave the review out",
             )
         if self.review is not None:
             check_number("review", self.review, 1, whole=True)
@@ -185,17 +187,30 @@ class PredictOptions:
             )
         raise InputError(message, hint)
 
-    def panels(self) -> list[Panel]:
-        """The panels and persons; their attributes are in a file of annotators, if anywhere."""
-        from edokit.panels import Panel, read_panel
+    def panels(self, people: PeopleEffects | None) -> list[Panel]:
+        """The panels and persons; ``people`` are those whom the ensemble knows."""
+        from edokit.ensemble.views import level_panels
+        from edokit.panels import Panel
 
-        people = None
-        if self.annotators and self.panel:
-            people = _read_people(self.annotators)
-        panels = [read_panel(path, people) for path in self.panel or ()]
+        panels = [self._panel(text, people) for text in self.panel or ()]
         for person in self.as_annotator or ():
             panels.append(Panel((person,), name=f"annotator {person!r}"))
+        if self.by is not None:
+            panels += level_panels(self.by, people)
         return panels
+
+    def _panel(self, text: str, people: PeopleEffects | None) -> Panel:
+        """The panel of a file, or of the people who have levels of attributes."""
+        from edokit.ensemble.views import panel_of_levels, parse_levels
+        from edokit.panels import read_panel
+
+        if "=" in text and not Path(text).exists():
+            return panel_of_levels(parse_levels(text), people)
+        if self.annotators is not None:
+            return read_panel(Path(text), _read_people(self.annotators))
+        if people is not None:
+            return read_panel(Path(text), people.attributes_by_person())
+        return read_panel(Path(text), None)
 
 
 def _read_people(path: Path) -> Any:
@@ -216,7 +231,7 @@ def _check_panel(panel: Panel, known_annotators: Sequence[str]) -> None:
     from edokit.panels import unknown_hint
 
     if not {*panel.annotators} & {*known_annotators}:
-        raise InputError(f"no member knows {panel}", unknown_hint(known_annotators))
+        raise InputError(f"the ensemble does not know {panel}", unknown_hint(known_annotators))
 
 
 class Predictor:
@@ -254,7 +269,6 @@ class Predictor:
         self.options = options
         self._source = source
         self._loading = loading
-        self.panels = options.panels()
         self._bundle: Bundle | None = None
         self.ensemble: EDOEnsemble
         if bundled:
@@ -262,8 +276,22 @@ class Predictor:
             self.ensemble = self._bundle.ensemble
         else:
             self.ensemble = EDOEnsemble.load(folder)
+        people = self.ensemble.people_
+        self.panels = options.panels(people)
+        if people is None and len(self.panels) > 2:
+            raise InputError(
+                f"{len(self.panels)} panels and persons are given, but the ensemble was fitted"
+                " without people",
+                "compare two at a time, or fit it again",
+            )
         if options.answer_for is not None:
             self.ensemble.answer_step(options.answer_for)  # refused before anything is read
+
+    @property
+    def lists_panels(self) -> bool:
+        """Whether the answers of several panels are written below each other."""
+        several = len(self.panels) > 1 or self.options.by is not None
+        return several and self.ensemble.people_ is not None
 
     def write(self, out: Path) -> dict[str, Any]:
         """Write pooled probabilities, of a panel if one is given, as `predict_to_file` does."""
@@ -283,6 +311,33 @@ class Predictor:
             raw=self.options.raw,
             answer_for=self.options.answer_for,
         )
+
+    def write_panels(self, out: Path) -> PanelTable:
+        """Write the anonymous answer and that of every panel, a row per item and panel."""
+        from edokit._io.tables import write_tables
+        from edokit.ensemble.panel_table import PanelTable
+
+        table = PanelTable(self.ensemble, self.panels, self.options.answer_for)
+        tables = table.tables(self._anonymous_answers())
+        write_tables(tables, out, raw=self.options.raw)
+        return table
+
+    def _anonymous_answers(self) -> Iterator[Pooled]:
+        """The pool's answers for nobody in particular, in parts."""
+        from edokit.bundle import ROWS
+        from edokit.predictions.shards import read_shards
+
+        if self.options.texts is not None:
+            texts = self._source(self.options.texts).read()
+            parts: Iterable[Texts] = [texts]
+            if self._bundle is not None:
+                parts = texts.parts(ROWS)
+            bundle = self._bundle or self._unbundled()
+            yield from bundle.describe_parts(parts)
+            return
+        assert self.options.predictions is not None
+        for shard in read_shards(self.options.predictions):
+            yield self.ensemble.describe(shard)
 
     def compare(self, out: Path) -> PanelComparison:
         """Compare two panels, and write the table of all items."""
@@ -316,7 +371,10 @@ class Predictor:
 
         options = self.options
         panels = self.panels
+        knows_people = self.ensemble.people_ is not None
         if options.predictions is not None or options.texts is None:
+            if knows_people and self._panel is not None:
+                return self._panel_answers(self._panel)
             return options.predictions
         source = self._source(options.texts)
         people = options.judges
@@ -335,10 +393,25 @@ class Predictor:
             annotators = tuple(dict.fromkeys((*panels[0].annotators, *panels[1].annotators)))
             return (bundle.pairs(part, annotators) for part in parts)
         if options.annotators is not None and not panels and by_item is not None:
+            if knows_people:
+                return (bundle.for_annotators(part, by_item) for part in parts)
             return (bundle.pairs(part, by_item) for part in parts)
         return bundle.describe_parts(
             parts, annotators=by_item, panel=self._panel, answer_for=options.answer_for
         )
+
+    def _panel_answers(self, panel: Panel) -> Iterator[Pooled]:
+        """What a panel would answer, from predictions of the members, shard by shard."""
+        from edokit.predictions.shards import read_shards
+
+        assert self.options.predictions is not None
+        for shard in read_shards(self.options.predictions):
+            if shard.rows.people:  # answers for annotators are in the file
+                pooled = self.ensemble.describe(shard, only_knowing=True)
+                yield pooled.panel(panel)
+            else:
+                answer_for = self.options.answer_for
+                yield self.ensemble.describe(shard, answer_for=answer_for, panel=panel)
 
     def _unbundled(self) -> Bundle:
         """The ensemble with its members from their folders."""

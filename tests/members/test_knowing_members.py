@@ -37,14 +37,17 @@ def rows(n: int = 120) -> Iterator[tuple[str, str, str, str, str]]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of one member that knows annotators and three that do not, learned on items."""
+    """A bundle of one member that knows annotators and three that do not, learned on items.
+
+    It is fitted without effects of people, as ensembles of earlier versions are.
+    """
     folder = tmp_path_factory.mktemp("made")
     columns = ("item", "annotator", "label", "text", "split")
     people = Annotations.from_table(dict(zip(columns, zip(*rows(), strict=True), strict=True)))
     pool = [Group("linear", 3, "crowd"), Group("linear", 1, "known", "soft", options=ANNOTATORS)]
     trained = train_members(people, pool, out=folder / "members", jobs=1)
     labels = people.split("dev").align(trained.predictions["dev"].items)
-    ensemble = flat_ensemble({"lambda_reg": 10.0})
+    ensemble = flat_ensemble({"lambda_reg": 10.0}).set_params(people=False)
     ensemble.fit(trained.predictions["dev"], labels).save(folder / "ensemble")
     assert (ensemble.weights_ > 0.1).all()
     (folder / "texts.txt").write_text("\n".join(TEXTS))
@@ -146,7 +149,7 @@ def test_weights_learned_on_items_leave_a_person_to_those_that_know(pool: str) -
 
 def test_weights_of_pairs_stay_as_they_were_learned() -> None:
     predictions = pairs()
-    ensemble = flat_ensemble({"lambda_reg": 10.0})
+    ensemble = flat_ensemble({"lambda_reg": 10.0}).set_params(people=False)
     ensemble.fit(predictions.pairs(), LABELS.pairs())
     np.testing.assert_array_equal(
         ensemble.describe(predictions, only_knowing=True).probabilities,

@@ -132,7 +132,7 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
         version="1",
         classes=names,
         known_annotators=(),
-        ensemble=SimpleNamespace(fitted_=SimpleNamespace(answers=None)),
+        ensemble=SimpleNamespace(fitted_=SimpleNamespace(answers=None), people_=None),
         members=SimpleNamespace(manifest={"data": {}}, endpoints=("http://localhost:1",)),
         describe=lambda *texts, **how: found,
     )
@@ -589,3 +589,36 @@ def test_the_example_of_a_container_starts_what_exists(server: Server) -> None:
     exec(program[2].replace("8000", str(server.port)), {})
     with pytest.raises(OSError, match="refused"):
         exec(program[2].replace("8000", "1"), {})
+
+
+def test_a_panel_is_asked_by_level_of_an_attribute() -> None:
+    labels = {"item": [], "annotator": [], "label": [], "age": []}  # type: dict[str, list[Any]]
+    for item in range(20):
+        for person, age in (("ann", "young"), ("ben", "old"), ("cem", "old")):
+            labels["item"].append(f"item-{item}")
+            labels["annotator"].append(person)
+            labels["label"].append(int(item % 2 == 0 or person == "ann"))
+            labels["age"].append(age)
+    people = edokit.Annotations.from_table(labels)
+    pool = np.full((20, 1, 2), 0.5)
+    predictions = edokit.Predictions.from_arrays(
+        pool, items=people.items, classes=people.classes, layout="NKC"
+    )
+    effects = edokit.EDOEnsemble().fit(predictions, people).people_
+    about = About("1", ["0", "1"], frozenset(["ann", "ben", "cem"]), (), None, effects)
+    model = request_model(8, 1000)
+    asked = read_request(b'{"texts": ["a"], "panel": {"age": "old"}}', model, about)
+    assert asked.panel == ("ben", "cem")
+    for panel in ({"age": "ancient"}, {"height": "tall"}, {}):
+        body = json.dumps({"texts": ["a"], "panel": panel}).encode()
+        with pytest.raises(RefusedError) as refused:
+            read_request(body, model, about)
+        assert refused.value.status == 422
+
+
+def test_people_are_listed_without_their_names(server: Server, bundle: Path) -> None:
+    found = httpx.get(f"{server.url}/people", timeout=60).json()
+    loaded: Any = edokit.load(bundle)
+    assert found["people"] == len(loaded.known_annotators)
+    assert "annotators" not in found
+    assert not any(name in json.dumps(found) for name in loaded.known_annotators)

@@ -41,10 +41,16 @@ def predict(
         output_files(out, inputs=files, overwrite=overwrite),
         session(budget=spending.budget, allow_http=spending.allow_http) as requests,
     ):
-        if len(predictor.panels) == 2:
+        if predictor.lists_panels:
+            panels = predictor.write_panels(out)
+        elif len(predictor.panels) == 2:
             comparison = predictor.compare(out)
         else:
             result = predictor.write(out)
+    if predictor.lists_panels:
+        values = {"out": str(out), **panels.to_dict()}
+        console.print_result(values, lambda: console.print_tables(*panels.to_table(str(out))), json)
+        return
     if len(predictor.panels) == 2:
         values = {"out": str(out)} | comparison.summary()
         console.print_result(values, lambda: console.print_panels(comparison, str(out)), json)

@@ -18,11 +18,12 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    show_people: bool = False,
     limits: Annotated[Limits, options.FLAT] = Limits(),
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     json: options.Json = False,
 ) -> None:
-    """Answer texts over HTTP: POST /predict, GET /health, /metrics and /openapi.json.
+    """Answer texts over HTTP: POST /predict, GET /health, /people, /metrics, /openapi.json.
 
     SIGTERM or Ctrl-C ends it; requests under way are answered first.
 
@@ -35,6 +36,8 @@ def serve(
         variable EDO_SERVE_TOKEN.
     port : int, default=8000
         0 chooses a free one.
+    show_people : bool, default=False
+        Let GET /people list the names of annotators beside their attributes and levels.
     """
     check_number("port", port, 0, 65535, whole=True)
 
@@ -57,6 +60,7 @@ def serve(
         port=port,
         limits=limits,
         token=os.environ.get(TOKEN),
+        show_people=show_people,
         ready=ready,
         # Not by sys.stderr, whose lock a thread that waits for a full pipe would keep.
         log=lambda line: os.write(2, f"edo serve: {line}\n".encode()),

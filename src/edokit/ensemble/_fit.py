@@ -22,6 +22,7 @@ from edokit._types import Floats
 from edokit.config import FitConfig, settings_document
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import GIVEN, Constant, Fitted, Kind, Reason, on_simplex
+from edokit.ensemble.people import PeopleEffects
 from edokit.fitdata.data import FitData, pooled
 from edokit.metrics import ce_items
 from edokit.objective.loss import JointObjective, Linear
@@ -73,7 +74,48 @@ def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, Any]
     if config.recalibrate is not None:
         rows = pooled(units.sample.P, solved.solution.weights, config.pool)
         temperature = fit_temperature(rows, units.sample.q)
-    return _fitted(data, units, config, solved, temperature, parameters, reasons)
+    fitted = _fitted(data, units, config, solved, temperature, parameters, reasons)
+    return replace(fitted, people=_fit_people(data, units, config, solved, temperature))
+
+
+def _fit_people(
+    data: FitData, units: FitData, config: FitConfig, solved: _Solved, temperature: float
+) -> PeopleEffects | None:
+    """How the annotators differ from the pool; None without names, or without two annotators."""
+    annotations = data.annotations
+    if not config.people or annotations is None or len(annotations.annotators) < 2:
+        return None
+    if data.n_items < len(data):  # rows of single annotators: the members know them
+        return None
+    answers = held_out_answers(units, config, solved, temperature)
+    return PeopleEffects.fit(answers, annotations)
+
+
+def held_out_answers(
+    units: FitData, config: FitConfig, solved: _Solved, temperature: float
+) -> Floats:
+    """Pooled answers [N, C], each of weights that were learned without the item, if that is cheap.
+
+    With many items, or with the gumbel solver, the weights of the fit serve all items: they hardly
+    depend on a single one.
+    """
+    rows = pooled(units.sample.P, solved.solution.weights, config.pool, temperature)
+    answers, _, _ = units.per_item(rows)
+    counts = np.bincount(units.sample.y.ravel())
+    is_rare = solved.objective.class_weights and counts.min() < FOLDS
+    n_items = units.n_items
+    if not isinstance(solved.solver, Exact) or is_rare:
+        return answers
+    if not 2 * FOLDS <= n_items <= MAX_ITEMS:
+        return answers
+    answers = answers.copy()
+    penalty = (solved.objective.reg,)
+    limit = solved.solver.max_members
+    for train, fold in units.folds(FOLDS, config.seed):
+        (weights,) = solve_path(train, solved.objective, penalty, max_members=limit)
+        rows = pooled(fold.sample.P, weights, config.pool, temperature)
+        answers[fold.positions], _, _ = fold.per_item(rows)
+    return answers
 
 
 def _solve(units: FitData, config: FitConfig) -> _Solved:

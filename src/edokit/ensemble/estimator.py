@@ -5,7 +5,7 @@ Also the verb `fit`, from files to files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -48,7 +48,9 @@ from edokit.runs.record import RunRecord
 from edokit.scales import ScaleLike
 
 if TYPE_CHECKING:
+    from edokit.ensemble.people import PeopleEffects
     from edokit.ensemble.pooled import Pooled
+    from edokit.ensemble.views import PanelLike
 
 _NESTED = ("objective", "solver")
 """Parameters with fields of their own."""
@@ -84,6 +86,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Hard label of items whose annotators are evenly split.
     random_state : int, default=0
         Seed of gumbel, of random ties and of the folds of the cross-validation.
+    people : bool, default=True
+        Estimate how the annotators and their attributes differ from the pool, where annotators have
+        names: then ``predict_proba`` answers for a person or a panel.
 
     Attributes
     ----------
@@ -123,6 +128,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     constant_ : Constant
         The constant answer (mean soft label and majority class of the fit data) that the ensemble
         has to beat.
+    people_ : PeopleEffects or None
+        How the annotators differ from the pool; None where that was not estimated.
     answers_ : dict of Answer
         The step that makes answers for each metric of the scale (see ``predict_proba``), fitted on
         the fit data.
@@ -159,6 +166,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         scale: ScaleLike | None = None,
         ties: Ties = "first",
         random_state: int = 0,
+        people: bool = True,
     ) -> None:
         self.preset = preset
         self.pool = pool
@@ -169,6 +177,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.scale = scale
         self.ties = ties
         self.random_state = random_state
+        self.people = people
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name.
@@ -243,6 +252,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             scale=self.scale,
             ties=self.ties,
             random_state=self.random_state,
+            people=self.people,
         )
 
     def fit(self, predictions: PredictionsLike, annotations: LabelsLike = None) -> EDOEnsemble:
@@ -329,6 +339,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.data_ = fitted.data
         self.constant_ = fitted.constant
         self.answers_ = fitted.answers
+        self.people_ = fitted.people
         return self
 
     def describe(
@@ -337,6 +348,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         *,
         answer_for: str | None = None,
         only_knowing: bool = False,
+        annotators: Mapping[str, Iterable[str]] | None = None,
+        panel: PanelLike | None = None,
     ) -> Pooled:
         """Pooled probabilities with their entropy and the spread of the members.
 
@@ -351,6 +364,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             Answer for an annotator by the members that know the annotator alone, where weights
             were learned on items: such weights do not say who knows people. A member knows an
             annotator if its answer is not the anonymous one.
+        annotators : mapping of str to iterable of str, default=None
+            What each annotator of each item would answer, by the effects of people (``people_``): a
+            row for each of them, and one without annotator, the anonymous answer.
+        panel : Panel, mapping or sequence of str, default=None
+            What a panel would answer, by the effects of people: names, or levels of attributes, as
+            in ``{"race": "Black", "age": ["18-24", "25-29"]}``, for all who have them.
 
         Returns
         -------
@@ -364,6 +383,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             not fit it.
         """
         from edokit.ensemble.pooled import Pooled
+        from edokit.ensemble.views import answer_for_annotators, answer_for_panel, make_panel
 
         check_is_fitted(self)
         fitted = self.fitted_
@@ -372,7 +392,13 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             step = self.answer_step(answer_for)
         if isinstance(predictions, Shards):
             parts = [
-                self.describe(shard, answer_for=answer_for, only_knowing=only_knowing)
+                self.describe(
+                    shard,
+                    answer_for=answer_for,
+                    only_knowing=only_knowing,
+                    annotators=annotators,
+                    panel=panel,
+                )
                 for shard in predictions
             ]
             return Pooled.concatenate(parts)
@@ -387,12 +413,32 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         answers = None
         if step is not None:
             answers = step.apply(pooled, fitted.scale)
-        return Pooled(
+        described = Pooled(
             members.rows, members.classes, pooled, spread, fitted.scale, answer_for, answers
         )
+        if panel is not None:
+            people = self._known_people("a panel")
+            return answer_for_panel(described, people, make_panel(panel, people), step)
+        if annotators is not None:
+            people = self._known_people("annotators")
+            return answer_for_annotators(described, people, annotators, step)
+        return described
+
+    def _known_people(self, question: str) -> PeopleEffects:
+        """The effects of people; an ensemble without them is refused."""
+        if self.people_ is None:
+            raise InputError(
+                f"the ensemble cannot answer for {question}: it was fitted without people",
+                "fit it on annotations with two named annotators or more, and without --no-people",
+            )
+        return self.people_
 
     def predict_proba(
-        self, predictions: PredictionsLike, *, answer_for: str | None = None
+        self,
+        predictions: PredictionsLike,
+        *,
+        answer_for: str | None = None,
+        panel: PanelLike | None = None,
     ) -> Floats:
         """Pooled probabilities (N, C), columns as in ``classes_``.
 
@@ -404,6 +450,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             Return answers for this metric instead: the pool after one step that was fitted on the
             fit data (``answers_``). ``md`` and ``w1`` (ordinal scales) reward sharper answers than
             the pool, ``f1`` the mode.
+        panel : Panel, mapping or sequence of str, default=None
+            Whose answer, as for ``describe``; None for nobody in particular.
 
         Returns
         -------
@@ -422,7 +470,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         >>> ensemble.predict_proba(P, answer_for="f1")[:, 1]
         array([0., 1., 1.])
         """
-        return self.describe(predictions, answer_for=answer_for).answer
+        return self.describe(predictions, answer_for=answer_for, panel=panel).answer
 
     def answer_step(self, metric: str) -> Answer:
         """The step that makes answers for a metric, which must fit the scale."""

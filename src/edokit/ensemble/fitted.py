@@ -10,8 +10,15 @@ from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, ValidationInfo
-from pydantic_core import to_jsonable_python
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    PlainValidator,
+    ValidationInfo,
+)
+from pydantic_core import CoreSchema, core_schema, to_jsonable_python
 from typing_extensions import TypedDict
 
 from edokit._io.documents import Count, Json, Names, ReadAs
@@ -19,6 +26,7 @@ from edokit._types import Floats, Ints
 from edokit.config import parameters_from_document, parameters_to_document
 from edokit.ensemble import text
 from edokit.ensemble.answers import Answer, Positive, Temperature
+from edokit.ensemble.people import PeopleDocument, PeopleEffects
 from edokit.metrics import entropy_items
 from edokit.objective.pools import group_names
 from edokit.scales import NOMINAL, DeclaredScale, Scale
@@ -42,6 +50,24 @@ class FitCounts(TypedDict):
 
 def _read_scale(stored: str, info: ValidationInfo) -> Scale:
     return DeclaredScale(stored).on(info.data.get("classes", ()))
+
+
+def _read_people(document: PeopleDocument | None, info: ValidationInfo) -> PeopleEffects | None:
+    if document is None:
+        return None
+    classes = info.data.get("classes", ())
+    return PeopleEffects.from_document(document, info.data.get("scale", NOMINAL), len(classes))
+
+
+@dataclass(frozen=True)
+class _ReadPeople:
+    """Annotates the field that a document holds as a `PeopleDocument`."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        stored = handler.generate_schema(PeopleDocument | None)
+        return core_schema.with_info_after_validator_function(_read_people, stored)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +196,8 @@ class Fitted:
     """The constant answer, which the ensemble has to beat."""
     answers: dict[str, Answer]
     """Steps that make answers for a metric."""
+    people: Annotated[PeopleEffects | None, _ReadPeople()] = None
+    """How the annotators differ from the pool; None where it was not fitted."""
 
     @property
     def learned_from(self) -> str:
@@ -247,7 +275,9 @@ class Fitted:
     def to_dict(self) -> dict[str, Any]:
         """Everything as numbers, text, lists and dictionaries, ready for JSON."""
         content = {part.name: getattr(self, part.name) for part in fields(self)}
-        for name in ("labels", "pairs"):
+        if self.people is not None:
+            content["people"] = self.people.to_document()
+        for name in ("labels", "pairs", "people"):
             if content[name] is None:
                 del content[name]
         del content["scale"]

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from edokit._errors import InputError, counted, one_of
+from edokit._io.documents import Count, Document, Names
 from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations
 from edokit.annotations.people import Attribute, People
@@ -41,6 +42,28 @@ _LEAST_SHARE = 1e-3
 """An attribute whose variance is this small a share of the persons' explains nothing."""
 _DRAWS = 64
 """Simulated persons over whom the answer of an attribute level is averaged; a power of two."""
+
+
+class AttributeDocument(Document):
+    """The effects of one attribute in ``ensemble.json``."""
+
+    name: str
+    levels: Names
+    people: list[Count]
+    share: float
+    effects: list[list[float]]
+
+
+class PeopleDocument(Document):
+    """The effects of people in ``ensemble.json``."""
+
+    annotators: Names
+    labels: list[Count]
+    attributes: list[AttributeDocument]
+    levels: list[list[int]]
+    calibration: list[float]
+    effects: list[list[float]]
+    covariance: list[list[float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +203,76 @@ class PeopleEffects:
             scale=scale,
         )
 
+    @classmethod
+    def from_document(cls, document: PeopleDocument, scale: Scale, n_classes: int) -> PeopleEffects:
+        """Return the effects that ``ensemble.json`` holds; sizes that do not fit are a ValueError.
+
+        Parameters
+        ----------
+        document : PeopleDocument
+            What `to_document` made.
+        scale : Scale
+            The answer scale of the ensemble.
+        n_classes : int
+            Number of its classes.
+        """
+        n_people = len(document.annotators)
+        n_effects = offset_basis(scale, n_classes).shape[1] + 1
+        n_attributes = len(document.attributes)
+        attributes = []
+        for stored in document.attributes:
+            n_levels = len(stored.levels)
+            if len(stored.people) != n_levels:
+                raise ValueError("holds an attribute whose levels and people do not match")
+            attributes.append(
+                AttributeEffects(
+                    name=stored.name,
+                    levels=tuple(stored.levels),
+                    people=tuple(stored.people),
+                    share=stored.share,
+                    effects=_array(stored.effects, n_levels, n_effects),
+                )
+            )
+        levels = np.full((n_people, 0), -1, dtype=np.int64)
+        if n_attributes:
+            levels = _array(document.levels, n_people, n_attributes).astype(np.int64)
+        for g, attribute in enumerate(attributes):
+            if levels[:, g].max(initial=-1) >= len(attribute.levels):
+                raise ValueError(f"holds people with unknown levels of {attribute.name!r}")
+        return cls(
+            annotators=tuple(document.annotators),
+            labels=_array(document.labels, n_people).astype(np.int64),
+            attributes=tuple(attributes),
+            levels=levels,
+            calibration=_array(document.calibration, n_effects),
+            effects=_array(document.effects, n_people, n_effects),
+            covariance=_array(document.covariance, n_effects, n_effects),
+            scale=scale,
+        )
+
+    def to_document(self) -> dict[str, object]:
+        """Return the effects as plain values, as ``ensemble.json`` holds them."""
+        attributes = []
+        for attribute in self.attributes:
+            attributes.append(
+                {
+                    "name": attribute.name,
+                    "levels": list(attribute.levels),
+                    "people": list(attribute.people),
+                    "share": attribute.share,
+                    "effects": attribute.effects.tolist(),
+                }
+            )
+        return {
+            "annotators": list(self.annotators),
+            "labels": self.labels.tolist(),
+            "attributes": attributes,
+            "levels": self.levels.tolist(),
+            "calibration": self.calibration.tolist(),
+            "effects": self.effects.tolist(),
+            "covariance": self.covariance.tolist(),
+        }
+
     def attribute(self, name: str) -> AttributeEffects:
         """Return the attribute of this name; one that nobody has is refused."""
         names = [attribute.name for attribute in self.attributes]
@@ -199,6 +292,18 @@ class PeopleEffects:
         column = [found.name for found in self.attributes].index(attribute)
         wanted = [known_levels.index(level) for level in levels]
         return np.flatnonzero(np.isin(self.levels[:, column], wanted))
+
+    def attributes_by_person(self) -> dict[str, dict[str, str]]:
+        """Return the known levels of each person, as in ``{"ann": {"age": "29"}}``."""
+        people: dict[str, dict[str, str]] = {}
+        for code, name in enumerate(self.annotators):
+            levels = {}
+            for g, attribute in enumerate(self.attributes):
+                level = self.levels[code, g]
+                if level >= 0:
+                    levels[attribute.name] = attribute.levels[level]
+            people[name] = levels
+        return people
 
     def answers(self, anonymous: Floats, people: Ints) -> Floats:
         """Return what each person would answer.
@@ -273,6 +378,14 @@ def _usable_attributes(people: People, names: Sequence[str] | None) -> tuple[Att
     if names is None:
         return people.attributes
     return tuple(people.attribute(name) for name in names)
+
+
+def _array(values: object, *shape: int) -> Floats:
+    """Return numbers of a document as an array of this shape; another shape is a ValueError."""
+    array = np.array(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"holds numbers of shape {array.shape}, not {shape}")
+    return array
 
 
 # --- The model ------------------------------------------------------------------------------------

@@ -113,6 +113,9 @@ class FitData:
         Class labels [C] in the type that the user gave; None where they are the names.
     inputs : mapping of str to Input
         The files that the data were read from, by role.
+    annotations : Annotations or None
+        Who gave which label, where the annotators have names and the data are in memory; of a part
+        of the data, those of the whole.
 
     Examples
     --------
@@ -136,6 +139,7 @@ class FitData:
     layout: Layout = None  # type: ignore[assignment]
     class_labels: ClassLabels | None = None
     inputs: Mapping[str, Input] = field(default_factory=dict)
+    annotations: Annotations | None = None
 
     def __post_init__(self) -> None:
         if self.layout is None:

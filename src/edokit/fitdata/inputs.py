@@ -228,6 +228,8 @@ def load_inputs(
     )
     data.class_labels = matched.class_labels
     data.inputs = matched.inputs
+    if isinstance(annotations, Annotations | str | Path):  # arrays have no names of annotators
+        data.annotations = matched.annotations
     return data
 
 

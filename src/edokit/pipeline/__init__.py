@@ -274,7 +274,8 @@ class _Steps:
         """Learn weights, and write the ensemble."""
         seed = self.options.random_state
         out = self.folder / "ensemble"
-        ensemble = EDOEnsemble(random_state=seed).fit(predictions, labels)
+        ensemble = EDOEnsemble(random_state=seed, people=self.options.people)
+        ensemble.fit(predictions, labels)
         ensemble.save(out)
         RunRecord("fit", inputs, seed).save(out)
         return ensemble

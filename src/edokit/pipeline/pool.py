@@ -57,17 +57,16 @@ def default_pool(options: RunOptions) -> list[Ingredient]:
     pool = [
         _linear("bold", 2.0, strength=20.0),
         Ingredient(forest, 5.0),
-        _linear("annotators", 6.0, annotators=True),
         _linear("cautious", 1.0, strength=1.0),
         _linear("words", 1.0, words=2.0, strength=1.0),
         _linear("drawn", 1.0, "random-select", strength=2.0),
     ]
     if options.quality in ("good", "best"):
-        by_annotator = {"model": options.encoder, "annotators": True}
+        plain = {"model": options.encoder}
         bold = {"model": options.encoder, "strength": 20.0}
         # The first one embeds the texts for both.
         pool[2:2] = [
-            Ingredient(Group("encoder", 1, "encoder", "soft", options=by_annotator), 30.0),
+            Ingredient(Group("encoder", 1, "encoder", "soft", options=plain), 30.0),
             Ingredient(Group("encoder", 1, "encoder-bold", "soft", options=bold), 1.0),
         ]
         pool.append(_linear("characters", 1.0, words=0.0))

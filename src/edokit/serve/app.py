@@ -92,7 +92,7 @@ class Metrics:
 
 
 class App:
-    """The application: ``/predict``, ``/health``, ``/metrics`` and ``/openapi.json``.
+    """The application: ``/predict``, ``/health``, ``/people``, ``/metrics``, ``/openapi.json``.
 
     It admits requests, counts them, and lets no error escape with its text.
 
@@ -108,6 +108,8 @@ class App:
         Takes one line on a failure of the server.
     is_full : callable
         Whether so many connections are open that only ``/health`` is answered.
+    show_people : bool, default=False
+        Whether ``/people`` lists the names of annotators, too.
     """
 
     def __init__(
@@ -117,8 +119,13 @@ class App:
         token: str | None,
         log: Callable[[str], None],
         is_full: Callable[[], bool] = lambda: False,
+        *,
+        show_people: bool = False,
     ) -> None:
-        self._batcher, self._log, self._is_full = batcher, log, is_full
+        self._batcher = batcher
+        self._log = log
+        self._is_full = is_full
+        self._show_people = show_people
         self._authorization = None if token is None else f"bearer {token}".encode()
         self.metrics = Metrics(batcher)
         self._model = request_model(limits.max_texts, limits.max_length)
@@ -192,6 +199,18 @@ class App:
         answer = {"version": about.version, "classes": about.classes, "predictions": rows}
         return JSONResponse(answer)
 
+    def _people(self, about: About) -> dict[str, Any]:
+        """The attributes and levels of people; their names where the operator allows it."""
+        attributes: dict[str, dict[str, int]] = {}
+        if about.people is not None:
+            for attribute in about.people.attributes:
+                levels = zip(attribute.levels, attribute.people, strict=True)
+                attributes[attribute.name] = dict(levels)
+        answer: dict[str, Any] = {"people": len(about.annotators), "attributes": attributes}
+        if self._show_people:
+            answer["annotators"] = sorted(about.annotators)
+        return answer
+
     def _fastapi(self) -> FastAPI:
         app = FastAPI(
             title="EDO",
@@ -228,6 +247,15 @@ class App:
             return {"status": "ready", "version": self._loaded().version}
 
         @app.get(
+            "/people",
+            response_description="Attributes and levels, with the number of people.",
+            responses={401: statuses[401]},
+        )
+        async def people() -> dict[str, Any]:
+            """Whose view a panel may take: attributes of the annotators, and their levels."""
+            return self._people(self._loaded())
+
+        @app.get(
             "/metrics",
             response_class=Response,
             response_description="The numbers.",
@@ -245,7 +273,7 @@ class App:
         async def not_found(_: Request, error: HTTPException) -> Response:
             messages = {404: "there is nothing at this path", 405: "this path takes another method"}
             message = messages.get(error.status_code, "the request can't be answered")
-            hint = "POST /predict, GET /health, /metrics, /openapi.json"
+            hint = "POST /predict, GET /health, /people, /metrics, /openapi.json"
             return _refusal(RefusedError(error.status_code, message, hint, **error.headers or {}))
 
         return app

@@ -67,6 +67,7 @@ class Answers:
             frozenset(bundle.known_annotators),
             tuple(bundle.ensemble.fitted_.answers or ()),
             bundle.members.manifest["data"].get("pairs"),
+            bundle.ensemble.people_,
         )
         if not bundle.members.endpoints:  # else texts are sent elsewhere, at a cost
             self(Question([("warm-up", "")] if self.about.has_contexts else ["warm-up"]))

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edokit._errors import EDOError, InputError, counted
 from edokit._io.documents import parse_json
+from edokit.ensemble.people import PeopleEffects
+from edokit.ensemble.views import panel_of_levels
 from edokit.panels import unknown_hint
 
 _HINT = 'send {"texts": ["…"]}; GET /openapi.json lists the fields'
@@ -43,7 +45,9 @@ class About:
     version : str
     classes : list of str
     annotators : frozenset of str
-        The annotators that members know apart.
+        The annotators that are known apart.
+    people : PeopleEffects or None
+        Their attributes, and how they differ from the pool.
     metrics : tuple of str
         Metrics that there are answers for.
     has_contexts : bool or None
@@ -55,6 +59,7 @@ class About:
     annotators: frozenset[str]
     metrics: tuple[str, ...]
     has_contexts: bool | None
+    people: PeopleEffects | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,11 @@ def request_model(max_texts: int, max_length: int) -> type[BaseModel]:
         annotators: Annotated[list[Names], listed] | None = Field(
             None, description="For each text a list of annotators, known to the bundle, to predict."
         )
-        panel: Names | None = Field(None, description="Or one list of annotators for all texts.")
+        panel: Names | dict[str, str | Names] | None = Field(
+            None,
+            description="Or one panel for all texts: a list of annotators, or levels of attributes,"
+            ' as in {"race": "Black"}, for all who have them (GET /people).',
+        )
         answer_for: str | None = Field(
             None,
             alias="for",
@@ -131,16 +140,31 @@ def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
     _check_fields(request, about)
     for position, names in enumerate(request.annotators or (), start=1):
         _check_annotators(names, f"text {position}", about)
-    _check_annotators(request.panel or [], "the panel", about)
+    panel = _panel(request.panel, about)
     texts = request.texts
     if request.contexts is not None:
         texts = list(zip(texts, request.contexts, strict=True))
     return Question(
         texts,
         request.annotators,
-        None if request.panel is None else tuple(request.panel),
+        panel,
         request.answer_for,
     )
+
+
+def _panel(
+    panel: list[str] | dict[str, str | list[str]] | None, about: About
+) -> tuple[str, ...] | None:
+    """The annotators of the panel that a request asks for."""
+    if panel is None:
+        return None
+    if isinstance(panel, dict):
+        try:
+            return panel_of_levels(panel, about.people).annotators
+        except InputError as error:
+            raise RefusedError(422, error.message, error.hint) from None
+    _check_annotators(panel, "the panel", about)
+    return tuple(panel)
 
 
 def _check_fields(request: Any, about: About) -> None:

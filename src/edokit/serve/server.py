@@ -253,6 +253,7 @@ def serve(
     trust: Sequence[str] = (),
     limits: Limits | None = None,
     token: str | None = None,
+    show_people: bool = False,
     ready: Callable[[About, str], None] = lambda about, url: None,
     log: Callable[[str], object] = lambda line: None,
 ) -> None:
@@ -274,6 +275,8 @@ def serve(
         What is refused; None: the defaults.
     token : str, default=None
         The bearer token that requests must have.
+    show_people : bool, default=False
+        Let ``GET /people`` list the names of annotators beside their attributes.
     ready : callable
         Called with what is known of the bundle and with the address once the members are loaded.
     log : callable
@@ -310,7 +313,7 @@ def serve(
     def is_full() -> bool:
         return len(server.server_state.connections) > _MAX_CONNECTIONS
 
-    app = App(batcher, limits, token, log_queue, is_full)
+    app = App(batcher, limits, token, log_queue, is_full, show_people=show_people)
     config = uvicorn.Config(
         app,
         http=_Protocol,

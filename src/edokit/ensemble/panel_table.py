@@ -1,0 +1,176 @@
+"""The answers of several panels side by side: rows for a file, and a summary of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from edokit._errors import counted, signed
+from edokit._io.markup import Cell, Table
+from edokit._types import Floats
+from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.views import answer_for_panel
+from edokit.panels import Panel
+
+ANONYMOUS_PANEL = "anonymous"
+"""Name of the answer for nobody in particular among panels."""
+_DIVIDED_ITEMS = 5
+"""How many of the items that divide panels most are listed."""
+
+
+@dataclass(frozen=True)
+class DividedItem:
+    """An item about which panels part ways.
+
+    Attributes
+    ----------
+    item : str
+    low_panel, high_panel : str
+        The two panels that are farthest apart.
+    distance : float
+        Their distance: Wasserstein-1 on an ordinal scale, else half the L1 distance.
+    """
+
+    item: str
+    low_panel: str
+    high_panel: str
+    distance: float
+
+
+class PanelTable:
+    """What several panels would answer about the same items.
+
+    Parameters
+    ----------
+    ensemble : EDOEnsemble
+        A fitted ensemble with effects of people.
+    panels : sequence of Panel
+        Whose answers.
+    answer_for : str, default=None
+        Answers for this metric instead of the pool.
+    """
+
+    def __init__(
+        self, ensemble: EDOEnsemble, panels: Sequence[Panel], answer_for: str | None = None
+    ) -> None:
+        assert ensemble.people_ is not None
+        self._people = ensemble.people_
+        self._scale = ensemble.scale_
+        self._classes = ensemble.fitted_.classes
+        self._panels = panels
+        self._step = None
+        if answer_for is not None:
+            self._step = ensemble.answer_step(answer_for)
+        self._n_items = 0
+        self._sums = np.zeros((len(panels) + 1, len(self._classes)))
+        self._divided: list[DividedItem] = []
+
+    def tables(self, parts: Iterable[Pooled]) -> Iterator[pa.Table]:
+        """Yield rows of the anonymous answer and of every panel, for anonymous answers in parts."""
+        for anonymous in parts:
+            answers = []
+            for panel in self._panels:
+                answers.append(answer_for_panel(anonymous, self._people, panel, self._step))
+            self._add(anonymous, answers)
+            yield _with_panel(anonymous, ANONYMOUS_PANEL)
+            for panel, answer in zip(self._panels, answers, strict=True):
+                yield _with_panel(answer, panel.name)
+
+    def _add(self, anonymous: Pooled, answers: Sequence[Pooled]) -> None:
+        """Count further items."""
+        self._n_items += len(anonymous.items)
+        for row, answer in enumerate([anonymous, *answers]):
+            self._sums[row] += answer.answer.sum(axis=0)
+        if len(answers) < 2:
+            return
+        places = np.stack([self._scale.coordinates(answer.answer[:, None]) for answer in answers])
+        gaps = np.abs(places[:, None] - places[None]).reshape(
+            len(answers), len(answers), len(anonymous.items), -1
+        )
+        distances = gaps.sum(axis=3)
+        if self._scale.steps is None:
+            distances = distances / 2
+        flat = distances.reshape(len(answers) ** 2, -1)
+        largest = flat.max(axis=0)
+        for position in np.argsort(-largest, kind="stable")[:_DIVIDED_ITEMS]:
+            first, second = divmod(int(flat[:, position].argmax()), len(answers))
+            self._divided.append(
+                DividedItem(
+                    item=str(anonymous.items[position]),
+                    low_panel=self._panels[first].name,
+                    high_panel=self._panels[second].name,
+                    distance=float(largest[position]),
+                )
+            )
+        self._divided.sort(key=lambda divided: -divided.distance)
+        del self._divided[_DIVIDED_ITEMS:]
+
+    @property
+    def means(self) -> Floats:
+        """The mean answer of all items, of nobody in particular and of every panel [P + 1, C]."""
+        return self._sums / max(self._n_items, 1)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return items, the mean answer of each panel, and the items that divide them most."""
+        panels: list[dict[str, object]] = []
+        names = [ANONYMOUS_PANEL, *(panel.name for panel in self._panels)]
+        counts = [None, *(len(panel.annotators) for panel in self._panels)]
+        for name, people, mean in zip(names, counts, self.means, strict=True):
+            entry: dict[str, object] = {"panel": name, "people": people}
+            entry["mean"] = dict(zip(self._classes, mean.tolist(), strict=True))
+            if self._scale.positions is not None:
+                entry["expected"] = float(mean @ np.asarray(self._scale.positions))
+            panels.append(entry)
+        return {
+            "items": self._n_items,
+            "panels": panels,
+            "divided": [vars(divided) for divided in self._divided],
+        }
+
+    def to_table(self, out: str) -> list[Table]:
+        """Return the mean answer of each panel, and the items that divide panels most."""
+        anonymous = self.means[0]
+        names = [ANONYMOUS_PANEL, *(str(panel) for panel in self._panels)]
+        records = []
+        for name, mean in zip(names, self.means, strict=True):
+            record: dict[str, Cell] = {"panel": name}
+            if self._scale.positions is not None:
+                positions = np.asarray(self._scale.positions)
+                record["expected point"] = float(mean @ positions)
+                record["against anonymous"] = signed(float((mean - anonymous) @ positions))
+            else:
+                for c, label in enumerate(self._classes):
+                    record[f"share of {label}"] = float(mean[c])
+            records.append(record)
+        note = (
+            f"Mean answers of {counted(self._n_items, 'item')}; a row per item and panel: {out}."
+            " Whether groups of annotators really differ is what `edo diagnose --by` tests."
+        )
+        shown = [Table.of("Whose view?", records, [note], digits=3)]
+        if self._divided:
+            divided = []
+            for entry in self._divided:
+                divided.append(
+                    {
+                        "item": entry.item,
+                        "panels": f"{entry.low_panel} and {entry.high_panel}",
+                        "distance": entry.distance,
+                    }
+                )
+            shown.append(Table.of("Items that divide them most", divided, [], digits=3))
+        return shown
+
+
+def _with_panel(pooled: Pooled, name: str) -> pa.Table:
+    """The rows of a table with the name of the panel after the item; ends of intervals always."""
+    low = pooled.low
+    high = pooled.high
+    if low is None or high is None:
+        low = np.full_like(pooled.answer, np.nan)
+        high = np.full_like(pooled.answer, np.nan)
+    table = replace(pooled, low=low, high=high).to_table()
+    return table.add_column(1, "panel", pa.array([name] * table.num_rows))
