@@ -156,8 +156,7 @@ def choose_lambda_reg(
     items = len(sampled)
     counts = np.bincount(sampled.sample.y)
     comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
-    n_groups = sampled.layout.n_item_groups
-    if n_groups is not None and n_groups < FOLDS:
+    if sampled.layout.has_item_groups and sampled.layout.n_item_groups < FOLDS:
         comparable = False
     folds = sampled.folds(FOLDS, random_state) if comparable else []
 

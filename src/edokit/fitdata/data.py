@@ -567,9 +567,8 @@ class FitData:
     def _check_folds(self, count: int) -> None:
         units = len(self)
         noun = "item"
-        n_groups = self.layout.n_item_groups
-        if n_groups is not None:
-            units = n_groups
+        if self.layout.has_item_groups:
+            units = self.layout.n_item_groups
             noun = "group"
         if count > units:
             raise InputError(

@@ -61,10 +61,9 @@ class Layout:
         )
 
     @property
-    def n_item_groups(self) -> int | None:
-        """How many groups there are, items on their own included; None where none are named."""
-        if self.groups is None or not self.has_item_groups:
-            return None
+    def n_item_groups(self) -> int:
+        """How many groups there are where they are named, items on their own included."""
+        assert self.groups is not None
         return len(np.unique(self.groups))
 
     def of_label(self) -> Layout:

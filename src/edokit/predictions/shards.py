@@ -56,9 +56,10 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
     >>> edokit.read_predictions("dev.parquet").shape
     (2, 1, 2)
     """
+    files = shard_files(path)
+    if len(files) == 1:
+        return read_file(files[0], invalid)
     shards = list(read_shards(path, invalid=invalid))
-    if len(shards) == 1:
-        return shards[0]
     base = shards[0]
     joined = Predictions(
         np.concatenate([shard.probabilities for shard in shards]),
