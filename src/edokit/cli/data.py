@@ -40,6 +40,7 @@ def convert(
     /,
     *,
     items: Annotated[list[Path] | None, Parameter(metavar="FILE")] = None,
+    group_similar: bool = False,
     raw: options.Raw = False,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
@@ -51,8 +52,12 @@ def convert(
     ----------
     items : list of Path, optional
         Only the items of these predictions (repeatable).
+    group_similar : bool, default=False
+        Put items whose texts share most of their words into one group (column item_group), which
+        folds, splits and intervals keep together.
     """
     from edokit.datasets.read import write_annotations
+    from edokit.datasets.similar_texts import group_similar_texts
     from edokit.runs.folder import output_files
 
     left_out = ""
@@ -65,6 +70,8 @@ def convert(
             if len(missing):
                 left_out += f": {examples(missing)}"
             annotations = annotations.take(is_predicted)
+        if group_similar:
+            annotations = group_similar_texts(annotations)
         write_annotations(annotations, out, raw=raw)
     items_written = len(annotations.items)
     columns = annotations.to_table().column_names

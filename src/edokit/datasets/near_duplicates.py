@@ -102,7 +102,8 @@ class NearDuplicates:
         pairs = [np.zeros((2, 0), np.int64)]
         if len(distinct_forms):
             n_pairs = 0
-            for some_pairs in _pairs(_pieces(_compared_parts(distinct_forms.tolist()))):
+            pieces = _pieces(_compared_parts(distinct_forms.tolist()))
+            for some_pairs in similar_pairs(pieces, THRESHOLD):
                 pairs.append(some_pairs)
                 n_pairs += some_pairs.shape[1]
                 if n_pairs > _MOST_PAIRS:
@@ -161,8 +162,6 @@ def _compared_parts(forms: Sequence[str]) -> list[str]:
 
 def _pieces(forms: Sequence[str]) -> sparse.csr_array:
     """Which pieces each form has [N, pieces], rarest pieces first."""
-    from scipy import sparse
-
     letters = sorted(set().union(*forms) | {" "})
     letter_codes = np.zeros(ord(letters[-1]) + 1, np.uint64)
     letter_codes[[ord(letter) for letter in letters]] = np.arange(len(letters), dtype=np.uint64)
@@ -179,8 +178,16 @@ def _pieces(forms: Sequence[str]) -> sparse.csr_array:
             pieces = pieces * base + codes[start : start + count]
         sets.append(np.unique(pieces))
     sizes = [len(pieces) for pieces in sets]
-    columns, distinct = pd.factorize(np.concatenate(sets))
-    del sets
+    return ranked_sets(np.concatenate(sets), sizes)
+
+
+def ranked_sets(
+    pieces: npt.NDArray[np.uint64] | npt.NDArray[np.object_], sizes: Sequence[int]
+) -> sparse.csr_array:
+    """Which pieces each set has [N, pieces], rarest first; ``pieces`` are those of all sets."""
+    from scipy import sparse
+
+    columns, distinct = pd.factorize(pieces)
     order = np.argsort(np.bincount(columns), kind="stable")
     ranks = np.empty(len(distinct), np.int32)
     ranks[order] = np.arange(len(distinct), dtype=np.int32)
@@ -191,16 +198,16 @@ def _pieces(forms: Sequence[str]) -> sparse.csr_array:
     return table
 
 
-def _pairs(pieces: sparse.csr_array) -> Iterator[Ints]:
+def similar_pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
     """Pairs of forms whose sets of pieces overlap by the threshold (Jaccard): [2, pairs]."""
     order = np.argsort(np.diff(pieces.indptr), kind="stable")
     pieces = pieces[order]
     sizes = np.diff(pieces.indptr).astype(np.int64)
     # Two sets that overlap by the threshold share so many pieces of each, and more of the smaller
     # one: so one of the rarest of each.
-    least_shared = np.ceil(THRESHOLD * sizes - _ROUNDING).astype(np.int64)
-    rarest = _rarest(pieces, THRESHOLD)
-    rarest_of_small = _rarest(pieces, 2 * THRESHOLD / (1 + THRESHOLD))
+    least_shared = np.ceil(threshold * sizes - _ROUNDING).astype(np.int64)
+    rarest = _rarest(pieces, threshold)
+    rarest_of_small = _rarest(pieces, 2 * threshold / (1 + threshold))
     at_once = max(1, min(_FORMS_AT_ONCE, _PAIRS_AT_ONCE // len(sizes)))
     for start in range(0, len(sizes), at_once):
         stop = min(start + at_once, len(sizes))
@@ -212,14 +219,14 @@ def _pairs(pieces: sparse.csr_array) -> Iterator[Ints]:
         if len(small) > _DENSE * (stop - start) * (stop - smallest):
             counts = (pieces[start:stop] @ pieces[smallest:stop].T).toarray()
             shared = counts[large - start, small - smallest]
-            is_near = shared / (sizes[small] + sizes[large] - shared) >= THRESHOLD - _ROUNDING
+            is_near = shared / (sizes[small] + sizes[large] - shared) >= threshold - _ROUNDING
             yield order[np.stack([small[is_near], large[is_near]])]
             continue
         for part in _parts(sizes[small] + sizes[large]):
             one = small[part]
             other = large[part]
             shared = pieces[one].multiply(pieces[other]).sum(axis=1)
-            is_near = shared / (sizes[one] + sizes[other] - shared) >= THRESHOLD - _ROUNDING
+            is_near = shared / (sizes[one] + sizes[other] - shared) >= threshold - _ROUNDING
             yield order[np.stack([one[is_near], other[is_near]])]
 
 

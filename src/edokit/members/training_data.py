@@ -200,6 +200,7 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
     """
     from edokit.datasets.item_groups import group_codes
     from edokit.datasets.near_duplicates import near_duplicate_groups
+    from edokit.datasets.similar_texts import warn_of_similar_texts
 
     inside = data.where(TRAIN, *DEV)
     if not 2 <= n_folds <= len(inside):
@@ -208,6 +209,7 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
             "choose between 2 and the number of items; five folds are common",
         )
     groups = near_duplicate_groups([joined(data.texts[i]) for i in inside])
+    warn_of_similar_texts(data.annotations.take(inside))
     item_groups = data.annotations.item_groups
     if item_groups is not None:
         groups = merge_groups(groups, group_codes(item_groups[inside]))

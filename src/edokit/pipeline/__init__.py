@@ -29,6 +29,7 @@ from edokit.analysis.compare import compare
 from edokit.analysis.compare.result import Comparison
 from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle
+from edokit.datasets.similar_texts import SimilarTextsWarning, warn_of_similar_texts
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.members import Group, train_members
 from edokit.members.train import Trained
@@ -119,7 +120,11 @@ def run(
         # By this the folder is known as a run's, should the process end before it has a result.
         write_json({"options": asdict(options), "summary": None}, folder / SUMMARY)
         job = _Steps(folder, source, options, started, progress, command)
-        result = job.run()
+        # Once for all steps, each of which would say it.
+        warn_of_similar_texts(source.to_learn_from)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SimilarTextsWarning)
+            result = job.run()
         write_json(result.results, folder / SUMMARY)
         inputs = {"annotations": source.recorded()}
         RunRecord("run", inputs, options.random_state, command).save(folder)

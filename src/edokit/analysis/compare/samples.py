@@ -16,6 +16,7 @@ from edokit._types import Ints
 from edokit.analysis.compare.options import CompareOptions
 from edokit.annotations.core import Annotations
 from edokit.datasets.item_groups import item_clusters
+from edokit.datasets.similar_texts import warn_of_similar_texts
 from edokit.fitdata import inputs
 from edokit.folds import stratified_folds
 from edokit.predictions.core import Predictions
@@ -95,6 +96,8 @@ def read_samples(
 def _deal_folds(labels: Annotations, options: CompareOptions) -> Ints:
     """The fold of each row [N]; near-duplicate texts and the items of a group share one."""
     groups = item_clusters(labels, most_texts=None)
+    if labels.rows.annotators is None:
+        warn_of_similar_texts(labels)
     with warnings.catch_warnings():
         # The warning about ties comes with the evaluation.
         warnings.simplefilter("ignore", EDOWarning)

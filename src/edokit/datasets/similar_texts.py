@@ -1,0 +1,112 @@
+"""Texts that share most of their words without being near-duplicates: templates, shuffled words.
+
+A model that has seen one of them knows much about the others. Folds do not keep them together
+unless they are named as a group, since in some data most texts share words by nature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from edokit._errors import EDOWarning, InputError, are, examples, option, warn
+from edokit._types import Ints
+from edokit.annotations.core import Annotations
+from edokit.datasets.near_duplicates import near_duplicate_groups, normal_form, ranked_sets
+from edokit.datasets.near_duplicates import similar_pairs as pairs_of_sets
+from edokit.folds import merge_groups
+
+THRESHOLD = 0.5
+"""Overlap of two sets of words (Jaccard) from which texts are similar."""
+FEWEST_WORDS = 6
+"""Texts with fewer different words are not compared: they share most of them by chance."""
+FEWEST_TEXTS = 3
+"""A set of similar texts counts from so many on; near-duplicates count as one text."""
+NOTICEABLE = 0.1
+"""Share of the items in such sets from which a warning names them."""
+MOST_TEXTS = 20_000
+"""Among more items similar texts are not looked for."""
+
+
+class SimilarTextsWarning(EDOWarning):
+    """Many texts share most of their words, and nothing says which belong together."""
+
+
+def similar_text_groups(texts: Sequence[str]) -> Ints:
+    """Return a number per text [N] that similar texts and near-duplicates share.
+
+    Texts are also together where each is similar to a third one.
+
+    Examples
+    --------
+    >>> similar_text_groups(["a b c d e f", "f e d c b a", "u v w x y z"])
+    array([0, 0, 1])
+    """
+    groups = near_duplicate_groups(texts)
+    word_sets = [sorted(set(normal_form(text).split())) for text in texts]
+    compared = np.flatnonzero([len(words) >= FEWEST_WORDS for words in word_sets])
+    if len(compared) < 2:
+        return groups
+    sizes = [len(word_sets[position]) for position in compared]
+    words = np.array([word for position in compared for word in word_sets[position]], dtype=object)
+    pairs = np.concatenate(
+        [np.zeros((2, 0), np.int64), *pairs_of_sets(ranked_sets(words, sizes), THRESHOLD)], axis=1
+    )
+    return merge_groups(groups, _components(compared[pairs], len(texts)))
+
+
+def _components(pairs: Ints, count: int) -> Ints:
+    """The connected component of each text [N], from pairs [2, P] of them."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    edges = (np.ones(pairs.shape[1], dtype=bool), (pairs[0], pairs[1]))
+    graph = sparse.coo_matrix(edges, shape=(count, count))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def group_similar_texts(annotations: Annotations) -> Annotations:
+    """Return the annotations with similar texts as item groups, joined with those named already."""
+    from edokit.datasets.item_groups import group_codes
+
+    if annotations.texts is None:
+        raise InputError(
+            f"{option('group_similar')} compares texts, but the data has none",
+            f"name the column of texts: {option('columns', {'text': 'NAME'})}",
+        )
+    groups = similar_text_groups(annotations.texts.tolist())
+    if annotations.item_groups is not None:
+        groups = merge_groups(groups, group_codes(annotations.item_groups))
+    codes = pd.factorize(groups)[0]
+    is_alone = np.bincount(codes)[codes] == 1
+    names = np.array([f"similar-{code + 1}" for code in codes], dtype=object)
+    names[is_alone] = ""
+    return replace(annotations, item_groups=names)
+
+
+def warn_of_similar_texts(annotations: Annotations) -> None:
+    """Warn where many texts share most of their words, unless item groups are named."""
+    texts = annotations.texts
+    if texts is None or annotations.item_groups is not None or len(texts) > MOST_TEXTS:
+        return
+    table = pd.DataFrame(
+        {"group": similar_text_groups(texts.tolist()), "text": near_duplicate_groups(texts)}
+    )
+    n_texts = table.groupby("group")["text"].transform("nunique")
+    is_similar = np.asarray(n_texts >= FEWEST_TEXTS)
+    if is_similar.mean() < NOTICEABLE:
+        return
+    first_group = table["group"][is_similar].iloc[0]
+    items = annotations.items[np.asarray(table["group"] == first_group)]
+    warn(
+        f"{are(int(is_similar.sum()), len(texts), noun='item')} similar to others without being"
+        f" near-duplicates: their texts share most of their words, as {examples(items)} do. Folds"
+        " do not keep them together, so gains on held-out items may be those of words seen"
+        " before. If they are templates, threads or the like, name the column that says which"
+        f" belong together: {option('columns', {'group': 'NAME'})};"
+        " `edo data convert SOURCE OUT --group-similar` makes one from the texts",
+        SimilarTextsWarning,
+    )
