@@ -104,7 +104,7 @@ def join(
     console.print_predictions(joined, out, json)
 
 
-class _ModelFile(NamedTuple):
+class _JoinedFile(NamedTuple):
     """A file of a model's predictions, as one types it."""
 
     name: str | None
@@ -112,13 +112,13 @@ class _ModelFile(NamedTuple):
     holds_logits: bool
 
 
-def _model_file(text: str) -> _ModelFile:
+def _model_file(text: str) -> _JoinedFile:
     """Read ``[NAME=]FILE[:logits]``."""
     holds_logits = text.endswith(LOGITS) and not Path(text).exists()
     if holds_logits:
         text = text.removesuffix(LOGITS)
     name, path = options.named_file(text)
-    return _ModelFile(name, path, holds_logits)
+    return _JoinedFile(name, path, holds_logits)
 
 
 def info(path: options.Argument, /, *, json: options.Json = False) -> None:

@@ -68,7 +68,7 @@ def _lines(turns: Sequence[str]) -> str:
     return "\n".join(turn for turn in turns if turn.strip())
 
 
-class Item(Document):
+class PublishedItem(Document):
     """What items of 2023 and 2025 have in common.
 
     Attributes
@@ -105,7 +105,7 @@ class Item(Document):
         }
 
 
-class Item2023(Item):
+class Item2023(PublishedItem):
     """An item of 2023.
 
     Attributes
@@ -177,7 +177,7 @@ class Item2023(Item):
         return ""
 
 
-class Item2025(Item):
+class Item2025(PublishedItem):
     """An item of 2025, whose labels may be held out."""
 
     text: Annotated[dict[str, str], Field(min_length=2, max_length=2)]
@@ -402,7 +402,7 @@ def _metadata(path: Path) -> pd.DataFrame:
     return pd.DataFrame.from_dict(attributes, orient="index", dtype=object)
 
 
-def _splits(items: Sequence[Item]) -> str:
+def _splits(items: Sequence[PublishedItem]) -> str:
     return ", ".join(dict.fromkeys(str(item.split) for item in items))
 
 

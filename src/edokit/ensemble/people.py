@@ -179,7 +179,7 @@ class PeopleEffects:
         if used:
             level_codes = np.column_stack([attribute.codes for attribute in used])
         n_levels = [len(attribute.levels) for attribute in used]
-        labels = _Labels.from_annotations(anonymous, annotations)
+        labels = _SingleLabels.from_annotations(anonymous, annotations)
         estimate = _estimate(labels, level_codes, n_levels)
         effects_of_attributes = []
         for g, attribute in enumerate(used):
@@ -435,7 +435,7 @@ def _simulated_effects(covariance: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Labels:
+class _SingleLabels:
     """Single labels in the order of annotators: a person's labels are a run of rows."""
 
     logits: Floats
@@ -448,7 +448,7 @@ class _Labels:
     n_people: int
 
     @classmethod
-    def from_annotations(cls, anonymous: Floats, annotations: Annotations) -> _Labels:
+    def from_annotations(cls, anonymous: Floats, annotations: Annotations) -> _SingleLabels:
         if len(anonymous) != len(annotations.items):
             raise InputError(
                 f"there are {counted(len(anonymous), 'answer')} for"
@@ -500,7 +500,7 @@ class _Estimate(NamedTuple):
     shares: Floats
 
 
-def _estimate(labels: _Labels, level_codes: Ints, n_levels: Sequence[int]) -> _Estimate:
+def _estimate(labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int]) -> _Estimate:
     """Alternate Newton steps for all effects with updates of the variances until both settle.
 
     Persons enter the Hessian only within their own block, so they are eliminated first (Schur

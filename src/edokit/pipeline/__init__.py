@@ -119,7 +119,7 @@ def run(
         begin_run(folder)
         # By this the folder is known as a run's, should the process end before it has a result.
         write_json({"options": asdict(options), "summary": None}, folder / SUMMARY)
-        job = _Steps(folder, source, options, started, progress, command)
+        job = _RunSteps(folder, source, options, started, progress, command)
         # Once for all steps, each of which would say it.
         warn_of_similar_texts(source.to_learn_from)
         with warnings.catch_warnings():
@@ -156,7 +156,7 @@ def _finished(folder: Path, source: AnnotationsFile, options: RunOptions) -> Run
 
 
 @dataclass
-class _Steps:
+class _RunSteps:
     """The steps of a run, and what they leave out."""
 
     folder: Path

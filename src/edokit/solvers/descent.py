@@ -56,7 +56,7 @@ def descend(
     ``terms`` are the pool terms that some configuration weighs. Returns θ [E, R, K] and
     π [E, R, M] after each epoch, and the temperature in it [E, R].
     """
-    steps = _Steps(columns, problem, terms, min_members)
+    steps = _NewtonSteps(columns, problem, terms, min_members)
     after = []
     for epoch, blocks in enumerate(epochs):
         cooled = columns.temperature * np.exp(-columns.temperature_decay * epoch)
@@ -69,7 +69,7 @@ def descend(
     return theta, pi, temperatures
 
 
-class _Steps:
+class _NewtonSteps:
     """Adam on θ [R, K] and π [R, M], which lie one after the other in one array.
 
     The formulas are those of ``joint_loss`` and of the gradients of its weights, put together so

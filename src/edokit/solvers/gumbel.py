@@ -115,7 +115,7 @@ def solve_gumbel(
     return [solutions[place] for place in range(len(runs))]
 
 
-class _Run(NamedTuple):
+class _GumbelRun(NamedTuple):
     """One configuration, and its place in the call."""
 
     place: int
@@ -126,18 +126,18 @@ class _Run(NamedTuple):
 def _as_runs(
     settings: ObjectiveSettings | Sequence[ObjectiveSettings],
     options: GumbelSteps | Sequence[GumbelSteps],
-) -> list[_Run]:
+) -> list[_GumbelRun]:
     """One run per configuration; what is given once serves all."""
     objectives = [settings] if isinstance(settings, ObjectiveSettings) else list(settings)
     if isinstance(options, GumbelSteps):
         options = [options] * len(objectives)
     pairs = zip(objectives, options, strict=True)
-    return [_Run(place, *values) for place, values in enumerate(pairs)]
+    return [_GumbelRun(place, *values) for place, values in enumerate(pairs)]
 
 
-def _batches(runs: Sequence[_Run]) -> list[list[_Run]]:
+def _batches(runs: Sequence[_GumbelRun]) -> list[list[_GumbelRun]]:
     """Runs that can share arrays, in the order of `Columns`."""
-    batches: dict[tuple[Hashable, ...], list[_Run]] = {}
+    batches: dict[tuple[Hashable, ...], list[_GumbelRun]] = {}
     for run in runs:
         key = (run.settings.class_weights, run.settings.pool, *_SHAPE(run.options))
         batches.setdefault(key, []).append(run)
@@ -146,10 +146,10 @@ def _batches(runs: Sequence[_Run]) -> list[list[_Run]]:
     return list(batches.values())
 
 
-def _columns(batch: Sequence[_Run]) -> Columns:
+def _columns(batch: Sequence[_GumbelRun]) -> Columns:
     """The numbers in which the runs of a batch differ."""
 
-    def column(number: Callable[[_Run], float]) -> Floats:
+    def column(number: Callable[[_GumbelRun], float]) -> Floats:
         return np.array([[number(run)] for run in batch], dtype=np.float64)
 
     kinds = [run.settings.ce for run in batch]
@@ -161,11 +161,11 @@ def _columns(batch: Sequence[_Run]) -> Columns:
     )
 
 
-def _signed_weight(term: str, run: _Run) -> float:
+def _signed_weight(term: str, run: _GumbelRun) -> float:
     return run.settings.signed_weight(term)
 
 
-def _prepare(data: FitData, run: _Run) -> tuple[Problem, Batches, Ints]:
+def _prepare(data: FitData, run: _GumbelRun) -> tuple[Problem, Batches, Ints]:
     """The members that can be kept, as a problem and as mini-batches, and the ranks of all.
 
     Calls on the same data share them.
@@ -192,7 +192,7 @@ def _prepare(data: FitData, run: _Run) -> tuple[Problem, Batches, Ints]:
 
 def _solutions(
     path: tuple[Floats, Floats, Floats],
-    runs: Sequence[_Run],
+    runs: Sequence[_GumbelRun],
     problem: Problem,
     ranks: Ints,
     trajectory: bool,
@@ -223,7 +223,7 @@ def _solutions(
 
 
 def _trajectory(
-    theta: Floats, pi: Floats, temperature: Floats, run: _Run, problem: Problem, ranks: Ints
+    theta: Floats, pi: Floats, temperature: Floats, run: _GumbelRun, problem: Problem, ranks: Ints
 ) -> Trajectory:
     """What the logits [E, K] and [E, M] of one run mean after each epoch."""
     sizes = softmax(pi)
@@ -239,7 +239,7 @@ def _trajectory(
     )
 
 
-def _objective(problem: Problem, run: _Run) -> JointObjective:
+def _objective(problem: Problem, run: _GumbelRun) -> JointObjective:
     """The joint loss of a run over all items, without draws."""
     return JointObjective(problem, in_expectation(run.settings))
 

@@ -52,32 +52,32 @@ class MethodFit:
 
 
 @dataclass(frozen=True)
-class _Labels:
+class _TestLabels:
     """Soft labels [N, C] and hard labels of some items."""
 
     soft: Floats
     hard: Codes
 
     @classmethod
-    def from_annotations(cls, annotations: Annotations, options: CompareOptions) -> _Labels:
+    def from_annotations(cls, annotations: Annotations, options: CompareOptions) -> _TestLabels:
         hard = annotations.hard_labels(ties=options.ties, random_state=options.random_state)
         return cls(annotations.soft_labels, hard)
 
 
 @dataclass(frozen=True)
-class _Answers:
+class _MethodAnswers:
     """What a method answers: probabilities [N, C] and codes of its hard labels."""
 
     probabilities: Floats
     hard: Ints
 
     @classmethod
-    def from_method(cls, method: Method, pool: Predictions, scale: Scale) -> _Answers:
+    def from_method(cls, method: Method, pool: Predictions, scale: Scale) -> _MethodAnswers:
         probabilities = method.predict_proba(pool)
         hard = scale.codes(method.predict(pool), pool.classes)
         return cls(probabilities, hard)
 
-    def metrics(self, labels: _Labels, scale: Scale) -> dict[str, Floats]:
+    def metrics(self, labels: _TestLabels, scale: Scale) -> dict[str, Floats]:
         """The main metrics by item [N]."""
         return item_metrics(self.probabilities, self.hard, labels.soft, labels.hard, scale)
 
@@ -86,8 +86,8 @@ def fit_methods(
     candidates: Sequence[Candidate], data: Samples, options: CompareOptions, progress: Progress
 ) -> tuple[list[MethodFit], dict[str, str]]:
     """Fit each method on dev and evaluate it on dev and test; why some could not be fitted."""
-    dev_labels = _Labels.from_annotations(data.dev_labels, options)
-    test_labels = _Labels.from_annotations(data.test_labels, options)
+    dev_labels = _TestLabels.from_annotations(data.dev_labels, options)
+    test_labels = _TestLabels.from_annotations(data.test_labels, options)
     fits: list[MethodFit] = []
     failures: dict[str, str] = {}
     for number, candidate in enumerate(candidates):
@@ -107,8 +107,8 @@ def _fit_method(
     candidate: Candidate,
     data: Samples,
     options: CompareOptions,
-    dev_labels: _Labels,
-    test_labels: _Labels,
+    dev_labels: _TestLabels,
+    test_labels: _TestLabels,
 ) -> MethodFit:
     """Fit one method, and evaluate it."""
     start = time.perf_counter()
@@ -125,12 +125,12 @@ def _fit_method(
         constant.take_shares(data.train_labels, "train")
         method._keep(replace(method.fitted_, constant=constant.constant_))
 
-    dev_answers = _Answers.from_method(method, candidate.dev, data.scale)
+    dev_answers = _MethodAnswers.from_method(method, candidate.dev, data.scale)
     is_fitted = not has_train_shares and candidate.method not in _UNFITTED
     if data.folds is not None and is_fitted:
         test_answers = _cross_validate(candidate, data, data.folds, options)
     else:
-        test_answers = _Answers.from_method(method, candidate.test, data.scale)
+        test_answers = _MethodAnswers.from_method(method, candidate.test, data.scale)
     dev_metrics = dev_answers.metrics(dev_labels, data.scale)
     size, weights = _member_weights(method)
     score = Score(
@@ -156,7 +156,7 @@ def _member_weights(method: Method) -> tuple[int | None, dict[str, float] | None
 
 def _cross_validate(
     candidate: Candidate, data: Samples, folds: Ints, options: CompareOptions
-) -> _Answers:
+) -> _MethodAnswers:
     """The answers of a method to the items of each fold, fitted on the other folds."""
     pool = candidate.dev
     probabilities: list[Floats] = []
@@ -169,9 +169,9 @@ def _cross_validate(
             # The fit on all items has warned already.
             warnings.simplefilter("ignore", EDOWarning)
             method.fit(pool.take(fit_rows), data.dev_labels.take(fit_rows))
-        answers = _Answers.from_method(method, pool.take(held_out), data.scale)
+        answers = _MethodAnswers.from_method(method, pool.take(held_out), data.scale)
         probabilities.append(answers.probabilities)
         hard.append(answers.hard)
     # The answers are in the order of folds; this is the way back.
     order = np.argsort(np.argsort(folds, kind="stable"))
-    return _Answers(np.concatenate(probabilities)[order], np.concatenate(hard)[order])
+    return _MethodAnswers(np.concatenate(probabilities)[order], np.concatenate(hard)[order])

@@ -487,7 +487,7 @@ class _Transport:
         """Send a request and receive the response within one deadline."""
         import httpx2
 
-        progress = _Progress()
+        progress = _AnswerProgress()
         try:
             return self._portal.call(self._exchange, request, progress)
         except (TimeoutError, httpx2.RequestError, httpx2.InvalidURL) as error:
@@ -500,7 +500,7 @@ class _Transport:
                 may_be_charged=progress.is_sent,
             ) from None
 
-    async def _exchange(self, request: Request, progress: _Progress) -> _Response:
+    async def _exchange(self, request: Request, progress: _AnswerProgress) -> _Response:
         import anyio
 
         content = bytearray()
@@ -524,7 +524,7 @@ class _Transport:
                 )
 
 
-class _Progress:
+class _AnswerProgress:
     """How far an exchange has come; a request that was sent may be charged."""
 
     def __init__(self) -> None:
