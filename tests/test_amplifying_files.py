@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pytest
 
 from edokit import EDOWarning, InputError, read_annotations
 from edokit._io.memory import LIMIT, MemoryBudget, stated_limit
+from edokit._io.parquet_pages import unpacked_size
 from edokit._io.tables import read_table, write_table
 from edokit.datasets import near_duplicates
 from edokit.datasets.near_duplicates import NearDuplicates, near_duplicate_groups
@@ -55,6 +57,7 @@ def test_every_file_is_read_or_refused_within_its_memory(
         amplify.dictionary_bytes,
         amplify.dictionary_lists,
         amplify.delta_texts,
+        amplify.forged_sizes,
         amplify.new_keys,
         amplify.long_header,
     ],
@@ -98,6 +101,44 @@ def test_text_that_is_kept_as_prefixes_is_read(tmp_path: Path) -> None:
     table = pa.table({"text": texts})
     pa_parquet.write_table(table, path, use_dictionary=False, column_encoding=encoding)
     assert read_table(path)["text"].to_pylist() == texts
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"use_dictionary": False},
+        {"data_page_version": "2.0", "compression": "zstd"},
+        {"compression": "none", "write_page_index": True, "data_page_size": 2000},
+        {"write_statistics": False, "compression": "gzip", "row_group_size": 900},
+        {"write_page_checksum": True, "compression": "brotli"},
+    ],
+    ids=str,
+)
+def test_pages_are_as_large_as_an_honest_footer_says(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    words = rng.choice(["calm", "rude", "kind", "a longer answer"], 3000)
+    table = pa.table(
+        {
+            "item": np.arange(3000).astype(str),
+            "text": words,
+            "share": rng.random(3000),
+            "gaps": pa.array([None, "x", None] * 1000),
+            "lists": pa.array([["a", "b"], [], None] * 1000),
+            "parts": pa.array([{"x": 1.5, "y": b"z"}] * 3000),
+            "pairs": pa.array([[("k", 1)]] * 3000, pa.map_(pa.string(), pa.int64())),
+        }
+    )
+    path = tmp_path / "a.parquet"
+    pa_parquet.write_table(table, path, **options)
+    about = pa_parquet.read_metadata(path)
+    groups = [about.row_group(k) for k in range(about.num_row_groups)]
+    stated = sum(group.total_byte_size for group in groups)
+    # The footer counts the headers of pages, too.
+    assert 0.7 * stated < unpacked_size(path, about) < stated
+    assert read_table(path).num_rows == 3000
 
 
 def test_bytes_and_lists_of_text_are_read_as_before(tmp_path: Path) -> None:

@@ -233,6 +233,37 @@ def delta_texts(folder: Path) -> Path:
     return path
 
 
+def forged_sizes(folder: Path) -> Path:
+    """A page of 800 MB whose size the footer states as 1,000 bytes."""
+    path = folder / "forged-sizes.parquet"
+    long_text = "ab" * 200_000_000
+    columns = {
+        "item": ["a", "b"],
+        "annotator": ["ann", "ann"],
+        "label": ["0", "1"],
+        "text": [long_text, long_text],
+    }
+    pa_parquet.write_table(pa.table(columns), path, compression="zstd", use_dictionary=False)
+    group = pa_parquet.read_metadata(path).row_group(0)
+    content = path.read_bytes()
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    footer = content[start:-8]
+    for size in (group.total_byte_size, group.column(3).total_uncompressed_size):
+        footer = footer.replace(b"\x16" + thrift_number(size), b"\x16" + thrift_number(1000))
+    path.write_bytes(content[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    return path
+
+
+def thrift_number(number: int) -> bytes:
+    """A number as Thrift writes it: seven bits a byte, the sign first."""
+    rest = 2 * number
+    written = []
+    while rest > 127:
+        written.append(rest & 127 | 128)
+        rest >>= 7
+    return bytes([*written, rest])
+
+
 def many_columns_parquet(folder: Path) -> Path:
     path = folder / "many-columns.parquet"
     names = [f"c{k}" for k in range(20_000)]
@@ -353,6 +384,7 @@ FILES: tuple[Callable[[Path], Path], ...] = (
     dictionary_bytes,
     dictionary_lists,
     delta_texts,
+    forged_sizes,
     many_columns_parquet,
     new_keys,
     empty_objects,

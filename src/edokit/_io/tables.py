@@ -33,6 +33,7 @@ from edokit._io.atomic import cannot_read, check_file, check_start, whole_file
 from edokit._io.documents import check_utf8, json_text, read_json_lines
 from edokit._io.markup import spreadsheet_text, without_quote
 from edokit._io.memory import MemoryBudget, check_memory
+from edokit._io.parquet_pages import unpacked_size
 from edokit._names import as_name, column_of, plain_type, row_number
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
@@ -262,12 +263,13 @@ def _check_parquet_memory(about: pa_parquet.FileMetaData, path: Path) -> None:
     """Refuse what would take far more memory than its size on the disk lets expect."""
     groups = [about.row_group(k) for k in range(about.num_row_groups)]
     rows = max(about.num_rows, sum(group.num_rows for group in groups))
-    unpacked = sum(group.total_byte_size for group in groups)
+    claimed = sum(group.total_byte_size for group in groups)
     # A row of nothing but repetitions takes no bytes in the file, and an entry per column here.
-    cost = max(rows * 4 * max(1, about.num_columns), unpacked)
-    if rows < 0 or unpacked < 0:
-        raise ValueError(f"it claims {rows:,} rows and {unpacked:,} bytes, more than it can hold")
-    check_memory(path, 2 * cost)
+    cells = rows * 4 * max(1, about.num_columns)
+    if rows < 0 or claimed < 0:
+        raise ValueError(f"it claims {rows:,} rows and {claimed:,} bytes, more than it can hold")
+    check_memory(path, 2 * max(cells, claimed))
+    check_memory(path, 2 * unpacked_size(path, about))
 
 
 def _columns_of_bytes(about: pa_parquet.FileMetaData, encoding: str = "") -> set[str]:
