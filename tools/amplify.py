@@ -3,8 +3,8 @@
     python tools/amplify.py --seconds 60
 
 Every file is read in a process of its own, which may grow by `--memory` MiB, or 60 times the size
-of the file if that is more, and take `--seconds` seconds. The exit status is 1 if one took more, or
-ended in anything but a result or one line.
+of the file if that is more, and take `--seconds` seconds of a processor. The exit status is 1 if
+one took more, or ended in anything but a result or one line.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import io
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -452,7 +453,7 @@ def measure(path: Path) -> None:
 
     warnings.simplefilter("ignore")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    begun = time.monotonic()
+    begun = time.process_time()
     outcome = "read"
     message = ""
     try:
@@ -463,15 +464,20 @@ def measure(path: Path) -> None:
     except BaseException as error:
         outcome = "broken"
         message = f"{type(error).__name__}: {error}"[:300]
-    seconds = time.monotonic() - begun
+    seconds = time.process_time() - begun
     growth = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     print(json.dumps([outcome, message, growth, seconds]))
 
 
 def read_apart(path: Path, seconds: float, memory: float | None = None) -> Reading:
-    """Read a file in a process of its own, which may take so many bytes of address space."""
+    """Read a file in a process of its own, which may take so much of a processor and of memory.
+
+    ``memory`` limits its address space, in bytes.
+    """
 
     def limit() -> None:
+        most = int(seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
         if memory is not None:
             resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
 
@@ -482,11 +488,13 @@ def read_apart(path: Path, seconds: float, memory: float | None = None) -> Readi
             command,
             capture_output=True,
             text=True,
-            timeout=seconds,
+            timeout=20 * seconds,  # other processes may have the processor, too
             preexec_fn=limit,
             env=environment,
         )
     except subprocess.TimeoutExpired:
+        return Reading("too long", "", 0, seconds)
+    if done.returncode == -signal.SIGXCPU:
         return Reading("too long", "", 0, seconds)
     if done.returncode:
         return Reading("broken", f"status {done.returncode}: {done.stderr[-300:]}", 0, 0.0)
