@@ -25,8 +25,10 @@ FEWEST_WORDS = 6
 """Texts with fewer different words are not compared: they share most of them by chance."""
 FEWEST_TEXTS = 3
 """A set of similar texts counts from so many on; near-duplicates count as one text."""
-NOTICEABLE = 0.1
+NOTICEABLE = 0.25
 """Share of the items in such sets from which a warning names them."""
+FEWEST_ITEMS = 100
+"""Fewer items make no warning: intervals over so few are wide anyway."""
 MOST_TEXTS = 20_000
 """Among more items similar texts are not looked for."""
 
@@ -90,7 +92,9 @@ def group_similar_texts(annotations: Annotations) -> Annotations:
 def warn_of_similar_texts(annotations: Annotations) -> None:
     """Warn where many texts share most of their words, unless item groups are named."""
     texts = annotations.texts
-    if texts is None or annotations.item_groups is not None or len(texts) > MOST_TEXTS:
+    if texts is None or annotations.item_groups is not None:
+        return
+    if not FEWEST_ITEMS <= len(texts) <= MOST_TEXTS:
         return
     table = pd.DataFrame(
         {"group": similar_text_groups(texts.tolist()), "text": near_duplicate_groups(texts)}
