@@ -23,7 +23,7 @@ from edokit._io.documents import read_json
 from edokit._io.tables import write_table
 from edokit.analysis.search.storage import open_storage
 from edokit.datasets.read import read_annotations
-from edokit.members import score, score_members
+from edokit.members import loaded, score_members
 from edokit.members.arrays import read_arrays
 from edokit.members.card import read_card
 from edokit.members.groups import parse_groups
@@ -74,7 +74,7 @@ def _ensemble(path: Path) -> EDOEnsemble:
 def _classifier(path: Path) -> Any:
     folder = path.parent.parent if path.suffix == ".skops" else path.parent
     model = EDOClassifier.load(folder)
-    with score._errors_of(folder):
+    with loaded._errors_of(folder):
         answers = model.predict_proba(np.zeros((2, 2)))
         model.predict(np.zeros((2, 2)))
     assert answers.shape == (2, len(model.classes_))

@@ -119,7 +119,7 @@ def test_half_a_character_is_told_without_the_text() -> None:
     table: Any = {"item": ["1"], "annotator": ["a"], "label": ["0"], "text": ["x"]}
     people = Annotations.from_table(table)
     people.texts[0] = TEXT + "\ud800"  # type: ignore[index]
-    with pytest.raises(EDOError, match="invalid Unicode") as caught:
+    with pytest.raises(EDOError, match="not valid Unicode") as caught:
         people.to_table()
     assert TEXT not in str(caught.value)
 

@@ -132,7 +132,7 @@ def test_panels_and_persons_answer_alike(kind: str, tmp_path: Path) -> None:
     compared = ["--as", NAMES[0], "--as", NAMES[1]]
     assert status(*given, tmp_path / "two.parquet", *compared) == 0
     ask = [*given, tmp_path / "none.parquet"]
-    assert_one_line(edo(*ask, "--as", "Bob"), "no member knows annotator 'Bob'", repr(NAMES[0]))
+    assert_one_line(edo(*ask, "--as", "Bob"), "does not know annotator 'Bob'", repr(NAMES[0]))
     assert_one_line(edo(*ask, "--panel", "nobody.txt"), "there is no file nobody.txt")
     assert not (tmp_path / "none.parquet").exists()
 

@@ -90,7 +90,7 @@ def test_folds_without_items_are_refused() -> None:
 
 def test_data_without_a_train_split_is_refused() -> None:
     data = with_splits(["dev"] * len(COURSE))
-    with pytest.raises(InputError, match="no items; the splits are 'dev'"):
+    with pytest.raises(InputError, match="which is empty; the splits are 'dev'"):
         check_splits(data, None)
 
 

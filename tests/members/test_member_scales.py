@@ -13,7 +13,7 @@ from member_cases import PriorMember, on_scale
 from edokit._errors import InputError
 from edokit._names import as_names
 from edokit.annotations.core import Annotations
-from edokit.members import Group, score_members, train_members
+from edokit.members import Capabilities, Group, score_members, train_members
 from edokit.members.layout import MANIFEST
 from edokit.members.supervision import (
     majority,
@@ -43,7 +43,7 @@ SETS = replace(
 class OneClassMember(PriorMember):
     """Knows nothing of sets."""
 
-    multi_label = False
+    capabilities = Capabilities(multi_label=False)
 
 
 # Targets

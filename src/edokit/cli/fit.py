@@ -93,9 +93,9 @@ class FitFlags:
         Gumbel: the temperature falls no further than this.
     min_members : int, optional
         Gumbel: smallest size (K_min).
-    people : bool
-        Estimate how annotators and their attributes differ from the pool, so that `edo predict`
-        answers for persons and panels.
+    no_people : bool
+        Do not estimate how annotators and their attributes differ from the pool; `edo predict` then
+        answers for nobody in particular.
     """
 
     preset: Literal["default", "paper-fixed", "paper"] = "default"
@@ -122,7 +122,7 @@ class FitFlags:
     temperature_decay: float | None = None
     min_temperature: float | None = None
     min_members: int | None = None
-    people: Annotated[bool, options.TWO_SIDED] = True
+    no_people: bool = False
 
     def ensemble(self, scale: ScaleLike | None = None) -> EDOEnsemble:
         """Return the estimator with these parameters.
@@ -142,7 +142,7 @@ class FitFlags:
             recalibrate=self.recalibrate,
             scale=scale,
             ties=self.ties,
-            people=self.people,
+            people=not self.no_people,
             random_state=self.random_state,
         )
 

@@ -32,12 +32,12 @@ class Thoroughness(RunOptions):
         Members that train at a time; by default one per core.
     overwrite : bool, default=False
         Replace a run on other annotations, also what edo did not write.
-    people : bool, default=True
-        Estimate how annotators and their attributes differ from the pool (--as, --panel, --by).
+    no_people : bool, default=False
+        Do not estimate how annotators and their attributes differ from the pool.
     """
 
     quality: str = "fast"  # type: ignore[assignment]
-    people: Annotated[bool, options.TWO_SIDED] = True
+    no_people: bool = False
 
 
 def run(

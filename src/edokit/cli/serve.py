@@ -23,7 +23,9 @@ def serve(
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     json: options.Json = False,
 ) -> None:
-    """Answer texts over HTTP: POST /predict, GET /health, /people, /metrics, /openapi.json.
+    """Answer texts over HTTP: POST /predict, GET /health, /metrics and /openapi.json.
+
+    GET /people lists attributes of annotators and their levels, for panels.
 
     SIGTERM or Ctrl-C ends it; requests under way are answered first.
 

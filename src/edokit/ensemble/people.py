@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from edokit._errors import InputError, counted, one_of
 from edokit._io.documents import Count, Document, Names
@@ -422,6 +421,7 @@ def _probabilities(logits: Floats, effects: Floats, scale: Scale) -> Floats:
 
 def _simulated_effects(covariance: Floats) -> Floats:
     """Effects [_DRAWS, n_effects] of persons drawn from Σ, evenly spread and always the same."""
+    from scipy.special import ndtri
     from scipy.stats import qmc  # slow to import
 
     n_effects = len(covariance)

@@ -32,6 +32,8 @@ def make_panel(panel: PanelLike, people: PeopleEffects | None) -> Panel:
     """
     if isinstance(panel, Panel):
         return panel
+    if isinstance(panel, str):
+        return Panel(panel)  # refused: one string
     if not isinstance(panel, Mapping):
         return Panel(tuple(panel))
     return panel_of_levels(panel, people)

@@ -133,6 +133,8 @@ class ShardedData(FitData):
                 " memory to respect groups"
             )
         work = reading.shards or ShardOptions()
+        # What workers are sent: progress stays here.
+        reading = replace(reading, shards=None)
         workers = Workers(how_many_jobs(work.jobs, shards.sizes), work.engine)
         folder = make_folder(work.scratch)
         try:

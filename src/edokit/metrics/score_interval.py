@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import stdtrit
 
 from edokit._types import Floats
 
@@ -42,6 +41,8 @@ def score_interval(
     >>> round(float(low), 3), float(high)
     (0.925, 1.0)
     """
+    from scipy.special import stdtrit
+
     quantile = float(stdtrit(max(size - 1, 1), 0.5 + level / 2))
     means = np.asarray(means, dtype=np.float64)
     binomial = means * (1.0 - means)

@@ -138,7 +138,8 @@ def _finished(folder: Path, source: AnnotationsFile, options: RunOptions) -> Run
     try:
         result = Run.load(folder)
         recorded = RunRecord.load(folder).inputs["annotations"]
-        same_options = result.results["options"] == asdict(options)
+        # A run of an earlier version did not record the options that came later.
+        same_options = asdict(RunOptions()) | result.results["options"] == asdict(options)
         is_whole = not result.results["out_of_time"]
     except (EDOError, LookupError):
         return None
@@ -279,7 +280,7 @@ class _RunSteps:
         """Learn weights, and write the ensemble."""
         seed = self.options.random_state
         out = self.folder / "ensemble"
-        ensemble = EDOEnsemble(random_state=seed, people=self.options.people)
+        ensemble = EDOEnsemble(random_state=seed, people=not self.options.no_people)
         ensemble.fit(predictions, labels)
         ensemble.save(out)
         RunRecord("fit", inputs, seed).save(out)

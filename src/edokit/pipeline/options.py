@@ -35,8 +35,8 @@ class RunOptions:
         Members that train at a time, as for `edokit.train_members`.
     overwrite : bool, default=False
         Replace a run on other annotations, and files that EDO did not write.
-    people : bool, default=True
-        Estimate how annotators and their attributes differ from the pool.
+    no_people : bool, default=False
+        Do not estimate how annotators and their attributes differ from the pool.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class RunOptions:
     random_state: int = 0
     jobs: int | None = None
     overwrite: bool = False
-    people: bool = True
+    no_people: bool = False
 
     def __post_init__(self) -> None:
         one_of("quality", self.quality, QUALITIES)
