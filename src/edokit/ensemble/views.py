@@ -33,7 +33,10 @@ def make_panel(panel: PanelLike, people: PeopleEffects | None) -> Panel:
     if isinstance(panel, Panel):
         return panel
     if isinstance(panel, str):
-        return Panel(panel)  # refused: one string
+        raise InputError(
+            "the annotators of the panel are one string, not names",
+            "name each of them, as in ('ann', 'ben')",
+        )
     if not isinstance(panel, Mapping):
         return Panel(tuple(panel))
     return panel_of_levels(panel, people)
