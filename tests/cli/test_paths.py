@@ -92,6 +92,7 @@ INPUTS = {
     *("annotations", "annotators", "data", "ensemble", "judges", "members", "panel", "path"),
     *(
         "predictions",
+        "people",
         "probabilities",
         "run",
         "scratch",

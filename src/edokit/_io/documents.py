@@ -47,12 +47,18 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
     """
     budget = MemoryBudget(path)
     number = 0
-    with path.open(encoding="utf-8-sig") as stream:
-        for line in filter(str.strip, stream):
-            number += 1
-            place = f"row {number} of {path}"
-            budget.take(parsed_size(line))
-            yield place, parse_json(line, place)
+    try:
+        with path.open(encoding="utf-8-sig") as stream:
+            for line in filter(str.strip, stream):
+                number += 1
+                place = f"row {number} of {path}"
+                budget.take(parsed_size(line))
+                yield place, parse_json(line, place)
+    except UnicodeDecodeError:
+        check_utf8(path)
+        raise
+    except OSError as error:
+        raise cannot_read(path, error) from error
 
 
 def parsed_size(text: str) -> float:
