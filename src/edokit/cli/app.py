@@ -60,7 +60,7 @@ COMMANDS = {
     "compare": "Compare EDO with every baseline on the same members, with intervals and tests.",
     "data info": "Count items, annotators, annotations and near-duplicate texts, split by split.",
     "data convert": "Write any source as a table with one row per annotation.",
-    "data split": "Split by item, stratified by hard label; groups and near-duplicate texts stay on one side.",
+    "data split": "Split by item, stratified by hard label; groups of items stay together.",
     "data get": "Download a dataset from its official repository, or copy it; verify checksums.",
     "data simulate": "Simulate annotators of short posts, whose true label distribution is known.",
     "members add": "Make a fitted pipeline (skops) or a text classifier a member of a folder.",

@@ -116,7 +116,7 @@ def split(
     reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
     json: options.Json = False,
 ) -> None:
-    """Split by item, stratified by hard label; groups and near-duplicate texts stay on one side.
+    """Split by item, stratified by hard label; groups of items stay together.
 
     Items that are in a split already stay there, unless --from names it.
 
