@@ -117,7 +117,8 @@ def files_below(folder: Path, home: Path | None = None) -> dict[str, Path]:
 
     Nor may one be a link that leads out of the folder, or of ``home``.
     """
-    files, root = {}, os.path.realpath(home or folder)
+    files = {}
+    root = os.path.realpath(home or folder)
     for path in sorted(folder.rglob("*")):
         inside = Path(os.path.realpath(path)).is_relative_to(root)
         if not inside or (path.is_symlink() and path.is_dir()):

@@ -255,7 +255,8 @@ def describe_error(error: ValidationError, content: Any) -> str:
     """The first problem that pydantic reports: its place in the document, and what is wrong."""
     problem = error.errors(include_url=False)[0]
     place = _place(problem["loc"], content)
-    kind, message = problem["type"], problem["msg"]
+    kind = problem["type"]
+    message = problem["msg"]
     if kind == "missing":
         return f"{place} is missing"
     if kind == "extra_forbidden":
@@ -271,7 +272,8 @@ def describe_error(error: ValidationError, content: Any) -> str:
 
 def _place(location: Sequence[int | str], content: Any) -> str:
     """``members[2].name``; names that pydantic adds for the branches of a union are left out."""
-    place, missing = "", object()
+    place = ""
+    missing = object()
     for number, part in enumerate(location, start=1):
         inner: Any = missing
         if isinstance(content, dict):
@@ -283,7 +285,12 @@ def _place(location: Sequence[int | str], content: Any) -> str:
         if inner is missing and not isinstance(content, dict):
             break
         content = inner
-        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else part
+        if isinstance(part, int):
+            place += f"[{part}]"
+        elif place:
+            place += f".{part}"
+        else:
+            place = part
     return place
 
 

@@ -108,7 +108,9 @@ class _Header:
 
     def _signed(self) -> int:
         value = self._number()
-        return value >> 1 if value % 2 == 0 else -(value >> 1) - 1
+        if value % 2:
+            return -(value >> 1) - 1
+        return value >> 1
 
     def _skip(self, count: int) -> None:
         if count > len(self._data) - self._position:
@@ -126,7 +128,10 @@ class _Header:
                 return
             kind = byte & 15
             step = byte >> 4
-            field = field + step if step else self._signed()
+            if step:
+                field += step
+            else:
+                field = self._signed()
             if kind in _INTEGERS and depth == 0:
                 self._numbers[field] = self._signed()
             elif kind not in (_TRUE, _FALSE):  # which are part of the field's own byte

@@ -190,7 +190,8 @@ def _csv_header(path: Path, delimiter: str) -> tuple[list[str], str]:
         # Spreadsheets write semicolons where a comma is the decimal mark.
         separator = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
         if separator is not None:
-            names, delimiter = header(separator), separator
+            names = header(separator)
+            delimiter = separator
     except csv.Error as error:
         raise unreadable(path, "CSV", error) from error
     if not names:

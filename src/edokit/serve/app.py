@@ -134,7 +134,8 @@ class App:
         self._paths = {getattr(route, "path", "") for route in self._app.routes}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        start, status = time.perf_counter(), 0
+        start = time.perf_counter()
+        status = 0
         path = scope["path"] if scope["path"] in self._paths else "other"
 
         async def counting(message: Any) -> None:
@@ -161,7 +162,8 @@ class App:
                 self.metrics.seconds.observe(time.perf_counter() - start)
 
     def _admit(self, scope: Any) -> None:
-        headers, path = dict(scope["headers"]), scope["path"]
+        headers = dict(scope["headers"])
+        path = scope["path"]
         if sum(name == b"host" for name, _ in scope["headers"]) > 1:
             raise RefusedError(400, "the request has more than one header host", "send one")
         if path != "/health" and self._is_full():
@@ -282,7 +284,8 @@ class App:
 def _refusal(error: RefusedError) -> Response:
     """What a client sees of an error."""
     content = {"error": error.message}
-    content |= {"hint": error.hint} if error.hint else {}
+    if error.hint:
+        content["hint"] = error.hint
     return JSONResponse(content, error.status, error.headers)
 
 
@@ -318,7 +321,8 @@ class BodyReader:
         if "upgrade" in request.headers:
             message = "the request asks for another protocol, so that its body can't be read"
             raise RefusedError(400, message, "send it as HTTP/1.1", connection="close")
-        body, size = bytearray(), 0
+        body = bytearray()
+        size = 0
         try:
             async for part in request.stream():
                 size += len(part)
@@ -329,7 +333,8 @@ class BodyReader:
                 # A client that still writes does not read: the rest is dropped, to a point.
                 if size > 8 * self._limit:
                     break
-                body += part if size <= self._limit else b""
+                if size <= self._limit:
+                    body += part
             if size > self._limit:
                 message = f"the request has more than {self._limit} bytes"
                 raise RefusedError(413, message, "send fewer texts at a time", connection="close")

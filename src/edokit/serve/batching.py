@@ -143,7 +143,8 @@ class Batcher:
     """
 
     def __init__(self, load: Callable[[], Answers], limits: Limits) -> None:
-        self._load, self._limits = load, limits
+        self._load = load
+        self._limits = limits
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="members")
         self._queue: deque[_Waiting] = deque()
         self._arrival = asyncio.Event()
@@ -166,7 +167,9 @@ class Batcher:
 
     async def ask(self, question: Question) -> Answer:
         """Answers to the texts, in their order."""
-        size, step, limit = len(question.texts), self._limits.max_batch, 8 * self._limits.max_texts
+        size = len(question.texts)
+        step = self._limits.max_batch
+        limit = 8 * self._limits.max_texts
         if self.waiting + size > limit:
             message = f"{counted(self.waiting, 'text')} wait already, with room for {limit}"
             raise RefusedError(503, message, "try again in a moment", retry_after="1")
@@ -188,14 +191,18 @@ class Batcher:
 
     def _next_batch(self) -> list[_Waiting]:
         """The questions of the next batch: of one kind, oldest first."""
-        batch, skipped = list[_Waiting](), list[_Waiting]()
-        size, limit = 0, self._limits.max_batch
+        batch: list[_Waiting] = []
+        skipped: list[_Waiting] = []
+        size = 0
+        limit = self._limits.max_batch
         kind = self._queue[0].question.kind
         while self._queue and size < limit:
             waiting = self._queue.popleft()
-            fits = size + len(waiting) <= limit and waiting.question.kind == kind
-            (batch if fits else skipped).append(waiting)
-            size += len(waiting) if fits else 0
+            if size + len(waiting) <= limit and waiting.question.kind == kind:
+                batch.append(waiting)
+                size += len(waiting)
+            else:
+                skipped.append(waiting)
         self._queue.extendleft(reversed(skipped))
         self.waiting -= size
         return batch

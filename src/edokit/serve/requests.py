@@ -169,30 +169,30 @@ def _panel(
 
 def _check_fields(request: Any, about: About) -> None:
     """Refuse fields that the bundle or another field rules out."""
-    count, has_contexts = len(request.texts), request.contexts is not None
-    empty = [number for number, text in enumerate(request.texts, 1) if not text.strip()]
-    has_two_views = request.annotators is not None and request.panel is not None
-    rules: list[tuple[Any, str, str]] = [
-        (empty, f"text {empty[0] if empty else 0} is empty", "leave it out"),
-        (
-            about.has_contexts not in (None, has_contexts),
-            f"the members were trained on texts {'without' if has_contexts else 'with'} contexts",
-            "leave contexts out" if has_contexts else "send the context of each text",
-        ),
-        (has_two_views, "both annotators and a panel are given", "leave one of them out"),
-        (
-            request.answer_for not in (None, *about.metrics),
-            "this bundle makes no answers for this metric",
-            f"known metrics: {', '.join(about.metrics)}; without one, the pool answers",
-        ),
-    ]
-    for noun, values in ("context", request.contexts), ("list of annotators", request.annotators):
-        message = f"{counted(count, 'text')}, but {len(values or ())} times a {noun}"
-        is_wrong = values is not None and len(values) != count
-        rules.append((is_wrong, message, f"send one {noun} for each text"))
-    for is_wrong, message, hint in rules:
-        if is_wrong:
-            raise RefusedError(422, message, hint)
+    for number, text in enumerate(request.texts, start=1):
+        if not text.strip():
+            raise RefusedError(422, f"text {number} is empty", "leave it out")
+    if about.has_contexts is True and request.contexts is None:
+        message = "the members were trained on texts with contexts"
+        raise RefusedError(422, message, "send the context of each text")
+    if about.has_contexts is False and request.contexts is not None:
+        message = "the members were trained on texts without contexts"
+        raise RefusedError(422, message, "leave contexts out")
+    if request.annotators is not None and request.panel is not None:
+        message = "both annotators and a panel are given"
+        raise RefusedError(422, message, "leave one of them out")
+    if request.answer_for not in (None, *about.metrics):
+        hint = f"known metrics: {', '.join(about.metrics)}; without one, the pool answers"
+        raise RefusedError(422, "this bundle makes no answers for this metric", hint)
+    _check_count(request.contexts, "context", len(request.texts))
+    _check_count(request.annotators, "list of annotators", len(request.texts))
+
+
+def _check_count(values: Sequence[object] | None, noun: str, texts: int) -> None:
+    """Refuse another number of values than of texts."""
+    if values is not None and len(values) != texts:
+        message = f"{counted(texts, 'text')}, but {len(values)} times a {noun}"
+        raise RefusedError(422, message, f"send one {noun} for each text")
 
 
 def _check_annotators(names: list[str], place: str, about: About) -> None:
