@@ -102,6 +102,9 @@ class PredictOptions:
         Also write so many items that most need annotators beside --out, for Label Studio.
     annotations : Path, optional
         A source with the texts of the items to review.
+    sort : str, optional
+        Write the rows in order of this column, e.g. expected or at_least_4: numbers from high to
+        low, names in alphabetical order.
     raw : bool, default=False
         In a CSV, put no ' before text that a spreadsheet would run as a formula.
     """
@@ -118,6 +121,7 @@ class PredictOptions:
     answer_for: str | None = None
     review: int | None = None
     annotations: Path | None = None
+    sort: str | None = None
     raw: bool = False
 
     @property
@@ -308,6 +312,7 @@ class Predictor:
             panel=self._panel,
             texts=texts,
             review=self.options.review,
+            sort=self.options.sort,
             raw=self.options.raw,
             answer_for=self.options.answer_for,
         )
@@ -316,9 +321,10 @@ class Predictor:
         """Write the anonymous answer and that of every panel, a row per item and panel."""
         from edokit._io.tables import write_tables
         from edokit.ensemble.panel_table import PanelTable
+        from edokit.ensemble.reviews import sorted_tables
 
         table = PanelTable(self.ensemble, self.panels, self.options.answer_for)
-        tables = table.tables(self._anonymous_answers())
+        tables = sorted_tables(table.tables(self._anonymous_answers()), self.options.sort)
         write_tables(tables, out, raw=self.options.raw)
         return table
 
@@ -342,13 +348,14 @@ class Predictor:
     def compare(self, out: Path) -> PanelComparison:
         """Compare two panels, and write the table of all items."""
         from edokit._io.tables import write_tables
-        from edokit.ensemble.reviews import compare_panels
+        from edokit.ensemble.reviews import compare_panels, sorted_tables
 
         answers: Any = self._answers()
         comparison = compare_panels(
             self.ensemble, answers, *self.panels, answer_for=self.options.answer_for
         )
-        write_tables([comparison.to_table()], out, raw=self.options.raw)
+        tables = sorted_tables([comparison.to_table()], self.options.sort)
+        write_tables(tables, out, raw=self.options.raw)
         return comparison
 
     @property

@@ -305,6 +305,25 @@ class Scale:
         # Each label counts twice: as chosen and as not chosen.
         return np.asarray(array * (2 / array.shape[-1])) if self.is_multi_label else array
 
+    def expected(self, p: Floats) -> Floats:
+        """Return the expected point of each distribution [..., C] on an ordinal scale [...]."""
+        return np.asarray(p @ np.array(self.positions))
+
+    def at_least(self, p: Floats) -> Floats:
+        """Return the probability of each point or a higher one [..., C] on an ordinal scale.
+
+        That of the lowest point is 1.
+
+        Examples
+        --------
+        >>> Scale("ordinal", (1, 2, 3)).at_least(np.array([0.5, 0.25, 0.25]))
+        array([1.  , 0.5 , 0.25])
+        """
+        above = np.cumsum(p[..., :0:-1], axis=-1)[..., ::-1]
+        highest = np.ones((*p.shape[:-1], 1))
+        shares = np.concatenate([highest, above], axis=-1)
+        return np.asarray(np.clip(shares, 0.0, 1.0))
+
     def deviations(self, p: Floats) -> Floats:
         """Return the standard deviation of each distribution on an ordinal scale [N]."""
         place = np.array(self.positions)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -352,6 +354,44 @@ def test_the_median_is_beside_the_label() -> None:
     expected = [predictions.classes[np.argmax(row >= 0.5)] for row in below]
     assert pooled.to_table()["median"].to_pylist() == expected
     assert "median" not in EDOEnsemble().fit(*SETS).describe(SETS[0]).to_table().column_names
+
+
+def test_an_ordinal_answer_has_an_expected_point_and_the_probability_of_a_point_or_more() -> None:
+    predictions, annotations = ORDINAL
+    pooled = EDOEnsemble().fit(predictions, annotations).describe(predictions)
+    table = pooled.to_table().to_pandas()
+    p = pooled.probabilities
+    positions = np.array(pooled.scale.positions)
+    np.testing.assert_allclose(table["expected"], p @ positions)
+    for c, name in enumerate(pooled.classes):
+        np.testing.assert_allclose(table[f"at_least_{name}"], p[:, c:].sum(axis=1))
+    record = pooled.to_records()[3]
+    assert record["expected"] == table["expected"][3]
+    assert record["at_least"] == {name: table[f"at_least_{name}"][3] for name in pooled.classes}
+    nominal = EDOEnsemble().fit(*SETS).describe(SETS[0])
+    assert nominal.expected is None
+    assert "expected" not in nominal.to_table().column_names
+    assert "at_least" not in nominal.to_records()[0]
+
+
+def test_predict_sorts_by_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    predictions, annotations = ORDINAL
+    EDOEnsemble().fit(predictions, annotations).save(tmp_path / "ensemble")
+    write_predictions(predictions, tmp_path / "dev.npz")
+    words = ("predict", tmp_path / "ensemble", "--predictions", tmp_path / "dev.npz")
+    out = tmp_path / "queue.csv"
+    assert status(*words, "--out", out, "--sort", "expected") == 0
+    rows = pd.read_csv(out)
+    assert len(rows) == len(ITEMS)
+    assert rows["expected"].is_monotonic_decreasing
+    assert status(*words, "--out", out, "--sort", "item", "--overwrite") == 0
+    assert pd.read_csv(out)["item"].is_monotonic_increasing
+    capsys.readouterr()
+    assert status(*words, "--out", tmp_path / "none.csv", "--sort", "urgency") == 2
+    assert re.search(
+        r"--sort must be one of.*'expected'", " ".join(capsys.readouterr().err.split())
+    )
+    assert not (tmp_path / "none.csv").exists()
 
 
 def test_a_metric_that_does_not_fit_is_refused(tmp_path: Path) -> None:

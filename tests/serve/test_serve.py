@@ -31,7 +31,10 @@ from uvicorn.server import ServerState
 import edokit
 from commands import edo
 from edokit import EDOError, InputError
+from edokit.ensemble.pooled import Pooled
 from edokit.panels import Panel
+from edokit.rows import Rows
+from edokit.scales import Scale
 from edokit.serve import Limits
 from edokit.serve import server as server_module
 from edokit.serve.app import App, BodyReader, _is_here
@@ -116,15 +119,14 @@ def test_answers_of_annotators_of_a_panel_and_for_a_metric(server: Server, bundl
 
 
 def test_answers_are_json_whatever_the_classes_are_called() -> None:
-    names, shares = ["100 %", 'so "so"'], np.array([[0.25, 0.75], [1.0, 1e-300]])
-    found: Any = SimpleNamespace(
-        probabilities=shares,
-        answers=None,
-        entropy=shares[:, 0],
+    names = ("100 %", 'so "so"')
+    shares = np.array([[0.25, 0.75], [1.0, 1e-300]])
+    pooled = Pooled(
+        Rows.numbered(2),
+        names,
+        shares,
         spread=shares[:, 1],
-        classes=names,
-        scale=SimpleNamespace(hard=len, chosen=lambda _, classes: [classes[:1], []]),
-        medians=np.array(["%s", "ü"], dtype=object),
+        scale=Scale("ordinal", (1, 3)),
         low=shares,
         high=shares,
     )
@@ -134,13 +136,22 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
         known_annotators=(),
         ensemble=SimpleNamespace(fitted_=SimpleNamespace(answers=None), people_=None),
         members=SimpleNamespace(manifest={"data": {}}, endpoints=("http://localhost:1",)),
-        describe=lambda *texts, **how: found,
+        describe=lambda *texts, **how: pooled,
     )
     first, second = Answers(bundle)(Question(["a", "b"]))
     each = dict(zip(names, [0.25, 0.75], strict=True))
-    wanted = {"probabilities": each, "entropy": 0.25, "spread": 0.75, "label": ["100 %"]}
-    assert first == {**wanted, "median": "%s", "low": each, "high": each}
-    assert (second["label"], second["median"], second["spread"]) == ([], "ü", 1e-300)
+    assert first.pop("entropy") == pytest.approx(0.5623, abs=1e-4)
+    assert first == {
+        "probabilities": each,
+        "spread": 0.75,
+        "label": 'so "so"',
+        "median": 'so "so"',
+        "expected": 2.5,
+        "at_least": {"100 %": 1.0, 'so "so"': 0.75},
+        "low": each,
+        "high": each,
+    }
+    assert (second["label"], second["median"], second["spread"]) == ("100 %", "100 %", 1e-300)
 
 
 def test_clients_at_once_get_their_own_answers_from_shared_batches(

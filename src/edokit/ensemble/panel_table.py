@@ -123,7 +123,7 @@ class PanelTable:
             entry: dict[str, object] = {"panel": name, "people": people}
             entry["mean"] = dict(zip(self._classes, mean.tolist(), strict=True))
             if self._scale.positions is not None:
-                entry["expected"] = float(mean @ np.asarray(self._scale.positions))
+                entry["expected"] = float(self._scale.expected(mean))
             panels.append(entry)
         return {
             "items": self._n_items,
@@ -139,9 +139,8 @@ class PanelTable:
         for name, mean in zip(names, self.means, strict=True):
             record: dict[str, Cell] = {"panel": name}
             if self._scale.positions is not None:
-                positions = np.asarray(self._scale.positions)
-                record["expected point"] = float(mean @ positions)
-                record["against anonymous"] = signed(float((mean - anonymous) @ positions))
+                record["expected point"] = float(self._scale.expected(mean))
+                record["against anonymous"] = signed(float(self._scale.expected(mean - anonymous)))
             else:
                 for c, label in enumerate(self._classes):
                     record[f"share of {label}"] = float(mean[c])

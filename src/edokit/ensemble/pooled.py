@@ -153,10 +153,26 @@ class Pooled:
         names = np.array(self.classes, dtype=object)
         return np.asarray(names[medians(self.probabilities)])
 
+    @property
+    def expected(self) -> Floats | None:
+        """The expected point of each item [N] on an ordinal scale; None for other scales."""
+        if self.scale.positions is None:
+            return None
+        return self.scale.expected(self.probabilities)
+
+    @property
+    def at_least(self) -> Floats | None:
+        """The probability of each point or a higher one [N, C] on an ordinal scale, else None."""
+        if self.scale.positions is None:
+            return None
+        return self.scale.at_least(self.probabilities)
+
     def to_table(self) -> pa.Table:
         """One row per item: ``item, p_<class> …, entropy, spread, label``.
 
-        On an ordinal scale also ``median``; the scale is in ``answer_scale``, unless it is nominal.
+        On an ordinal scale also ``median``, ``expected`` (the expected point) and
+        ``at_least_<point>`` (the probability of this point or a higher one); the scale is in
+        ``answer_scale``, unless it is nominal.
         Where answers are for a metric, ``p_<class>`` are these, and ``answer_for`` names it; all
         other columns describe the pool. Pairs also have ``annotator``; of a panel, ``low_<class>``
         and ``high_<class>`` are the ends of the interval of its votes.
@@ -166,10 +182,41 @@ class Pooled:
             if shares is not None:
                 columns |= {f"{prefix}_{name}": shares[:, c] for c, name in enumerate(self.classes)}
         columns |= {"entropy": self.entropy, "spread": self.spread, "label": self.labels}
-        if self.scale.positions is not None:
+        at_least = self.at_least
+        if at_least is not None:
             columns["median"] = self.medians
+            columns["expected"] = self.expected
+            for c, name in enumerate(self.classes):
+                columns[f"at_least_{name}"] = at_least[:, c]
         if self.answer_for is not None:
             columns["answer_for"] = [self.answer_for] * len(self.items)
         if self.scale != NOMINAL:
             columns[SCALE] = [self.scale.to_text(self.classes)] * len(self.items)
         return pa.table(columns)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One dictionary per row, ready for JSON: what a server answers for each text.
+
+        ``probabilities`` (the answers for a metric where one was asked for), ``entropy``,
+        ``spread`` and ``label``; on an ordinal scale also ``median``, ``expected`` and
+        ``at_least``; of a panel, ``low`` and ``high``.
+        """
+        columns: dict[str, list[Any]] = {
+            "probabilities": self._by_class(self.answer),
+            "entropy": self.entropy.tolist(),
+            "spread": self.spread.tolist(),
+            "label": self.scale.chosen(self.scale.hard(self.probabilities), self.classes),
+        }
+        if self.medians is not None:
+            columns["median"] = self.medians.tolist()
+        if self.expected is not None:
+            columns["expected"] = self.expected.tolist()
+        for name, shares in (("at_least", self.at_least), ("low", self.low), ("high", self.high)):
+            if shares is not None:
+                columns[name] = self._by_class(shares)
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, cells, strict=True)) for cells in rows]
+
+    def _by_class(self, shares: Floats) -> list[dict[str, float]]:
+        """Each row of numbers [N, C] by the names of the classes."""
+        return [dict(zip(self.classes, row, strict=True)) for row in shares.tolist()]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from edokit._errors import HAVE, InputError, are, check_number, examples, option, warn
+from edokit._errors import HAVE, InputError, are, check_number, examples, one_of, option, warn
 from edokit._io.atomic import whole_file
 from edokit._io.documents import write_json
 from edokit._io.markup import xml_attribute, xml_text
@@ -262,6 +262,7 @@ def predict_to_file(
     *,
     review: int | None = None,
     texts: Mapping[str, str] | None = None,
+    sort: str | None = None,
     raw: bool = False,
     answer_for: str | None = None,
     panel: Panel | None = None,
@@ -283,6 +284,9 @@ def predict_to_file(
         (``<out>-review.json``).
     texts : mapping of str to str, optional
         Text of each item to review.
+    sort : str, optional
+        The column that rows are sorted by: numbers from high to low, names in alphabetical order.
+        All rows are in memory then.
     raw : bool, default=False
         In a CSV, write ids and labels that a spreadsheet would run as formulas without the quote
         that is put before them otherwise.
@@ -329,7 +333,7 @@ def predict_to_file(
             # Texts that are missing are noticed before anything is in its place.
             label_studio_tasks(summary.queue, texts)
 
-    rows = write_tables(tables(), out, raw=raw)
+    rows = write_tables(sorted_tables(tables(), sort), out, raw=raw)
     result: dict[str, Any] = {"out": str(out), **summary.to_dict(rows)}
     if answer_for is not None:
         result["answer_for"] = {"metric": answer_for, **asdict(ensemble.answers_[answer_for])}
@@ -343,6 +347,23 @@ def predict_to_file(
     config = write_review(summary.queue, summary.classes, tasks, texts)
     review_files = {"out": str(tasks), "config": str(config), "items": len(summary.queue)}
     return {**result, "review": review_files}
+
+
+def sorted_tables(tables: Iterable[pa.Table], column: str | None) -> Iterator[pa.Table]:
+    """The rows of all tables in the order of a column; None leaves them as they are.
+
+    Numbers are sorted from high to low, so that a queue begins with what is most of it; names in
+    alphabetical order.
+    """
+    if column is None:
+        yield from tables
+        return
+    rows = pa.concat_tables(list(tables))
+    one_of("sort", column, rows.column_names)
+    direction = "descending"
+    if pa.types.is_string(rows.schema.field(column).type):
+        direction = "ascending"
+    yield rows.sort_by([(column, direction)])
 
 
 class _Summary:

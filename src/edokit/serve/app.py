@@ -56,6 +56,10 @@ class Prediction(BaseModel):
     spread: float
     label: str | list[str]
     median: str | None = None
+    expected: float | None = Field(None, description="The expected point of an ordinal scale.")
+    at_least: dict[str, float] | None = Field(
+        None, description="The probability of each point of an ordinal scale or a higher one."
+    )
     low: dict[str, float] | None = None
     high: dict[str, float] | None = None
 

@@ -80,24 +80,7 @@ class Answers:
             panel=None if question.panel is None else Panel(question.panel),
             answer_for=question.answer_for,
         )
-        p = pooled.probabilities if pooled.answers is None else pooled.answers
-        columns: dict[str, list[Any]] = {
-            "probabilities": self._by_class(p),
-            "entropy": pooled.entropy.tolist(),
-            "spread": pooled.spread.tolist(),
-            "label": pooled.scale.chosen(pooled.scale.hard(pooled.probabilities), pooled.classes),
-        }
-        if pooled.medians is not None:
-            columns["median"] = pooled.medians.tolist()
-        for name, shares in (("low", pooled.low), ("high", pooled.high)):
-            if shares is not None:
-                columns[name] = self._by_class(shares)
-        return [
-            dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)
-        ]
-
-    def _by_class(self, shares: Any) -> list[dict[str, float]]:
-        return [dict(zip(self.about.classes, row, strict=True)) for row in shares.tolist()]
+        return pooled.to_records()
 
 
 def reported(error: BaseException) -> EDOError:
