@@ -134,7 +134,10 @@ def from_parameters(
 
 def to_parameters(config: FitConfig, preset: str) -> dict[str, Any]:
     """Return the parameters of `EDOEnsemble` that stand for a configuration under this preset."""
-    objective = None if config.objective == preset_objective(preset) else config.objective
+    if config.objective == preset_objective(preset):
+        objective = None
+    else:
+        objective = config.objective
     solver: Exact | Gumbel | str = config.solver
     if solver == preset_solver(preset, config.solver.name):
         solver = config.solver.name

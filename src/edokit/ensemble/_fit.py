@@ -330,7 +330,10 @@ def explain(
         details: dict[str, Any] = {}
         if weights[k] >= SMALLEST_WEIGHT:
             dominates = weights[k] > DOMINANT and len(weights) > 1
-            kind = "not_learned" if unlearned else "dominant" if dominates else "kept"
+            if unlearned:
+                kind = "not_learned"
+            else:
+                kind = "dominant" if dominates else "kept"
         elif k not in within_limit:
             kind = "beyond_max_members"
             details = {"limit": max_members}

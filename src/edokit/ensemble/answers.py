@@ -96,7 +96,10 @@ class Answer:
             "cumulative-temperature": f"temperature {self.temperature:.3g} of cumulative shares",
             "mode": "the mode",
         }[self.step]
-        held_out = "" if self.held_out is None else f", {self.held_out:.4f} held out"
+        if self.held_out is None:
+            held_out = ""
+        else:
+            held_out = f", {self.held_out:.4f} held out"
         return (
             f"{step} (on the fit data {self.before:.4f} before, {self.after:.4f} after{held_out})"
         )

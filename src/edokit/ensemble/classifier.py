@@ -211,7 +211,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             layout="NKC",
             scale=labels.scale,
         )
-        pool = EDOEnsemble() if self.ensemble is None else clone(self.ensemble)
+        if self.ensemble is None:
+            pool = EDOEnsemble()
+        else:
+            pool = clone(self.ensemble)
         self.ensemble_ = pool.fit(predictions, labels)
         return self
 
@@ -266,7 +269,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
         For multi-label data, an indicator matrix (N, L): 1 for labels above one half.
         """
-        scale = self.ensemble_.scale_ if hasattr(self, "ensemble_") else NOMINAL
+        if hasattr(self, "ensemble_"):
+            scale = self.ensemble_.scale_
+        else:
+            scale = NOMINAL
         return scale.labels(scale.hard(self.predict_proba(X)), self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -520,7 +526,9 @@ def soft_score(estimator: Any, X: Any, y: Any) -> float:
 
 def _learned(target: npt.NDArray[Any]) -> Any:
     """The classes that it holds; of an indicator matrix, those of each label."""
-    return np.unique(target) if target.ndim == 1 else [np.unique(column) for column in target.T]
+    if target.ndim == 1:
+        return np.unique(target)
+    return [np.unique(column) for column in target.T]
 
 
 def _weight_name(estimator: Any) -> str:

@@ -512,7 +512,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         p, labelled = self._aligned(predictions, annotations)
         hard = labelled.hard_labels(ties=self.ties, random_state=self.random_state)
         is_correct = self.scale_.per_item(self.scale_.hard(p) == hard, len(p))
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if sample_weight is None:
+            weights = None
+        else:
+            weights = np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(is_correct, weights=weights))
 
     def soft_score(self, predictions: PredictionsLike, annotations: LabelsLike) -> float:

@@ -153,7 +153,10 @@ def label_studio_tasks(
 
     An export of the labelled tasks is read by `read_label_studio(…, columns={"item": "item"})`.
     """
-    missing = [] if texts is None else [review.item for review in queue if review.item not in texts]
+    if texts is None:
+        missing = []
+    else:
+        missing = [review.item for review in queue if review.item not in texts]
     if missing:
         raise InputError(
             f"of the items to review, {are(len(missing), len(queue), HAVE)} no text:"
@@ -175,7 +178,10 @@ def _task(review: Review, text: str | None) -> dict[str, Any]:
         "urgency": review.urgency,
         "reasons": [review.reason],
     }
-    labels = [review.label] if isinstance(review.label, str) else review.label
+    if isinstance(review.label, str):
+        labels = [review.label]
+    else:
+        labels = review.label
     # Of a set, the score is that of the label that is least certain.
     shares = [p if name in labels else 1.0 - p for name, p in review.probabilities.items()]
     sets = isinstance(review.label, list)
@@ -197,7 +203,10 @@ def _task(review: Review, text: str | None) -> dict[str, Any]:
 
 def labelling_config(classes: Sequence[str], texts: bool, sets: bool = False) -> str:
     """The labelling interface of a Label Studio project for these tasks."""
-    choice = 'choice="multiple"' if sets else 'choice="single" required="true"'
+    if sets:
+        choice = 'choice="multiple"'
+    else:
+        choice = 'choice="single" required="true"'
     choices = "\n".join(f"    <Choice value={xml_attribute(name)}/>" for name in classes)
     value = "$text" if texts else "$item"
     return (

@@ -98,7 +98,10 @@ def find_annotations(
             f" {type(annotations).__name__} names no items",
             "give Annotations, or the path to a table",
         )
-    by_name = class_order(shards.classes) if shards.scale == NOMINAL else shards.classes
+    if shards.scale == NOMINAL:
+        by_name = class_order(shards.classes)
+    else:
+        by_name = shards.classes
     names = reading.class_names
     order = by_name if names is None else tuple(names)
     if isinstance(source, Annotations):
@@ -206,7 +209,9 @@ class CachedShard:
 
     def owners(self) -> Ints | None:
         """The item of each pair of an item and an annotator [n], as a number; None of items."""
-        return self._load("owners") if self._file("owners").exists() else None
+        if self._file("owners").exists():
+            return self._load("owners")
+        return None
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
         try:
@@ -257,7 +262,10 @@ def make_folder(scratch: str | Path | None) -> Path:
     Without ``scratch`` it is where TMPDIR says, else in /var/tmp where there is one: /tmp is kept
     in memory on many machines.
     """
-    large = "/var/tmp" if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK) else None
+    if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK):
+        large = "/var/tmp"
+    else:
+        large = None
     parent = Path(scratch or large or tempfile.gettempdir())
     try:
         parent.mkdir(parents=True, exist_ok=True)

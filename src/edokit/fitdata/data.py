@@ -143,7 +143,10 @@ class FitData:
 
     def __post_init__(self) -> None:
         if self.layout is None:
-            groups = None if self.all_rows is None else self.all_rows.clusters
+            if self.all_rows is None:
+                groups = None
+            else:
+                groups = self.all_rows.clusters
             self.layout = Layout.from_scale(self.scale, self.classes, groups)
         self.prepared: dict[Hashable, Any] = {}
         """What solvers have made ready of these data, for their next call."""
@@ -538,7 +541,10 @@ class FitData:
 
     def _take(self, items: Ints) -> FitData:
         """The items at these positions."""
-        positions = items if self.positions is None else self.positions[items]
+        if self.positions is None:
+            positions = items
+        else:
+            positions = self.positions[items]
         layout = self.layout
         rows = items
         if layout.rows_per_item > 1:

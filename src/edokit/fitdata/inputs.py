@@ -41,7 +41,10 @@ def as_predictions(
     """
     if isinstance(predictions, Predictions):
         return predictions if scale is None else predictions.on_scale(scale)
-    array = predictions if hasattr(predictions, "shape") else np.asarray(predictions)
+    if hasattr(predictions, "shape"):
+        array = predictions
+    else:
+        array = np.asarray(predictions)
     return Predictions.from_arrays(
         array, layout="NKC", members=members, classes=classes, scale=scale
     )
@@ -69,7 +72,9 @@ def as_annotations(
                 f" rows and {len(labels.items)} annotated items",
                 "give one row per item, in the order of the annotations' items",
             )
-        return labels if scale is None else _declared(labels, DeclaredScale(scale))
+        if scale is None:
+            return labels
+        return _declared(labels, DeclaredScale(scale))
     values = _array(labels)
     sets = scale is not None and DeclaredScale(scale).kind == "multi-label"
     if len(values.shape) not in ((2,) if sets else (1, 2)) or len(values) != n_items:
@@ -152,7 +157,9 @@ def class_labels(
     values = _array(labels)
     if scale.is_multi_label or (values.ndim == 2 and _is_soft(values, classes)):
         positions = tuple(range(len(classes)))
-        return positions if tuple(map(str, positions)) == tuple(classes) else None
+        if tuple(map(str, positions)) == tuple(classes):
+            return positions
+        return None
     return _typed(classes, _labels_by_name(values))
 
 
@@ -174,7 +181,10 @@ def _typed(classes: Sequence[str], by_name: dict[str, Any]) -> ClassLabels | Non
 def _labels_by_name(values: npt.NDArray[Any]) -> dict[str, Any]:
     """The different labels, by name."""
     labels = values[~pd.isna(values)]
-    distinct = set(labels.tolist()) if labels.dtype.kind == "O" else np.unique(labels).tolist()
+    if labels.dtype.kind == "O":
+        distinct = set(labels.tolist())
+    else:
+        distinct = np.unique(labels).tolist()
     return {as_name(label): label for label in distinct}
 
 

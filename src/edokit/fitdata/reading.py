@@ -126,7 +126,9 @@ class ReadOptions:
     @property
     def class_names(self) -> list[str] | None:
         """Names of the classes, where they are given."""
-        return None if self.classes is None else [as_name(label) for label in self.classes]
+        if self.classes is None:
+            return None
+        return [as_name(label) for label in self.classes]
 
     def file_options(self) -> dict[str, object]:
         """Return the arguments of `read_annotations` (and ``learn``) that are given, but the split.

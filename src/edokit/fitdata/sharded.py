@@ -78,12 +78,16 @@ class View(NamedTuple):
     def averaged(self, P: NDArray[Any]) -> NDArray[Any]:
         """Members [n, K, C] in float64, or the means of groups [n, G, C]."""
         P = np.asarray(P, dtype=np.float64)
-        return P if self.groups is None else np.asarray(average_groups(P, self.groups))
+        if self.groups is None:
+            return P
+        return np.asarray(average_groups(P, self.groups))
 
 
 def _added(totals: list[Any], addends: list[Any]) -> list[Any]:
     """Sums of two lists entry by entry; of none yet, the addends."""
-    return [a + b for a, b in zip(totals, addends, strict=True)] if totals else addends
+    if totals:
+        return [a + b for a, b in zip(totals, addends, strict=True)]
+    return addends
 
 
 class ShardedData(FitData):
@@ -167,7 +171,9 @@ class ShardedData(FitData):
     def n_items(self) -> int:
         # All pairs of an item are in one shard.
         owners = [owners for part in self._cached if (owners := part.owners()) is not None]
-        return sum(len(np.unique(codes)) for codes in owners) if owners else len(self)
+        if owners:
+            return sum(len(np.unique(codes)) for codes in owners)
+        return len(self)
 
     @property
     def jobs(self) -> int:
@@ -348,7 +354,9 @@ def _metric_sums(
 
 def _first_keys(part: CachedShard, count: int) -> NDArray[np.uint64]:
     keys = part.keys()
-    return np.partition(keys, count - 1)[:count] if len(keys) > count else np.asarray(keys)
+    if len(keys) > count:
+        return np.partition(keys, count - 1)[:count]
+    return np.asarray(keys)
 
 
 def _draw_first(task: tuple[CachedShard, np.uint64, View]) -> Arrays:

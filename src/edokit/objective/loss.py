@@ -281,7 +281,9 @@ class InMemoryTerm(ItemTerm):
     def at(self, v: Array) -> tuple[Array, Array]:
         # The exact solver evaluates the same v several times.
         is_single = v.ndim == 1 and isinstance(v, np.ndarray)
-        return self._evaluations(v.tobytes()) if is_single else self._evaluate(v)
+        if is_single:
+            return self._evaluations(v.tobytes())
+        return self._evaluate(v)
 
     def hessian(self, v: Array, inside: Any) -> Array:
         total: Array = 0.0
@@ -390,7 +392,10 @@ class JointObjective:
         self.settings = settings
         self.members = problem.members
         replacements = dict(terms or {})
-        ce = {} if settings.ce is CE.MEAN else {"ce_weight": Linear(problem.member_ce)}
+        if settings.ce is CE.MEAN:
+            ce = {}
+        else:
+            ce = {"ce_weight": Linear(problem.member_ce)}
         over_items = {
             name: InMemoryTerm.of(term, problem)
             for name, term in pool_terms(settings, steps=problem.steps).items()

@@ -57,7 +57,9 @@ def log_probabilities(P: Array) -> Array:
     """ln(P + ε), in the shape of P."""
     shifted = P + EPSILON
     # New memory costs more than logarithms; a tensor may still be needed for its gradient.
-    return np.log(shifted, out=shifted) if type(P) is np.ndarray else namespace(P).log(shifted)
+    if type(P) is np.ndarray:
+        return np.log(shifted, out=shifted)
+    return namespace(P).log(shifted)
 
 
 def pool(P: Array, v: Array, kind: str = "linear") -> Array:
@@ -214,7 +216,9 @@ class Additive:
 
     def __radd__(self: _Sums, start: object) -> _Sums:
         # sum(shards) starts at 0.
-        return self if isinstance(start, int) and start == 0 else NotImplemented
+        if isinstance(start, int) and start == 0:
+            return self
+        return NotImplemented
 
 
 def cumulative(P: Array) -> Array:

@@ -115,7 +115,10 @@ class Summaries(Additive):
             label_shares = xp.cumulative_sum(labels, axis=0)[:-1, :]
             errors = xp.reshape((shares - label_shares) * xp.sqrt(widths), (members, -1))
             rank_products = errors @ xp.permute_dims(errors, (1, 0))
-            gaps = _city_block(xp.reshape(shares * widths, (members, -1))) if distances else None
+            if distances:
+                gaps = _city_block(xp.reshape(shares * widths, (members, -1)))
+            else:
+                gaps = None
         elif distances and classes == 2 and not getattr(P, "requires_grad", False):
             # Rows sum to one: ‖p − p'‖₁ = 2·|p_1 − p'_1|.
             gaps = 2.0 * _city_block(rows[:, items:])
@@ -197,7 +200,9 @@ class Summaries(Additive):
 def _transposed(matrix: Array) -> Array:
     """[m, n] -> [n, m] in float64, contiguous if it is a numpy array."""
     matrix = namespace(matrix).permute_dims(matrix, (1, 0))
-    return np.ascontiguousarray(matrix, np.float64) if is_numpy_array(matrix) else double(matrix)
+    if is_numpy_array(matrix):
+        return np.ascontiguousarray(matrix, np.float64)
+    return double(matrix)
 
 
 def _city_block(rows: Array) -> Array:
@@ -252,7 +257,10 @@ class Problem:
         steps: Array | None = None,
     ) -> Problem:
         """The problem of P [N, K, C], soft labels q [N, C] and hard label codes y [N]."""
-        sums = Summaries.from_arrays(P, q, y, steps=steps) if summaries is None else summaries
+        if summaries is None:
+            sums = Summaries.from_arrays(P, q, y, steps=steps)
+        else:
+            sums = summaries
         rows = member_rows(P)
         kind = Pool(pool)
         return cls(
@@ -273,7 +281,9 @@ class Problem:
     def targets(self) -> Array:
         """[N, C] soft labels q, times the class weights α if there are any."""
         alpha = self.class_weights
-        return self.soft_labels if alpha is None else self.soft_labels * alpha
+        if alpha is None:
+            return self.soft_labels
+        return self.soft_labels * alpha
 
     @property
     def members(self) -> int:

@@ -49,7 +49,10 @@ class Batches:
         self._batch = min(batch_size, self._items)
         self._steps = math.ceil(self._items / self._batch)  # per epoch; a short last batch counts
         # Item N is the filler: all members agree on it, so that it pulls none before another.
-        positions = P if problem.steps is None else cumulative(P) * problem.steps
+        if problem.steps is None:
+            positions = P
+        else:
+            positions = cumulative(P) * problem.steps
         self._P = _with_filler(positions, 1.0).transpose(2, 1, 0).copy()
         self._hits = _with_filler(np.take_along_axis(P, y[:, None, None], axis=2)[:, :, 0], 0.0)
         self._losses = _with_filler(problem.item_losses, 0.0)

@@ -302,7 +302,10 @@ class Drawn:
         likely = v[-self._count :] + EPSILON
         scores = np.log(likely)
         scores /= self._temperature
-        slope = self._by_scores(scores, b) if self._cold else self._by_powers(scores, b)
+        if self._cold:
+            slope = self._by_scores(scores, b)
+        else:
+            slope = self._by_powers(scores, b)
         slope *= self._scale
         slope /= likely
         slopes[-self._count :] += slope

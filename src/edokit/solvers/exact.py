@@ -194,7 +194,9 @@ def terms_and_gradient(objective: JointObjective, v: Floats) -> tuple[dict[str, 
 
 def in_expectation(settings: ObjectiveSettings) -> ObjectiveSettings:
     """The expected objective: ``ce="random"`` is ``ce="all"`` in expectation."""
-    return replace(settings, ce=CE.ALL) if settings.ce is CE.RANDOM else settings
+    if settings.ce is CE.RANDOM:
+        return replace(settings, ce=CE.ALL)
+    return settings
 
 
 def optimum(objective: JointObjective, starts: list[Floats]) -> tuple[Floats, Certificate]:
@@ -237,7 +239,10 @@ def local_optima(objective: JointObjective, starts: list[Floats]) -> list[Floats
         return [_descend(objective, start)]
     vertices = _vertices(objective)
     if not starts:
-        n_vertices = objective.members if objective.members <= _FEW_MEMBERS else _BEST_VERTICES
+        if objective.members <= _FEW_MEMBERS:
+            n_vertices = objective.members
+        else:
+            n_vertices = _BEST_VERTICES
         settings = replace(objective.settings, div=0.0)
         without = JointObjective(objective.problem, settings, objective.all_terms)
         starts = [uniform, _descend(without, uniform), *vertices[:n_vertices]]
@@ -372,7 +377,9 @@ def _without_tiny_weights(objective: JointObjective, v: Floats) -> Floats:
         return v
     clean = np.where(small, 0.0, v)
     clean = _within_support(objective, clean / clean.sum())
-    return clean if _gap(objective, clean) <= max(TOLERANCE, _gap(objective, v)) else v
+    if _gap(objective, clean) <= max(TOLERANCE, _gap(objective, v)):
+        return clean
+    return v
 
 
 def _within_support(objective: JointObjective, v: Floats) -> Floats:
@@ -498,7 +505,9 @@ def _interior_point(h: Floats, c: Floats) -> Floats:
 def _to_the_edge(values: Floats, step: Floats) -> float:
     """How many times the step fits before a value falls below zero."""
     shrinking = step < 0
-    return float((values[shrinking] / -step[shrinking]).min()) if shrinking.any() else math.inf
+    if shrinking.any():
+        return float((values[shrinking] / -step[shrinking]).min())
+    return math.inf
 
 
 # --- Pool terms over all items, in passes over the data -------------------------------------------
@@ -553,9 +562,15 @@ def streamed_terms(
     """The pool terms of these settings, each evaluated in passes over all items."""
     sums = data.summaries()
     steps = data.scale.steps
-    alpha = sums.class_weights(data.row_classes) if settings.class_weights else None
+    if settings.class_weights:
+        alpha = sums.class_weights(data.row_classes)
+    else:
+        alpha = None
     terms = pool_terms(settings, alpha, steps)
     # A single member's linear pool is the member itself.
     member_ce = sums.select(members).member_ce(alpha)
-    at_vertices = {"ce_weight": member_ce} if settings.pool is Pool.LINEAR else {}
+    if settings.pool is Pool.LINEAR:
+        at_vertices = {"ce_weight": member_ce}
+    else:
+        at_vertices = {}
     return {n: StreamedTerm(data, members, term, at_vertices.get(n)) for n, term in terms.items()}

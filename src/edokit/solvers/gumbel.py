@@ -128,7 +128,10 @@ def _as_runs(
     options: GumbelSteps | Sequence[GumbelSteps],
 ) -> list[_GumbelRun]:
     """One run per configuration; what is given once serves all."""
-    objectives = [settings] if isinstance(settings, ObjectiveSettings) else list(settings)
+    if isinstance(settings, ObjectiveSettings):
+        objectives = [settings]
+    else:
+        objectives = list(settings)
     if isinstance(options, GumbelSteps):
         options = [options] * len(objectives)
     pairs = zip(objectives, options, strict=True)
