@@ -14,11 +14,11 @@ three. The coverage of intervals is that of the difference between women and men
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from edokit import Annotations, read_annotations
 from edokit.analysis.diagnose.groups import compare_groups
@@ -26,7 +26,7 @@ from edokit.analysis.diagnose.groups.result import value_of
 from edokit.analysis.diagnose.groups.text import group_lines
 
 TABLES = 200
-COVERAGE_TABLES = 600
+COVERAGE_TABLES = 400
 HABIT = 0.5
 SHIFT = {"ordinal": 0.5, "nominal": 1.2, "multi-label": 1.2}
 SCALES = {"ordinal": "ordinal:1,2,3,4,5", "nominal": "nominal", "multi-label": "multi-label"}
@@ -57,37 +57,35 @@ def simulate(kind: str, balanced: bool, shift: float, seed: int) -> Annotations:
     habits = rng.normal(0, HABIT, (people, 3))
     ages = rng.permutation(people) % 4
     teams = rng.permutation(people) % 3
-    parts = []
+    item_numbers = []
+    person_numbers = []
     for person in range(people):
         count = 40 if balanced else int(rng.integers(10, 81))
         weights = np.ones(n_items)
         if not balanced and is_woman[person]:
             weights = np.exp(quality[:, 0] + quality[:, 2])
-        items = rng.choice(n_items, count, replace=False, p=weights / weights.sum())
-        shifts = np.full(count, shift * is_woman[person])
-        given = answers(kind, quality[items], np.tile(habits[person], (count, 1)), shifts, rng)
-        labels: list[str] = (
-            [str(int(value)) for value in np.ravel(given)] if given.ndim == 1 else []
-        )
-        if kind == "nominal":
-            labels = [CLASSES[code] for code in given]
-        if kind == "multi-label":
-            labels = [str([c for c, on in zip(CLASSES, row, strict=True) if on]) for row in given]
-            labels = [label.replace("'", '"') for label in labels]
-        parts.append(
-            pd.DataFrame(
-                {
-                    "item": [f"i{item}" for item in items],
-                    "annotator": f"p{person}",
-                    "label": labels,
-                    "gender": "woman" if is_woman[person] else "man",
-                    "age": f"{20 + 10 * ages[person]}-{29 + 10 * ages[person]}",
-                    "team": ("red", "green", "blue")[teams[person]],
-                }
-            )
-        )
+        item_numbers.append(rng.choice(n_items, count, replace=False, p=weights / weights.sum()))
+        person_numbers.append(np.full(count, person))
+    item = np.concatenate(item_numbers)
+    person = np.concatenate(person_numbers)
+    given = answers(kind, quality[item], habits[person], shift * is_woman[person], rng)
+    if kind == "multi-label":
+        chosen = [[c for c, on in zip(CLASSES, row, strict=True) if on] for row in given]
+        labels = [json.dumps(names) for names in chosen]
+    elif kind == "nominal":
+        labels = [CLASSES[code] for code in given]
+    else:
+        labels = [str(int(point)) for point in given]
+    table = {
+        "item": [f"i{number}" for number in item],
+        "annotator": [f"p{number}" for number in person],
+        "label": labels,
+        "gender": np.where(is_woman[person], "woman", "man"),
+        "age": [f"{20 + 10 * age}-{29 + 10 * age}" for age in ages[person]],
+        "team": [("red", "green", "blue")[team] for team in teams[person]],
+    }
     classes = None if kind == "ordinal" else CLASSES
-    return Annotations.from_table(pd.concat(parts), scale=SCALES[kind], classes=classes)
+    return Annotations.from_table(table, scale=SCALES[kind], classes=classes)
 
 
 def coverage(kind: str, balanced: bool, shift: float) -> tuple[float, float]:

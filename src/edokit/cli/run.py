@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from edokit.analysis.diagnose.groups.text import group_lines
 from edokit.cli import console, options
 from edokit.pipeline import run as run_all
 from edokit.pipeline.options import RunOptions
@@ -28,6 +29,9 @@ class Thoroughness(RunOptions):
         The sentence encoder of good: a folder, or a hub id that has been downloaded.
     transformer : str, default="microsoft/mpnet-base"
         The transformer of best: a folder, or a hub id that has been downloaded.
+    by : list of str, optional
+        Do groups differ? Also compare the levels of these attributes of annotators, e.g.
+        gender,age.
     jobs : int, optional
         Members that train at a time; by default one per core.
     overwrite : bool, default=False
@@ -38,6 +42,7 @@ class Thoroughness(RunOptions):
 
     quality: str = "fast"  # type: ignore[assignment]
     no_people: bool = False
+    by: options.Names = None
 
 
 def run(
@@ -94,6 +99,9 @@ def _print(result: Run) -> None:
     notes = [f"Left out: {reason}." for reason in result.left_out]
     console.print_lines([*notes, "The same, step by step:"])
     console.print_lines((f"  {line}" for line in result.commands), copied=True)
+    groups = result.groups
+    if groups is not None:
+        console.print_lines(group_lines(groups))
     page = result.folder / "report.html"
     console.print_lines(
         [f"Page: {page}. For new texts: edo serve {result.folder}", "", result.summary]

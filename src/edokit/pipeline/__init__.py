@@ -27,6 +27,8 @@ from edokit._io.documents import write_json
 from edokit._progress import Progress, no_progress
 from edokit.analysis.compare import compare
 from edokit.analysis.compare.result import Comparison
+from edokit.analysis.diagnose.groups import compare_groups
+from edokit.analysis.diagnose.groups.result import GroupComparison
 from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle
 from edokit.datasets.similar_texts import SimilarTextsWarning, warn_of_similar_texts
@@ -40,7 +42,7 @@ from edokit.pipeline.source import AnnotationsFile, read_source
 from edokit.pipeline.text import sentence, step_commands
 from edokit.predictions.core import Predictions
 from edokit.report import write_report
-from edokit.report.data import collect_comparison
+from edokit.report.data import GROUPS, collect_comparison
 from edokit.runs.folder import REPORT, output_folder
 from edokit.runs.inputs import Input, InputReader, merge_options
 from edokit.runs.record import RUN_RECORD, RunRecord, begin_run
@@ -113,6 +115,8 @@ def run(
         path = local_path(annotations)
     with output_folder(folder, "run", path, overwrite=options.overwrite):
         source = read_source(annotations, folder, reading)
+        for name in options.by or ():
+            source.annotations.people.attribute(name)  # refused before anything is trained
         finished = _finished(folder, source, options)
         if finished is not None:
             return finished
@@ -185,9 +189,10 @@ class _RunSteps:
         bundle = Bundle.create(
             ensemble, self.folder / "members", self.folder / "bundle", overwrite=True
         )
+        groups = self.compare_groups(labels)
         self.progress(3, 4, "making the page")
-        self.write_page(comparison, predictions, labels, inputs)
-        summary = self.summarize(comparison, trained)
+        self.write_page(comparison, predictions, labels, inputs, groups)
+        summary = self.summarize(comparison, trained, groups)
         return Run(self.folder, summary.to_dict()).keep(ensemble, bundle)
 
     def train(self, name: str, groups: Sequence[Group], *, in_time: bool = False) -> Trained:
@@ -305,21 +310,35 @@ class _RunSteps:
         comparison.save(self.folder / "comparison", command=self.command)
         return comparison
 
+    def compare_groups(self, labels: Annotations) -> GroupComparison | None:
+        """Compare the levels of the attributes that were asked for, and write the result."""
+        path = self.folder / GROUPS
+        if not self.options.by:
+            path.unlink(missing_ok=True)  # of an earlier run of the same folder
+            return None
+        groups = compare_groups(labels, self.options.by, random_state=self.options.random_state)
+        write_json(groups.to_dict(), path)
+        return groups
+
     def write_page(
         self,
         comparison: Comparison,
         predictions: Predictions,
         labels: Annotations,
         inputs: dict[str, Input],
+        groups: GroupComparison | None,
     ) -> None:
         """Write the page of the comparison."""
         record = RunRecord("compare", inputs, self.options.random_state, self.command)
         page = collect_comparison(
             comparison, record, predictions, labels, name=self.folder.resolve().name
         )
+        page.groups = groups
         write_report(page, self.folder / REPORT, overwrite=True)
 
-    def summarize(self, comparison: Comparison, trained: Trained) -> RunSummary:
+    def summarize(
+        self, comparison: Comparison, trained: Trained, groups: GroupComparison | None
+    ) -> RunSummary:
         """The result in numbers and in words."""
         left_out = list(self.left_out)
         if self.out_of_time:
@@ -336,6 +355,7 @@ class _RunSteps:
             methods=METHODS,
             folds=FOLDS,
             seed=self.options.random_state,
+            by=self.options.by or (),
         )
         return RunSummary(
             summary=sentence(gains),
@@ -348,4 +368,5 @@ class _RunSteps:
             gains=gains,
             leaderboard=leaderboard(comparison, trained),
             seconds=round(time.monotonic() - self.started, 1),
+            groups=groups.to_dict()["groups"] if groups is not None else [],
         )

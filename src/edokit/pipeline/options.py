@@ -29,6 +29,9 @@ class RunOptions:
         The sentence encoder of ``good``: a folder, or a hub id that has been downloaded.
     transformer : str, default="microsoft/mpnet-base"
         The transformer of ``best``: a folder, or a hub id that has been downloaded.
+    by : list of str, default=None
+        Attributes of the annotators, such as ``["gender"]``, whose levels are compared: do groups
+        differ, and which items divide them?
     random_state : int, default=0
         Seed of members, folds and intervals.
     jobs : int, default=None
@@ -49,6 +52,7 @@ class RunOptions:
     time: str | None = None
     encoder: str = "sentence-transformers/all-MiniLM-L6-v2"
     transformer: str = "microsoft/mpnet-base"
+    by: list[str] | None = None
     random_state: int = 0
     jobs: int | None = None
     overwrite: bool = False

@@ -14,6 +14,7 @@ from edokit._errors import InputError, local_path
 from edokit._io.documents import read_json
 from edokit._types import Floats
 from edokit.analysis.compare.result import Comparison
+from edokit.analysis.diagnose.groups.result import GroupComparison
 from edokit.analysis.scores.result import Gain
 from edokit.bundle import Bundle
 from edokit.ensemble.estimator import EDOEnsemble
@@ -22,6 +23,7 @@ from edokit.members.train import Trained
 from edokit.metrics import paired_test
 from edokit.pipeline.options import RunOptions
 from edokit.pipeline.text import RIVALS
+from edokit.report.data import GROUPS, read_groups
 from edokit.runs.record import RUN_RECORD
 
 SUMMARY = "summary.json"
@@ -51,6 +53,8 @@ class RunSummary:
         A row for each method and each member.
     seconds : float
         How long it took.
+    groups : list of dict
+        Levels of the attributes that were compared, as `edo diagnose --by` has them.
     """
 
     summary: str
@@ -63,6 +67,7 @@ class RunSummary:
     gains: Mapping[str, Gain]
     leaderboard: list[dict[str, Any]]
     seconds: float
+    groups: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -77,7 +82,7 @@ class Run:
     ----------
     folder : Path
         ``members/``, ``soft/``, ``ensemble/``, ``comparison/``, ``bundle/``, ``report.html``,
-        ``summary.json`` and ``run.json``.
+        ``summary.json``, ``run.json`` and, where groups were compared, ``groups.json``.
     results : dict
         The content of ``summary.json``.
 
@@ -131,6 +136,14 @@ class Run:
     def left_out(self) -> list[str]:
         """What the run did without, and why."""
         return list(self.results["left_out"])
+
+    @property
+    def groups(self) -> GroupComparison | None:
+        """How groups of people differ; None unless the run was asked to compare them (``by``)."""
+        path = self.folder / GROUPS
+        if not path.exists():
+            return None
+        return read_groups(path)
 
     @property
     def leaderboard(self) -> pd.DataFrame:

@@ -53,6 +53,7 @@ def step_commands(
     methods: Sequence[str],
     folds: int,
     seed: int,
+    by: Sequence[str] = (),
 ) -> list[str]:
     """The commands that do the same as a run, one after the other.
 
@@ -70,6 +71,8 @@ def step_commands(
         The methods that are compared.
     folds, seed : int
         Folds of the training, and its seed.
+    by : sequence of str, default=()
+        The attributes of annotators whose levels are compared.
     """
     source = [str(annotations), *reading_flags(reading)]
     seed_flags = ["--seed", str(seed)]
@@ -91,6 +94,11 @@ def step_commands(
         ["bundle", str(folder / "ensemble"), *bundle],
         ["report", str(folder)],
     ]
+    if by:
+        comparison = ["diagnose", *source, "--by", *typed_values(list(by)), *seed_flags]
+        if splits:
+            comparison += ["--split", ",".join(splits)]
+        commands.insert(-1, comparison)
     return [shlex.join(["edo", *words]) for words in commands]
 
 

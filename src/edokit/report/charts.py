@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from edokit.analysis.diagnose.groups.result import GroupComparison, value_of
 from edokit.analysis.scores.result import Score
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
@@ -16,6 +17,7 @@ from edokit.report import vega
 from edokit.report.colours import BLUE, INK, MUTED, VERMILION
 from edokit.report.data import ReportData
 from edokit.report.formatting import clean, named, number
+from edokit.report.groups import chart_names, is_clear
 from edokit.report.results import (
     Headline,
     SearchTrials,
@@ -55,6 +57,9 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
         charts["gain"] = gain(result)
     if scores := ranked_scores(data.comparison, data.evaluation):
         charts["methods"] = methods(scores)
+    if data.groups is not None:
+        for name, (attribute, class_name) in chart_names(data.groups).items():
+            charts[name] = group_levels(data.groups, attribute, class_name)
     return charts
 
 
@@ -126,6 +131,29 @@ def methods(scores: Sequence[Score]) -> Spec:
         _ours=[is_ours(score) for score in scores],
         **columns,
     )
+
+
+def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spec:
+    """How much each level of an attribute differs from the others, in colour where it is shown."""
+    levels = [level for level in found.of(attribute) if level.difference is not None]
+    unit = "points"
+    title = f"{clean(attribute, 60)}: difference to the others"
+    if class_name:
+        unit = "share"
+        title = f"{clean(attribute, 60)}: difference to the others in the share of {class_name!r}"
+    chart = dots(
+        title,
+        vega.numbers(unit, f"lower ← the others → higher ({unit})", percent=bool(class_name)),
+        [clean(f"{level.level} ({level.people})", 60) for level in levels],
+        _blue_if("datum._clear"),
+        low=[value_of(level.low, class_name) for level in levels],
+        high=[value_of(level.high, class_name) for level in levels],
+        people=[level.people for level in levels],
+        _clear=[is_clear(level, class_name) for level in levels],
+        **{unit: [value_of(level.difference, class_name) for level in levels]},
+    )
+    chart["layer"].insert(0, vega.reference(unit, 0.0))
+    return chart
 
 
 def _blue_if(test: str) -> Spec:

@@ -13,7 +13,9 @@ import numpy as np
 
 from edokit._errors import EDOError, EDOWarning, InputError, option
 from edokit._io.digests import digest_input
+from edokit._io.documents import read_json
 from edokit.analysis.compare.result import Comparison
+from edokit.analysis.diagnose.groups.result import GroupComparison
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions
@@ -24,6 +26,10 @@ from edokit.rows import in_order
 from edokit.runs.record import RUN_RECORD, RunRecord
 
 Value = TypeVar("Value")
+_PERMUTATIONS = 799
+"""Permutations of the diagnosis at most; `edo diagnose` goes on where they leave it open."""
+GROUPS = "groups.json"
+"""Where a run keeps how groups of people differ."""
 ROLES = {
     "predictions": "Predictions of the fit",
     "annotations": "Annotations of the fit",
@@ -49,6 +55,8 @@ class ReportData:
         `edokit.diagnose` of the annotations, as a dictionary.
     diagnosed : str
         Which annotations these are.
+    groups : GroupComparison or None
+        How groups of people differ, where it was asked for.
     inputs : dict[str, str]
         State of each input by role: ``same``, ``changed``, ``gone`` or ``large`` (over one GiB).
     missing : list[str]
@@ -63,6 +71,7 @@ class ReportData:
     comparison: MethodScores | None = None
     diagnosis: dict[str, Any] | None = None
     diagnosed: str = ""
+    groups: GroupComparison | None = None
     inputs: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
@@ -133,6 +142,8 @@ def collect(
         folder = top / "comparison"
     data = _read_folder(folder)
     data.name = top.resolve().name
+    if (top / GROUPS).exists():
+        data.groups = data.attempt("Groups of people", lambda: read_groups(top / GROUPS))
     if annotations is not None and predictions is None and data.ensemble is not None:
         raise InputError(
             "there are annotations, but no predictions of the same items",
@@ -215,6 +226,17 @@ def _read_folder(folder: Path) -> ReportData:
     if data.record is not None:
         data.inputs = {role: _state(data.record, role, folder) for role in data.record.inputs}
     return data
+
+
+def read_groups(path: Path) -> GroupComparison:
+    """How groups of people differ, as a run wrote it."""
+    content = read_json(path)
+    try:
+        return GroupComparison.from_dict(content)
+    except (LookupError, TypeError) as error:
+        raise InputError(
+            f"{path} is not a comparison of groups", "run `edo run --by` again"
+        ) from error
 
 
 def _ensemble_folder(folder: Path) -> Path:
@@ -346,7 +368,7 @@ class _PageItems:
             data.diagnosed = f"all {len(labels.items):,} items of {name}{splits}"
         if pooled.rows.people:
             labels = _by_item(labels)
-        return diagnose(labels).to_dict()
+        return diagnose(labels, permutations=_PERMUTATIONS).to_dict()
 
     def _held_out(self, predictions: Predictions) -> bool | None:
         """Whether the ensemble was fitted without these, by its record; None if not known."""

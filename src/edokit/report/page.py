@@ -17,6 +17,7 @@ from edokit.report.charts import PLAIN_NAMES, all_charts
 from edokit.report.colours import DARK, class_colours
 from edokit.report.data import ROLES, ReportData
 from edokit.report.formatting import FILTERS, asset, count, embed
+from edokit.report.groups import groups_view
 from edokit.report.items import item_table
 from edokit.report.results import best_values, is_ours, ranked_scores
 from edokit.report.summary import EQUAL, summarize
@@ -75,6 +76,7 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         headline=METRIC[metric].short,
         charts=charts,
         items=items,
+        groups=groups_view(data, texts=texts),
         reasons=reasons,
         front_rows=FRONT_ROWS,
         nearly_equal=EQUAL,

@@ -170,8 +170,27 @@ class GroupComparison:
                 "unknown": dict(self.unknown),
                 "notes": dict(self.notes),
                 "item_spread": dict(self.item_spread),
+                "scale": self.scale,
+                "classes": list(self.classes),
             },
         }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> GroupComparison:
+        """Return the comparison that `to_dict` wrote."""
+        tests = content["group_tests"]
+        return cls(
+            levels=tuple(LevelComparison(**entry) for entry in content["groups"]),
+            items=tuple(DividingItem(**entry) for entry in content["dividing_items"]),
+            item_spread=tests["item_spread"],
+            unknown=tests["unknown"],
+            notes=tests["notes"],
+            tests=tests["tests"],
+            permutations=tests["permutations"],
+            scale=tests["scale"],
+            classes=tuple(tests["classes"]),
+            seed=tests["seed"],
+        )
 
     def to_table(self) -> pa.Table:
         """Return a row per level and class (per level on an ordinal scale).

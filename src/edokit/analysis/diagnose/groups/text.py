@@ -85,7 +85,7 @@ def verdict_words(found: GroupComparison, level: LevelComparison) -> str:
     p = f"p = {level.p:.2g}, corrected {level.p_adjusted:.2g}"
     if level.differs == "yes":
         return f": differs ({p})"
-    missed = f"up to {form_value(found, level.missed)} could have been missed"
+    missed = f"up to {form_change(found, level.missed).lstrip('+')} could have been missed"
     if level.differs == "no":
         return f": no difference shown ({p}); {missed}"
     return f": can't tell ({p}, too close to 5 % for {found.permutations} permutations); {missed}"
@@ -122,14 +122,20 @@ def _item_lines(found: GroupComparison, attribute: str) -> list[str]:
 
 def item_sentence(found: GroupComparison, item: DividingItem) -> str:
     """Return what people of a level and the others answered about an item."""
-    shown = ""
-    if isinstance(item.difference, dict):
-        shown = max(item.difference, key=lambda name: abs(value_of(item.difference, name) or 0.0))
-        if len(found.classes) == 2 and found.scale == "nominal":
-            shown = found.classes[-1]
+    shown = shown_item_class(found, item)
     inside = form_value(found, value_of(item.mean, shown))
     outside = form_value(found, value_of(item.others, shown))
     return f"{item.item} ({item.level} {_named(shown)}{inside}, others {outside})"
+
+
+def shown_item_class(found: GroupComparison, item: DividingItem) -> str:
+    """Return the class that is shown: the last of two, else the one that divides most."""
+    if not isinstance(item.mean, dict) or not isinstance(item.others, dict):
+        return ""
+    if len(found.classes) == 2 and found.scale == "nominal":
+        return found.classes[-1]
+    distance = {name: abs(share - item.others[name]) for name, share in item.mean.items()}
+    return max(distance, key=distance.__getitem__)
 
 
 def _named(shown: str) -> str:
