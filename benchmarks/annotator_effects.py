@@ -23,13 +23,14 @@ from edokit.members import Group, train_members
 from edokit.members.recipe_options import plain_value
 from edokit.metrics import compute_metrics
 
+RECIPES = {"linear": "knowing:KnowingLinear", "encoder": "knowing:KnowingEncoder"}
 METRICS = {"nominal": ("ce", "md"), "ordinal": ("ce", "rps", "w1"), "multi-label": ("ce", "md")}
 
 
 def measured(annotations: Annotations, recipe: str, options: dict[str, Any]) -> list[str]:
     """A row of the table: metrics of items, CE of pairs anonymous and known, seconds."""
     started = time.perf_counter()
-    group = Group(recipe, 1, supervision="soft", options={**options, "annotators": True})
+    group = Group(RECIPES[recipe], 1, recipe, supervision="soft", options=options)
     found = train_members(annotations, [group], jobs=1).predictions
     seconds = time.perf_counter() - started
     dev, scale = annotations.split("dev"), annotations.scale
@@ -66,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", nargs="?", type=Path, help="Annotations with texts, train and dev.")
     parser.add_argument("--scale", help="As for edo train.")
-    parser.add_argument("--recipe", default="linear", choices=("linear", "encoder"))
+    parser.add_argument("--recipe", default="linear", choices=tuple(RECIPES))
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -35,7 +35,7 @@ KNOWING = "annotators-01"
 """The member that knows annotators: until now what `edo run` answered for a person with."""
 POOL = (
     Group("linear", 1, "strong", "soft", options={"strength": 20.0}),
-    Group("linear", 1, "annotators", "soft", options={"annotators": True}),
+    Group("knowing:KnowingLinear", 1, "annotators", "soft"),
     Group("linear", 1, "weak", "soft", options={"strength": 1.0}),
     Group("linear", 1, "words", "soft", options={"words": 2.0, "strength": 1.0}),
 )

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from knowing import KnowingEncoder
 from results import machine, write_section
 from run import read
 
@@ -28,7 +29,6 @@ from edokit import Annotations, EDOEnsemble
 from edokit._errors import signed
 from edokit.annotator_effects import label_shares
 from edokit.members import Group, train_members
-from edokit.members.recipes.encoder import EncoderMember
 from edokit.members.recipes.nearest import NearestMember
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce_items, paired_test
@@ -44,12 +44,12 @@ MOST = {"CSC": 4000, "MP": 4000}
 KNOWS = {"annotators": True}
 GROUPS = (
     Group("linear", 2, "drawn"),
-    Group("linear", 1, "linear", "soft", options=KNOWS),
+    Group("knowing:KnowingLinear", 1, "linear", "soft"),
     Group("nearest", 1, "nearest", "soft", options=KNOWS),
     Group("__main__:WithoutOwn", 1, "effects", "soft", options=KNOWS),
 )
 ENCODER = (
-    Group("__main__:UniversalEncoder", 1, "encoder", "soft", options={**KNOWS, "strength": 1.0}),
+    Group("__main__:UniversalEncoder", 1, "encoder", "soft", options={"strength": 1.0}),
     Group("__main__:UniversalNearest", 1, "nearest-encoder", "soft", options=KNOWS),
 )
 BASE, ENCODED = ("drawn-01", "drawn-02", "linear-01"), ("encoder-01", "nearest-encoder-01")
@@ -99,7 +99,7 @@ def universal() -> Any:
 
 
 @dataclass(eq=False)
-class UniversalEncoder(EncoderMember):
+class UniversalEncoder(KnowingEncoder):
     """The recipe `encoder` on the vectors of that encoder."""
 
     def __post_init__(self) -> None:
@@ -278,7 +278,7 @@ HEAD = """\
 
 Items of train and dev; test files are not read. All items, of CSC and MP 4,000 that were drawn at
 random. Members are cross-fitted in five folds, near-duplicate texts in one. `linear` is one
-regression on soft labels; where annotators are known, with `annotators=true`. `nearest` looks up
+regression on soft labels; where annotators are known, it knows them. `nearest` looks up
 TF-IDF's nearest answers. *Uniform mean* and *EDO* pool `linear` and two regressions on drawn
 labels, *+* also `nearest`; where annotators are known, the answers of `linear` and `nearest` for
 them stand beside the anonymous ones. *Without own answers* is the same

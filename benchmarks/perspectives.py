@@ -4,7 +4,7 @@
 
 The same number of items and labels is spread over few or many annotators, so that what is learned
 about the texts stays the same and only what is known of each annotator changes. One `linear` member
-with `annotators=true` is trained per simulation; its answers for held-out items are compared with
+that knows annotators is trained per simulation; its answers for held-out items are compared with
 the probabilities with which each simulated annotator gives each label. Everything is simulated: no
 test set of real data is looked at.
 """
@@ -60,7 +60,7 @@ def measured(name: str, annotators: int, seed: int) -> dict[str, float]:
     texts = Texts(items, tuple(map(str, simulation.annotations.texts[rows])))
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        group = Group("linear", 1, supervision="soft", options={"annotators": True})
+        group = Group("knowing:KnowingLinear", 1, "linear", supervision="soft")
         train_members(simulation.annotations, [group], out=folder, jobs=1, random_state=seed)
         found = score_members(
             folder, texts, annotators=dict.fromkeys(items, people), by_annotator=True
@@ -141,7 +141,7 @@ def main() -> None:
         "    python benchmarks/perspectives.py",
         "",
         f"Simulated annotators, {ITEMS:,} training items with {PER_ITEM} labels each, whoever gives"
-        " them; one `linear` member with `annotators=true`. Mean Kullback–Leibler divergence (nats)"
+        " them; one `linear` member that knows annotators. Mean Kullback–Leibler divergence (nats)"
         f" of an answer from the probabilities with which an annotator gives each label, on"
         f" {HELD_OUT} held-out items and up to {ASKED} annotators; mean and 95 % t interval over"
         f" {asked.seeds} simulations. The best possible anonymous answer is everybody's true mean:"

@@ -29,10 +29,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
 
 def small_pool(options: RunOptions) -> list[Ingredient]:
     """Three quick groups; the last is wanted of a better quality and needs weights."""
-    known = Group("linear", 1, "annotators", "soft", options={"annotators": True})
+    soft = Group("linear", 1, "soft", "soft")
     drawn = Group("linear", 2, "drawn", "random-select")
     encoder = Group("encoder", 1, options={"model": "nobody/nothing"})
-    pool = [Ingredient(known), Ingredient(drawn)]
+    pool = [Ingredient(soft), Ingredient(drawn)]
     return pool if options.quality == "fast" else [*pool, Ingredient(encoder)]
 
 
@@ -112,7 +112,7 @@ def test_the_leaderboard_ranks_methods_and_members(finished: Any) -> None:
     assert list(table["ce"]) == sorted(table["ce"])
     methods = {"constant", "uniform", "soft", "best-single", "greedy", "linear-pool", "edo"}
     assert set(table.index[table["kind"] == "method"]) == methods
-    assert table.loc[["annotators-01", "drawn-01", "drawn-02"], "weight"].sum() == pytest.approx(1)
+    assert table.loc[["soft-01", "drawn-01", "drawn-02"], "weight"].sum() == pytest.approx(1)
     assert (table["low"] <= table["ce"])[table["kind"] == "method"].all()
 
 
@@ -153,7 +153,7 @@ def test_a_run_keeps_to_its_time_says_what_it_left_out_and_goes_on(
     clock = SimpleNamespace(monotonic=itertools.count().__next__)  # a second for every look at it
     monkeypatch.setattr(pipeline, "time", clock)
     result = edokit.run(table, tmp_path / "RUN", time="1s", quality="good", jobs=1)
-    assert result.ensemble.members_ == ("annotators-01",)
+    assert result.ensemble.members_ == ("soft-01",)
     assert any("drawn" in reason and "time" in reason for reason in result.left_out)
     assert any("nobody/nothing" in reason for reason in result.left_out)
     more = edokit.run(table, tmp_path / "RUN", quality="good", jobs=1)

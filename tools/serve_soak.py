@@ -32,16 +32,14 @@ PLANTED = "quiet marmalade evening near the old harbour"
 WORDS = ("the", "bus", "was", "late", "so", "we", "walked", "and", "talked", "kind", "reply")
 
 
-def make_bundle(folder: Path, members: int = 2, recipe: str = "linear", **options: Any) -> Path:
-    """A small bundle of members on simulated texts; one knows annotators."""
+def make_bundle(folder: Path, members: int = 3, recipe: str = "linear", **options: Any) -> Path:
+    """A small bundle of members on simulated texts."""
     from edokit import EDOEnsemble, fit, simulate, train_members
     from edokit.bundle import Bundle
     from edokit.members import Group
 
     people = simulate("two-camps", items=(150, 60, 5), random_state=0).annotations
     groups = [Group(recipe, members, options=options)]
-    if recipe == "linear":
-        groups.append(Group(recipe, 1, name="annotators", options={"annotators": True}))
     train_members(people, groups, out=folder / "members", jobs=1)
     predictions = folder / "members" / "predictions" / "dev.npz"
     fit(

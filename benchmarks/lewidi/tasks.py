@@ -16,6 +16,7 @@ from edokit.members.texts import Texts
 SEED = 0
 BENCHMARKS = Path(__file__).resolve().parent.parent
 sys.path.append(str(BENCHMARKS.parent))  # pools may use the package `reproduction`
+sys.path.append(str(BENCHMARKS))  # and members of knowing.py
 
 
 @dataclass(frozen=True)

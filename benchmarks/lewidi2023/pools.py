@@ -164,7 +164,7 @@ def knowing_groups() -> list[Group]:
     return [
         group("soft", 2, "soft"),
         group("drawn", 2, "random-select"),
-        Group("linear", 1, "annotators.linear", "soft", options={"annotators": True}),
+        Group("knowing:KnowingLinear", 1, "annotators.linear", "soft"),
     ]
 
 

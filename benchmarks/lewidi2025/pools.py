@@ -174,12 +174,11 @@ def large_groups(dataset: str) -> list[Group]:
 def small_groups() -> list[Group]:
     """What two CPU cores train in minutes."""
     model = {"model": MINILM}
-    knows = {"annotators": True}
     return [
         Group("linear", 2, "small.linear"),
-        Group("linear", 1, "small.linear-annotators", "soft", options=knows),
+        Group("knowing:KnowingLinear", 1, "small.linear-annotators", "soft"),
         Group("encoder", 2, "small.encoder", options=model),
-        Group("encoder", 1, "small.encoder-annotators", "soft", options={**model, **knows}),
+        Group("knowing:KnowingEncoder", 1, "small.encoder-annotators", "soft", options=model),
     ]
 
 

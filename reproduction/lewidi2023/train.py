@@ -51,7 +51,7 @@ def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> li
                 continue
             groups = [
                 Group(
-                    one["recipe"],
+                    _recipe(one["recipe"], one["options"]),
                     int(one["members"]),
                     one["name"],
                     one["supervision"],
@@ -88,13 +88,26 @@ CONSTANTS: Mapping[str, Any] = {
     "link": "softmax",
 }
 """Options of earlier builds, and what they always are today."""
-OF_REGRESSIONS: Mapping[str, Any] = {"loss": "ce"}
+OF_REGRESSIONS: Mapping[str, Any] = {"loss": "ce", "annotators": False}
 """The same of the recipes ``linear`` and ``encoder``."""
+KNOWING = {"linear": "benchmarks.knowing:KnowingLinear"}
+"""Where those are that learned annotators."""
+
+
+def _recipe(recipe: str, written: Mapping[str, Any]) -> str:
+    """The recipe of a group in a manifest, by its name of today."""
+    if written.get("annotators"):
+        return KNOWING.get(recipe, recipe)
+    return recipe
 
 
 def _options(recipe: str, written: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a manifest by their names of today: ``annotators`` was a head per annotator."""
-    constants = CONSTANTS if recipe == "transformer" else {**CONSTANTS, **OF_REGRESSIONS}
+    constants = {**CONSTANTS}
+    if recipe != "transformer":
+        constants |= OF_REGRESSIONS
+        if written.get("annotators"):
+            constants["annotators"] = True  # what its recipe of today always learns
     return {
         "annotators" if name == "annotator_heads" else name: value
         for name, value in written.items()

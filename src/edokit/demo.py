@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from edokit.analysis.compare.result import Comparison
 from edokit.annotations.core import Annotations
 from edokit.datasets.simulate.simulation import Simulation, simulate
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.reviews import compare_panels
+from edokit.ensemble.views import answer_for_annotators
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select
@@ -135,49 +135,22 @@ def write_inputs(
 def compare_camps(random_state: int) -> PanelComparison:
     """What the two groups of a simulation's annotators would answer.
 
-    Two quick members learn how each annotator differs; their weights are learned on what each
-    annotator answers on dev.
+    Two quick members know nobody; how each annotator differs from their pool is learned on dev.
     """
     annotations = simulate(CAMPS, random_state=random_state).annotations
-    train = annotations.split("train")
-    dev = annotations.split("dev")
-    targets: dict[str, Callable[[int], Floats]] = {
-        "soft": lambda epoch: train.soft_labels,
-        "random-select": partial(random_select, train, random_state),
-    }
-    members: dict[str, LinearMember] = {}
-    for name, target in targets.items():
-        data = MemberData(_texts(train), target, annotations=train, scale=annotations.scale)
-        member = LinearMember(len(annotations.classes), annotators=True)
-        members[f"linear-{name}"] = member.fit(data)
-    dev_predictions = predict_annotators(members, annotations, dev)
+    predictions = train_quick_members(annotations, 2, random_state)
     ensemble = EDOEnsemble(random_state=random_state)
-    ensemble.fit(dev_predictions.pairs(), dev.pairs())
-    test_predictions = predict_annotators(members, annotations, annotations.split("test"))
+    ensemble.fit(predictions["dev"], annotations.split("dev"))
+    assert ensemble.people_ is not None
+    anonymous = ensemble.describe(predictions["test"])
+    annotators = dict.fromkeys(map(str, anonymous.items), tuple(map(str, annotations.annotators)))
+    answers = answer_for_annotators(anonymous, ensemble.people_, annotators)
     group = annotations.attributes["group"]
     panels = [
         Panel(tuple(annotations.annotators[group == name]), name=str(name))
         for name in sorted(set(group))
     ]
-    return compare_panels(ensemble, test_predictions, *panels)
-
-
-def predict_annotators(
-    members: Mapping[str, LinearMember], annotations: Annotations, part: Annotations
-) -> Predictions:
-    """What each member predicts for each item of a part: for every annotator, and for nobody."""
-    names = [*annotations.annotators, ""]
-    annotators = np.repeat(names, len(part.items))
-    texts = _texts(part) * len(names)
-    panels = [(name,) if name else () for name in annotators]
-    return Predictions.from_arrays(
-        [member.predict_proba(texts, annotators=panels) for member in members.values()],
-        items=np.tile(part.items, len(names)),
-        annotators=annotators,
-        members=list(members),
-        classes=annotations.classes,
-        scale=annotations.scale,
-    )
+    return answers.compare(*panels)
 
 
 def train_quick_members(

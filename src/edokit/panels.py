@@ -447,8 +447,8 @@ def unknown_hint(known_annotators: Iterable[str]) -> str:
     if names := sorted(known_annotators):
         return f"known are {examples(names, 5)}"
     return (
-        "the members know no annotators: train one with `edo train --option annotators=true`;"
-        " `edo run` includes one where there is time and annotators label enough"
+        "the ensemble was fitted without people: fit it again on labels with annotators (`edo fit`"
+        " without --no-people)"
     )
 
 

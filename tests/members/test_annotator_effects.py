@@ -17,7 +17,7 @@ from edokit._names import as_names
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import AnnotatorEffects, _covariance
-from edokit.members import Group, score_members, train_members
+from edokit.members import Group, parse_groups, score_members, train_members
 from edokit.members.recipe import MemberData
 from edokit.members.registry import find_recipe, make_member
 from edokit.members.supervision import soft
@@ -149,10 +149,9 @@ def test_an_offset_is_what_is_added_to_logits(kind: str) -> None:
     np.testing.assert_allclose(found[0, 0], moved)
 
 
-def fitted(kind: str, recipe: str, model: str, **options: Any) -> tuple[Any, Annotations]:
+def fitted(kind: str, **options: Any) -> tuple[Any, Annotations]:
     data = on_scale(kind, annotators=6)
-    more = {"model": model} if recipe == "encoder" else {}
-    member = make_member(recipe, len(data.classes), {**options, **more}, "cpu")
+    member = make_member("nearest", len(data.classes), options)
     lesson = MemberData(
         data.texts,
         lambda epoch: soft(data),
@@ -164,12 +163,11 @@ def fitted(kind: str, recipe: str, model: str, **options: Any) -> tuple[Any, Ann
 
 
 @pytest.mark.parametrize("kind", SCALES)
-@pytest.mark.parametrize("recipe", ["linear", "encoder", "nearest"])
 def test_an_annotator_without_labels_gets_exactly_the_anonymous_answer(
-    recipe: str, kind: str, model: str, tmp_path: Path
+    kind: str, tmp_path: Path
 ) -> None:
-    member, data = fitted(kind, recipe, model, annotators=True)
-    plain, _ = fitted(kind, recipe, model)
+    member, data = fitted(kind, annotators=True)
+    plain, _ = fitted(kind)
     texts = data.texts[:5]
     anonymous = member.predict_proba(texts)
     np.testing.assert_array_equal(anonymous, plain.predict_proba(texts))
@@ -183,7 +181,7 @@ def test_an_annotator_without_labels_gets_exactly_the_anonymous_answer(
     assert member.known_annotators == tuple(f"person-{i}" for i in range(6))
     assert plain.known_annotators == ()
     member.save(tmp_path)
-    again: Any = find_recipe(recipe).load(tmp_path)
+    again: Any = find_recipe("nearest").load(tmp_path)
     assert again.known_annotators == member.known_annotators
     np.testing.assert_allclose(
         again.predict_proba(texts, annotators=[["person-1"]] * 5), known, atol=1e-6
@@ -200,12 +198,9 @@ def strict_and_mild() -> Annotations:
     return replace(people, label_codes=(rng.random(len(people)) < share).astype(np.int32))
 
 
-@pytest.mark.parametrize("recipe", ["linear", "nearest"])
-def test_known_annotators_are_predicted_better_than_anonymous_ones(
-    recipe: str, tmp_path: Path
-) -> None:
+def test_known_annotators_are_predicted_better_than_anonymous_ones(tmp_path: Path) -> None:
     people = strict_and_mild()
-    group = Group(recipe, 1, supervision="soft", options={"annotators": True})
+    group = Group("nearest", 1, supervision="soft", options={"annotators": True})
     trained = train_members(people, [group], out=tmp_path, jobs=1)
     dev = people.split("dev")
     assert dev.texts is not None
@@ -248,7 +243,7 @@ def test_the_command_line_predicts_pairs(tmp_path: Path) -> None:
     (tmp_path / "asked.csv").write_text("item,annotator\nitem-2,person-0\nitem-2,new\n")
     out = tmp_path / "members"
     data = str(tmp_path / "people.parquet")
-    train = ["train", data, "--members", "1", "--option", "annotators=true", "--out", out]
+    train = ["train", data, "--recipe", "nearest:1", "--option", "annotators=true", "--out", out]
     done = invoke(*train, "--jobs", "1")
     assert done.exit_code == 0, done.output
     assert "dev RPS" in done.output
@@ -271,21 +266,33 @@ def test_the_command_line_predicts_pairs(tmp_path: Path) -> None:
 
 
 def test_annotators_are_not_learned_from_targets_alone() -> None:
-    member = make_member("linear", 2, {"annotators": True})
+    member = make_member("nearest", 2, {"annotators": True})
     with pytest.raises(InputError, match="needs annotations"):
         member.fit(MemberData(["a", "b"], lambda epoch: np.eye(2)), random_state=0)
 
 
-def test_there_is_one_list_of_annotators_per_text(model: str) -> None:
-    member, data = fitted("nominal", "linear", model, annotators=True)
+def test_there_is_one_list_of_annotators_per_text() -> None:
+    member, data = fitted("nominal", annotators=True)
     with pytest.raises(InputError, match="2 texts came with 1 list"):
         member.predict_proba(data.texts[:2], annotators=[["person-1"]])
 
 
 def test_a_member_of_one_annotator_knows_no_others() -> None:
-    group = Group("linear", 1, supervision="per-annotator", options={"annotators": True})
+    group = Group("nearest", 1, supervision="per-annotator", options={"annotators": True})
     with pytest.raises(InputError, match="one annotator"):
         train_members(on_scale("nominal"), [group], jobs=1)
+
+
+@pytest.mark.parametrize("recipe", ["linear", "encoder"])
+def test_recipes_that_no_longer_learn_annotators_say_what_does(recipe: str) -> None:
+    with pytest.raises(InputError, match="no longer has the option annotators") as raised:
+        Group(recipe, 1, options={"annotators": True}).checked()
+    assert f"the recipe '{recipe}'" in str(raised.value)
+    assert "ensembles learn how people differ" in raised.value.hint
+    with pytest.raises(InputError, match="no longer has the option annotators"):
+        parse_groups(recipe, options={"annotators": "true"})
+    mixed = parse_groups(f"{recipe}:2,nearest:1", options={"annotators": "true"})
+    assert [group.options.get("annotators") for group in mixed] == [None, True]
 
 
 def test_the_spread_of_effects_is_that_of_people_whose_effects_are_known():

@@ -56,7 +56,7 @@ def case(kind: str, folder: Path) -> tuple[EDOEnsemble, dict[str, Any]]:
         fit |= {"groups": True, "pool": "log", "recalibrate": "temperature"}
         asked = {"answer_for": "md"}
     elif kind in ("annotators", "pairs+anonymous"):
-        pool = parse_groups("linear:2", options={"annotators": True})
+        pool = parse_groups("nearest:2", options={"annotators": True})
         name = "dev-pairs" if kind != "annotators" else "dev"
     elif kind == "per-annotator group":
         pool = parse_groups("linear:3", supervision="per-annotator")

@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     columns = ("item", "annotator", "label", "text", "split")
     people = Annotations.from_table(dict(zip(columns, zip(*rows(), strict=True), strict=True)))
-    pool = [Group("linear", 3, "crowd"), Group("linear", 1, "known", "soft", options=ANNOTATORS)]
+    pool = [Group("linear", 3, "crowd"), Group("nearest", 1, "known", "soft", options=ANNOTATORS)]
     trained = train_members(people, pool, out=folder / "members", jobs=1)
     labels = people.split("dev").align(trained.predictions["dev"].items)
     ensemble = flat_ensemble({"lambda_reg": 10.0}).set_params(people=False)

@@ -75,10 +75,6 @@ def test_text_that_looks_like_a_number_stays_text_where_text_is_wanted() -> None
         ({"strength": "much"}, "strength is 'much', but must be a number"),
         ({"fewest": 2.5}, "fewest is .*, but must be a whole number"),
         ({"fewest": True}, "fewest is .*, but must be a whole number"),
-        (
-            {"annotators": "maybe"},
-            "annotators is .*, but must be true or false; its default is false",
-        ),
         ({"device": "cpu"}, "no option 'device'"),
         ({"n_classes": 3}, "no option 'n_classes'"),
     ],
@@ -86,6 +82,11 @@ def test_text_that_looks_like_a_number_stays_text_where_text_is_wanted() -> None
 def test_wrong_options_are_refused(options: dict[str, object], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         recipe_options("linear", options)
+
+
+def test_an_option_that_is_true_or_false_takes_nothing_else() -> None:
+    with pytest.raises(InputError, match=r"annotators is .* must be true or false; .* is false"):
+        recipe_options("nearest", {"annotators": "maybe"})
 
 
 def test_the_device_reaches_recipes_that_compute_with_torch() -> None:

@@ -19,7 +19,7 @@ TOKEN = "a-token-that-nobody-guesses"
 
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of three linear members, one of which knows annotators."""
+    """A bundle of three linear members."""
     return make_bundle(tmp_path_factory.mktemp("served"))
 
 

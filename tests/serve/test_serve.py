@@ -215,10 +215,10 @@ REFUSED: list[tuple[Any, int, str]] = [
 ]
 
 
-def test_where_no_member_knows_annotators_it_is_said_how_to_get_one() -> None:
+def test_where_nobody_is_known_it_is_said_what_to_do() -> None:
     about = About("1", ["no", "yes"], frozenset(), (), None)
     body = b'{"texts": ["a"], "panel": ["ann"]}'
-    with pytest.raises(RefusedError, match="edo train --option annotators=true"):
+    with pytest.raises(RefusedError, match="fitted without people"):
         read_request(body, request_model(10, 100), about)
 
 

@@ -91,8 +91,8 @@ class AnnotatorRows:
         """Warn of annotators that made no difference."""
         if not self._known:
             warn(
-                "the members know no annotators, so that only the text counts (to learn annotators,"
-                " train with the option annotators=true or with supervision per-annotator)"
+                "the members know no annotators, so that only the text counts (`edo fit` learns how"
+                " annotators differ from any members' answers; `edo predict --as` answers for them)"
             )
             return
         requested = set(chain.from_iterable(self._names))

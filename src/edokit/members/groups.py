@@ -73,6 +73,7 @@ class Group:
         draws = (EPOCH, ONCE) if recipe.capabilities.epochs else (ONCE,)
         draw = self.draw or draws[0]
         one_of("draw", draw, draws)
+        _refuse_retired(self.recipe, self.options)
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
         if self.supervision == PER_ANNOTATOR and learns_people(recipe, options):
             people = recipe.capabilities.people
@@ -282,6 +283,15 @@ def read_groups(
     return groups
 
 
+def _refuse_retired(recipe: str, options: Iterable[str]) -> None:
+    """Raise an error if an option is one that the recipe no longer has."""
+    for retired in find_recipe(recipe).capabilities.retired:
+        if retired.name in options:
+            raise InputError(
+                f"the recipe {recipe!r} no longer has the option {retired.name}", retired.hint
+            )
+
+
 def _split_count(text: str) -> tuple[str, int | None]:
     """A recipe and its number of members, from text such as ``linear:5``."""
     name, colon, count = text.rpartition(":")
@@ -302,6 +312,8 @@ def _with_options(groups: list[Group], options: Mapping[str, Any]) -> list[Group
             name = key
             titles = [title for title in options_of if key in options_of[title]]
         if not titles:
+            for group in groups:
+                _refuse_retired(group.recipe, [name])
             lists = [
                 f"{title}: {', '.join(known) or 'none'}" for title, known in options_of.items()
             ]

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,21 @@ if TYPE_CHECKING:
 
 # For each text the annotators whose labels are to be predicted.
 Annotators = Sequence[Iterable[str]] | None
+
+
+class RetiredOption(NamedTuple):
+    """An option that a recipe had in earlier versions.
+
+    Parameters
+    ----------
+    name : str
+        The option.
+    hint : str
+        What to do instead of giving it.
+    """
+
+    name: str
+    hint: str
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,8 @@ class Capabilities:
         other values.
     titled : tuple of str, default=()
         Options with long values, whose names in a TOML table become the option ``<name>_name``.
+    retired : tuple of RetiredOption, default=()
+        Options that it had in earlier versions.
 
     Examples
     --------
@@ -78,6 +95,7 @@ class Capabilities:
     pretrained: str | None = None
     operational: tuple[str, ...] = ()
     titled: tuple[str, ...] = ()
+    retired: tuple[RetiredOption, ...] = ()
 
     @property
     def trains_on_device(self) -> bool:

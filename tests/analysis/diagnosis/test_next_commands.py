@@ -19,10 +19,9 @@ def diagnosis(annotations: Annotations) -> Diagnosis:
 
 
 def test_where_annotators_differ_whose_view_comes_first(diagnosis: Diagnosis) -> None:
-    first, *_, run, audit = [entry["command"] for entry in diagnosis.commands]
-    assert first.startswith("edo train ANNOTATIONS --supervision soft")
-    assert "--option annotators=true" in first
+    run, view, *_, audit = [entry["command"] for entry in diagnosis.commands]
     assert run == "edo run ANNOTATIONS --out run"
+    assert view.startswith("edo predict run --texts ANNOTATIONS --as ")
     assert audit.startswith("edo audit --predictions run/members/predictions/fit.npz")
     assert str(diagnosis).endswith(audit)
 
@@ -52,10 +51,10 @@ def test_commands_name_the_file_and_first_write_what_was_read_with_flags(
     diagnosis: Diagnosis,
 ) -> None:
     plain = diagnosis.with_source("my votes.csv").commands
-    assert plain[0]["command"].startswith("edo train 'my votes.csv'")
+    assert plain[0]["command"].startswith("edo run 'my votes.csv'")
     first, second, *_ = diagnosis.with_source("votes.csv", ["--empty", "drop"]).commands
     assert first["command"] == "edo data convert votes.csv annotations.csv --empty drop"
-    assert second["command"].startswith("edo train annotations.csv")
+    assert second["command"].startswith("edo run annotations.csv")
 
 
 def test_the_diagnosis_says_which_splits_it_is_about(

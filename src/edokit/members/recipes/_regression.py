@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cache
@@ -15,13 +14,12 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController
 
-from edokit._errors import EDOWarning, warn
+from edokit._errors import warn
 from edokit._progress import Progress
 from edokit._types import Floats
 from edokit.annotator_effects import AnnotatorEffects
-from edokit.folds import random_folds
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
-from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
+from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, RetiredOption
 from edokit.members.recipe_options import Range, check_types
 from edokit.scales import NOMINAL, Scale
 
@@ -31,7 +29,6 @@ LABELS = "labels"
 _STEPS = 2000
 # At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02.
 _DENSE_TOLERANCE = 1e-6
-_FOLDS = 5
 # Looked for once: that takes as long as a regression.
 _threads = cache(ThreadpoolController)
 
@@ -119,7 +116,14 @@ class Logistic:
         return over_all_classes(shares, self.seen, self.n_classes, self.n_targets)
 
 
-# What is saved of a member: its regression, and the effects of annotators.
+RETIRED = (
+    RetiredOption(
+        "annotators",
+        "leave it out: ensembles learn how people differ on top of any members (`edo run`, `edo"
+        " fit`); the recipes nearest and transformer still have this option",
+    ),
+)
+# What is saved of a member: its regression and, by earlier versions, effects of annotators.
 _LOGISTIC = tuple(part.name for part in fields(Logistic))
 ARRAYS = (*_LOGISTIC, "annotators", "effects")
 
@@ -155,17 +159,19 @@ class ClassifierMember(Member):
         How freely weights may grow.
     context : float
         What a context counts against the text itself.
-    annotators : bool, default=False
-        Learn how each annotator differs from the anonymous answer.
+
+    Notes
+    -----
+    Members of earlier versions may have learned effects of annotators (option ``annotators``).
+    They are read and answer for these annotators as they did.
     """
 
-    capabilities = Capabilities(multi_label=True, people="annotators")
+    capabilities = Capabilities(multi_label=True, retired=RETIRED)
 
     n_classes: int
     _: KW_ONLY
     strength: Annotated[float, Range(0, above=True)] = 5.0
     context: Annotated[float, Range(0)] = 0.4
-    annotators: bool = False
     _model: Logistic = field(init=False, repr=False)
     _scale: Scale = field(default=NOMINAL, init=False, repr=False)
     _effects: AnnotatorEffects | None = field(default=None, init=False, repr=False)
@@ -176,39 +182,21 @@ class ClassifierMember(Member):
 
     @property
     def known_annotators(self) -> tuple[str, ...]:
-        """The annotators whose effects it has learned."""
-        return () if self._effects is None else self._effects.annotators
+        """The annotators whose effects a member of an earlier version has learned."""
+        if self._effects is None:
+            return ()
+        return self._effects.annotators
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> Any:
-        """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part.
-
-        Effects of annotators are learned from their labels and from anonymous answers that have
-        not seen the item: in sample, these are too sure of the labels that they were fitted to.
-        """
+        """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
         self._corpus = data.corpus
         self._scale = data.scale
         self._effects = None
         features = self._fit_features(with_context(data.texts, data.context))
         targets = data.targets(0)
-
-        def fit_rows(rows: Any) -> Logistic:
-            return Logistic.fit(features[rows], targets[rows], self.strength, data.scale).rounded()
-
-        self._model = fit_rows(slice(None))
-        if not self.annotators:
-            return self
-        annotations = known_labels(data)
-        held_out = self._model.predict(features)
-        n = len(held_out)
-        folds = random_folds(n, _FOLDS, seed=n)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)  # reported of all targets above
-            for fold in range(_FOLDS if n > _FOLDS else 0):
-                inside = folds == fold
-                held_out[inside] = fit_rows(np.flatnonzero(~inside)).predict(features[inside])
-        self._effects = AnnotatorEffects.fit(held_out, annotations, data.scale)
+        self._model = Logistic.fit(features, targets, self.strength, data.scale).rounded()
         return self
 
     def predict_proba(

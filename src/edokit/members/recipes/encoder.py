@@ -33,7 +33,7 @@ from edokit.members.pretrained import (
 )
 from edokit.members.recipe import Capabilities
 from edokit.members.recipe_options import Range
-from edokit.members.recipes._regression import ARRAYS, ClassifierMember
+from edokit.members.recipes._regression import ARRAYS, RETIRED, ClassifierMember
 
 _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -65,9 +65,7 @@ class EncoderMember(ClassifierMember):
     Options are those of `ClassifierMember`, the ``model`` (a hub id or folder) and the ``device``.
     """
 
-    capabilities = Capabilities(
-        device=True, multi_label=True, people="annotators", pretrained="model"
-    )
+    capabilities = Capabilities(device=True, multi_label=True, pretrained="model", retired=RETIRED)
 
     context: Annotated[float, Range(0)] = 0.5
     model: str = MODEL
