@@ -7,10 +7,11 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 from pydantic import AfterValidator, ConfigDict
 
 from edokit._errors import (
@@ -20,6 +21,7 @@ from edokit._errors import (
     examples,
     in_bytes,
     local_path,
+    one_of,
     option,
 )
 from edokit._io.atomic import files_below, whole_content
@@ -27,13 +29,14 @@ from edokit._io.digests import digest_file, digest_json
 from edokit._io.documents import Count, Document, read_model, write_json
 from edokit._io.markup import markdown_text
 from edokit._package import __version__
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.persistence import write_fitted
-from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.pooled import Pooled, check_no_people_class
 from edokit.ensemble.views import PanelLike, make_panel
 from edokit.members.card import read_card
 from edokit.members.contexts import Text
+from edokit.members.familiarity import POLICIES, TextRanks, UnfamiliarPolicy
 from edokit.members.layout import CARD as MEMBER_CARD
 from edokit.members.layout import FORMAT, JOB_PREDICTIONS, MANIFEST
 from edokit.members.loaded import LoadedMembers
@@ -47,6 +50,7 @@ from edokit.members.pretrained import (
 )
 from edokit.members.recipe import Member
 from edokit.members.texts import Texts
+from edokit.objective.pools import sharpen
 from edokit.panels import Panel
 from edokit.predictions.core import ANONYMOUS
 from edokit.runs.folder import BUNDLE, REPLACE, output_folder
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from edokit.predictions.core import Predictions
+    from edokit.rows import Rows
 
 
 ENSEMBLE = "ensemble"
@@ -66,6 +71,7 @@ CARD = "README.md"
 MAX_LENGTH = 100_000
 # Texts that are predicted at once.
 ROWS = 2048
+NO_FAMILIARITY = "its members were trained by an earlier version, or elsewhere"
 
 
 class BundledFile(Document):
@@ -175,8 +181,8 @@ class Bundle:
         texts : sequence of str or of (str, str)
             N texts, or pairs (text, context) where the members were trained on them.
         **view
-            Whose answers, and for which metric: ``annotators``, ``panel`` and ``answer_for``, as
-            for ``describe``.
+            Whose answers, for which metric, and what unfamiliar texts get: ``annotators``,
+            ``panel``, ``answer_for`` and ``unfamiliar``, as for ``describe``.
 
         Returns
         -------
@@ -216,13 +222,13 @@ class Bundle:
             For each text the annotator, or annotators, whose answer is to be predicted: the mean
             over them. Annotators who are not known get the anonymous answer.
         **view
-            As for ``describe_parts``: ``panel`` and ``answer_for``.
+            As for ``describe_parts``: ``panel``, ``answer_for`` and ``unfamiliar``.
 
         Returns
         -------
         Pooled
-            ``probabilities``, ``entropy``, ``spread`` and ``labels`` of the N texts, in their
-            order; ``to_table`` makes a table of them.
+            ``probabilities``, ``entropy``, ``spread``, ``labels`` and ``familiarity`` of the N
+            texts, in their order; ``to_table`` makes a table of them.
         """
         checked = Texts.from_texts(texts)
         by_item = None
@@ -238,6 +244,7 @@ class Bundle:
         annotators: Mapping[str, Iterable[str]] | None = None,
         panel: PanelLike | None = None,
         answer_for: str | None = None,
+        unfamiliar: UnfamiliarPolicy | None = None,
     ) -> Iterator[Pooled]:
         """The same of texts that come in parts, one at a time.
 
@@ -252,7 +259,12 @@ class Bundle:
             levels of attributes, as in ``{"race": "Black"}``, for all who have them.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Answers for this metric, as in `EDOEnsemble.predict_proba`.
+        unfamiliar : {"answer", "constant", "people"}, default=None
+            What texts get that are unlike those of the fit: the ensemble's answer, the constant
+            answer (the mean distribution of the fit), or people's decision. None: a text that can't
+            be read, as in another script, gets the constant answer, others are answered.
         """
+        self._check_policy(unfamiliar)
         if annotators is not None and panel is not None:
             raise InputError(
                 f"both {option('annotators')} and {option('panel')} are given",
@@ -264,7 +276,7 @@ class Bundle:
         if panel is not None:
             panel = make_panel(panel, people)
         if people is not None:
-            yield from self._describe_for_people(parts, annotators, panel, answer_for)
+            yield from self._describe_for_people(parts, annotators, panel, answer_for, unfamiliar)
             return
         for_annotators = annotators is not None and self._on_items and not self.members.has_voices
         by_annotator = self._on_pairs or panel is not None or for_annotators
@@ -272,15 +284,17 @@ class Bundle:
             if panel is not None:
                 annotators = dict.fromkeys(part.items, panel.annotators)
             part.check_lengths(self.max_length)
+            ranks = self._rank(part)
             predictions = self.members.predict(
                 part, by_annotator=by_annotator, annotators=annotators
             )
+            predictions = self._with_constant(predictions, part, ranks, unfamiliar)
             pooled = self.ensemble.describe(predictions, answer_for=answer_for, only_knowing=True)
             if panel is not None:
                 pooled = pooled.panel(panel)
             elif by_annotator:
                 pooled = pooled.mean_over_annotators()
-            yield pooled
+            yield _with_ranks(pooled, part, ranks, unfamiliar)
 
     def _describe_for_people(
         self,
@@ -288,22 +302,80 @@ class Bundle:
         annotators: Mapping[str, Iterable[str]] | None,
         panel: Panel | None,
         answer_for: str | None,
+        unfamiliar: UnfamiliarPolicy | None,
     ) -> Iterator[Pooled]:
         """The anonymous answers of all members, shifted by the effects of people."""
         for part in parts:
             part.check_lengths(self.max_length)
-            predictions = self.members.predict(part)
+            ranks = self._rank(part)
+            predictions = self._with_constant(self.members.predict(part), part, ranks, unfamiliar)
             pooled = self.ensemble.describe(
                 predictions, answer_for=answer_for, annotators=annotators, panel=panel
             )
             if annotators is not None:
                 pooled = pooled.mean_over_annotators()
-            yield pooled
+            yield _with_ranks(pooled, part, ranks, unfamiliar)
 
-    def for_annotators(self, texts: Texts, annotators: Mapping[str, Iterable[str]]) -> Pooled:
+    def for_annotators(
+        self,
+        texts: Texts,
+        annotators: Mapping[str, Iterable[str]],
+        unfamiliar: UnfamiliarPolicy | None = None,
+    ) -> Pooled:
         """What each annotator of each item would answer, and the anonymous answers."""
+        self._check_policy(unfamiliar)
         texts.check_lengths(self.max_length)
-        return self.ensemble.describe(self.members.predict(texts), annotators=annotators)
+        ranks = self._rank(texts)
+        predictions = self._with_constant(self.members.predict(texts), texts, ranks, unfamiliar)
+        pooled = self.ensemble.describe(predictions, annotators=annotators)
+        return _with_ranks(pooled, texts, ranks, unfamiliar)
+
+    def _check_policy(self, unfamiliar: UnfamiliarPolicy | None) -> None:
+        """Refuse an unknown policy, and any where the familiarity of texts is not known."""
+        if unfamiliar is None:
+            return
+        one_of("unfamiliar", unfamiliar, POLICIES)
+        if self.members.familiarity is None:
+            raise InputError(
+                f"{option('unfamiliar', unfamiliar)} needs to know which texts are unfamiliar, but"
+                f" {NO_FAMILIARITY}",
+                "leave it out, or train the members again",
+            )
+        if unfamiliar == "people":
+            check_no_people_class(self.classes)
+
+    def _rank(self, texts: Texts) -> TextRanks | None:
+        """How familiar texts are, where the members know it."""
+        familiarity = self.members.familiarity
+        if familiarity is None:
+            return None
+        return familiarity.rank(texts.texts)
+
+    def _with_constant(
+        self,
+        predictions: Predictions,
+        texts: Texts,
+        ranks: TextRanks | None,
+        unfamiliar: UnfamiliarPolicy | None,
+    ) -> Predictions:
+        """Predictions in which every member gives some texts the constant answer."""
+        if ranks is None or unfamiliar == "answer":
+            return predictions
+        is_replaced = ~ranks.is_readable
+        if unfamiliar == "constant":
+            is_replaced = ranks.unfamiliar
+        if not is_replaced.any():
+            return predictions
+        fitted = self.ensemble.fitted_
+        constant = np.asarray(fitted.constant.shares, dtype=np.float64)
+        rows = fitted.scale.rows(constant[None])
+        # The pool of constants, after its temperature, is to be the constant.
+        flattened = fitted.scale.from_rows(sharpen(rows, 1 / fitted.temperature), len(constant))
+        columns = [fitted.classes.index(name) for name in predictions.classes]
+        probabilities = np.array(predictions.probabilities, dtype=np.float64)
+        positions = _text_positions(texts, predictions.rows)
+        probabilities[is_replaced[positions]] = flattened[:, None, columns]
+        return replace(predictions, probabilities=probabilities)
 
     def pairs(
         self, texts: Texts, annotators: Sequence[str] | Mapping[str, Iterable[str]]
@@ -501,6 +573,32 @@ class Bundle:
         return cls._load(folder, home_of(folder), **options)
 
 
+def _with_ranks(
+    pooled: Pooled, texts: Texts, ranks: TextRanks | None, unfamiliar: UnfamiliarPolicy | None
+) -> Pooled:
+    """Answers with the familiarity of their texts."""
+    if ranks is None:
+        return pooled
+    positions = _text_positions(texts, pooled.rows)
+    flags = ranks.unfamiliar[positions]
+    for_people = None
+    if unfamiliar == "people":
+        for_people = flags
+    return replace(
+        pooled,
+        familiarity=ranks.familiarity[positions],
+        unfamiliar=flags,
+        for_people=for_people,
+    )
+
+
+def _text_positions(texts: Texts, rows: Rows) -> Ints:
+    """The position of each row's text [N]."""
+    position_of = {item: position for position, item in enumerate(texts.items)}
+    positions = np.array([position_of[str(item)] for item in rows.items], dtype=np.int64)
+    return positions[rows.item_codes]
+
+
 @dataclass
 class _CopiedMembers:
     """What became of members that were copied into a bundle."""
@@ -549,6 +647,8 @@ def _copy_members(trained: LoadedMembers, out: Path) -> _CopiedMembers:
                 needs_encoder = True  # the one in the bundle, which loading it again gives it
         if not needs_encoder:
             copied.models[name] = models
+    if trained.familiarity is not None:
+        trained.familiarity.save(out / MEMBERS)
     _write_manifest(trained, out / MEMBERS / MANIFEST)
     return copied
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import InputError, check_number, option
+from edokit._errors import InputError, check_number, one_of, option
 
 if TYPE_CHECKING:
     from edokit.bundle import Bundle
@@ -105,6 +105,10 @@ class PredictOptions:
     sort : str, optional
         Write the rows in order of this column, e.g. expected or at_least_4: numbers from high to
         low, names in alphabetical order.
+    unfamiliar : str, optional
+        What texts unlike those of the fit get: answer, constant (the mean distribution of the fit)
+        or people (the column decision). By default those that can't be read get the constant
+        answer, and others are answered.
     raw : bool, default=False
         In a CSV, put no ' before text that a spreadsheet would run as a formula.
     """
@@ -122,6 +126,7 @@ class PredictOptions:
     review: int | None = None
     annotations: Path | None = None
     sort: str | None = None
+    unfamiliar: str | None = None
     raw: bool = False
 
     @property
@@ -165,6 +170,25 @@ class PredictOptions:
             )
         if self.review is not None:
             check_number("review", self.review, 1, whole=True)
+        if self.unfamiliar is not None:
+            self._check_unfamiliar(self.unfamiliar)
+
+    def _check_unfamiliar(self, policy: str) -> None:
+        from edokit.members.familiarity import POLICIES
+
+        one_of("unfamiliar", policy, POLICIES)
+        if self.predictions is not None:
+            raise InputError(
+                f"{option('unfamiliar', policy)} is about texts, but {option('predictions')} is"
+                " given",
+                f"leave it out, or give {option('texts')} to a bundle",
+            )
+        if self.n_panels == 2 and policy == "people":
+            raise InputError(
+                f"{option('unfamiliar', policy)} decides about one answer an item, but two panels"
+                " are given",
+                "give one panel, or none",
+            )
 
     def _check_sources(self, ensemble: Path, bundled: bool) -> None:
         names = ("predictions", "members", "texts")
@@ -339,7 +363,8 @@ class Predictor:
             if self._bundle is not None:
                 parts = texts.parts(ROWS)
             bundle = self._bundle or self._unbundled()
-            yield from bundle.describe_parts(parts)
+            unfamiliar: Any = self.options.unfamiliar
+            yield from bundle.describe_parts(parts, unfamiliar=unfamiliar)
             return
         assert self.options.predictions is not None
         for shard in read_shards(self.options.predictions):
@@ -377,6 +402,7 @@ class Predictor:
         from edokit.bundle import ROWS
 
         options = self.options
+        unfamiliar: Any = options.unfamiliar  # one of the policies
         panels = self.panels
         knows_people = self.ensemble.people_ is not None
         if options.predictions is not None or options.texts is None:
@@ -401,10 +427,14 @@ class Predictor:
             return (bundle.pairs(part, annotators) for part in parts)
         if options.annotators is not None and not panels and by_item is not None:
             if knows_people:
-                return (bundle.for_annotators(part, by_item) for part in parts)
+                return (bundle.for_annotators(part, by_item, unfamiliar) for part in parts)
             return (bundle.pairs(part, by_item) for part in parts)
         return bundle.describe_parts(
-            parts, annotators=by_item, panel=self._panel, answer_for=options.answer_for
+            parts,
+            annotators=by_item,
+            panel=self._panel,
+            answer_for=options.answer_for,
+            unfamiliar=unfamiliar,
         )
 
     def _panel_answers(self, panel: Panel) -> Iterator[Pooled]:

@@ -63,6 +63,12 @@ def predict(
 def _notes(result: dict[str, Any], predictor: Predictor) -> Iterator[str]:
     """What was written, whose answers these are, what requests cost, and what to review."""
     yield _rows(result)
+    if "unfamiliar" in result:
+        yield _unfamiliar(result["unfamiliar"], predictor.options.unfamiliar)
+    elif predictor.options.predictions is None:
+        from edokit.bundle import NO_FAMILIARITY
+
+        yield f"how familiar texts are is not known: {NO_FAMILIARITY}"
     for panel in predictor.panels:
         yield f"what {panel} would answer"
     if "cost" in result:
@@ -72,6 +78,20 @@ def _notes(result: dict[str, Any], predictor: Predictor) -> Iterator[str]:
         yield f"p_… are answers for {metric}, all else describes the pool: {step}"
     if predictor.options.review is not None:
         yield _review(result["review"], predictor.options.review)
+
+
+def _unfamiliar(count: int, policy: str | None) -> str:
+    """How many texts are unlike those of the fit, and what they got."""
+    if not count:
+        return "no text is unfamiliar"
+    texts = f"{counted(count, 'unfamiliar text')}"
+    if policy == "answer":
+        return f"{texts}, answered like the others"
+    if policy == "constant":
+        return f"{texts} with the constant answer"
+    if policy == "people":
+        return f"{texts} for people"
+    return f"{texts}; those that can't be read have the constant answer"
 
 
 def _rows(result: dict[str, Any]) -> str:

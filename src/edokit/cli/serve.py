@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from json import dumps
-from typing import Annotated
+from typing import Annotated, Any
 
-from edokit._errors import check_number, counted
+from edokit._errors import check_number, counted, one_of
 from edokit.cli import console, options
 from edokit.serve import TOKEN, About, Limits
 from edokit.serve import serve as run
@@ -19,6 +19,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     show_people: bool = False,
+    unfamiliar: str | None = None,
     limits: Annotated[Limits, options.FLAT] = Limits(),
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     json: options.Json = False,
@@ -40,8 +41,15 @@ def serve(
         0 chooses a free one.
     show_people : bool, default=False
         Let GET /people list the names of annotators beside their attributes and levels.
+    unfamiliar : str, optional
+        What texts unlike those of the fit get: answer, constant (the mean distribution of the fit)
+        or people (the field decision). By default those that can't be read get the constant answer,
+        and others are answered.
     """
     check_number("port", port, 0, 65535, whole=True)
+    policy: Any = unfamiliar
+    if unfamiliar is not None:
+        one_of("unfamiliar", unfamiliar, ("answer", "constant", "people"))
 
     def ready(loaded: About, url: str) -> None:
         about = {"url": url, "version": loaded.version, "classes": loaded.classes}
@@ -63,6 +71,7 @@ def serve(
         limits=limits,
         token=os.environ.get(TOKEN),
         show_people=show_people,
+        unfamiliar=policy,
         ready=ready,
         # Not by sys.stderr, whose lock a thread that waits for a full pipe would keep.
         log=lambda line: os.write(2, f"edo serve: {line}\n".encode()),

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from edokit._types import Floats, Strings
+from edokit._errors import InputError
+from edokit._types import Bools, Floats, Strings
 from edokit.annotations.long_table import SCALE
 from edokit.metrics import entropy_items
 from edokit.metrics.formulas import medians
@@ -17,6 +18,28 @@ from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
+
+PEOPLE = "people"
+"""The decision that people should decide."""
+_ROW_ARRAYS = (
+    "probabilities",
+    "spread",
+    "answers",
+    "low",
+    "high",
+    "familiarity",
+    "unfamiliar",
+    "for_people",
+)
+
+
+def check_no_people_class(classes: Sequence[str]) -> None:
+    """Refuse decisions of an ensemble with a class that is called like the decision for people."""
+    if PEOPLE in classes:
+        raise InputError(
+            f"a class is called {PEOPLE!r}, as are the decisions that are left to people",
+            "rename the class",
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +68,19 @@ class Pooled:
     low: Floats | None = None
     high: Floats | None = None
     """Ends of the interval of each share of a panel's votes [N, C], where a panel answers."""
+    familiarity: Floats | None = None
+    """Rank of each text among the held-out texts of the fit [N], from 0 to 1, where it is known."""
+    unfamiliar: Bools | None = None
+    """Which texts rank too low, or can't be read [N], where it is known."""
+    for_people: Bools | None = None
+    """Which items are handed to people [N], where that was asked for."""
 
     @classmethod
     def concatenate(cls, parts: Sequence[Pooled]) -> Pooled:
         """Further items after the first, as those of several shards."""
         arrays: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("probabilities", "spread", "answers", "low", "high")
+            for name in _ROW_ARRAYS
             if getattr(parts[0], name) is not None
         }
         return replace(parts[0], rows=Rows.concatenate([part.rows for part in parts]), **arrays)
@@ -145,6 +174,13 @@ class Pooled:
         return self.scale.names(self.scale.hard(self.probabilities), self.classes)
 
     @property
+    def decisions(self) -> Strings | None:
+        """The label of each item, or ``people`` [N]; None where nothing is handed over."""
+        if self.for_people is None:
+            return None
+        return np.where(self.for_people, PEOPLE, self.labels)
+
+    @property
     def medians(self) -> Strings | None:
         """The median of each item [N]: the answer with the least expected distance on an ordinal
         scale; None of other scales."""
@@ -172,7 +208,8 @@ class Pooled:
 
         On an ordinal scale also ``median``, ``expected`` (the expected point) and
         ``at_least_<point>`` (the probability of this point or a higher one); the scale is in
-        ``answer_scale``, unless it is nominal.
+        ``answer_scale``, unless it is nominal. Where they are known, ``familiarity``,
+        ``unfamiliar`` and ``decision``.
         Where answers are for a metric, ``p_<class>`` are these, and ``answer_for`` names it; all
         other columns describe the pool. Pairs also have ``annotator``; of a panel, ``low_<class>``
         and ``high_<class>`` are the ends of the interval of its votes.
@@ -188,6 +225,11 @@ class Pooled:
             columns["expected"] = self.expected
             for c, name in enumerate(self.classes):
                 columns[f"at_least_{name}"] = at_least[:, c]
+        if self.familiarity is not None:
+            columns["familiarity"] = self.familiarity
+            columns["unfamiliar"] = self.unfamiliar
+        if self.for_people is not None:
+            columns["decision"] = self.decisions
         if self.answer_for is not None:
             columns["answer_for"] = [self.answer_for] * len(self.items)
         if self.scale != NOMINAL:
@@ -199,7 +241,8 @@ class Pooled:
 
         ``probabilities`` (the answers for a metric where one was asked for), ``entropy``,
         ``spread`` and ``label``; on an ordinal scale also ``median``, ``expected`` and
-        ``at_least``; of a panel, ``low`` and ``high``.
+        ``at_least``; of a panel, ``low`` and ``high``; where they are known, ``familiarity``,
+        ``unfamiliar`` and ``decision``.
         """
         columns: dict[str, list[Any]] = {
             "probabilities": self._by_class(self.answer),
@@ -214,6 +257,14 @@ class Pooled:
         for name, shares in (("at_least", self.at_least), ("low", self.low), ("high", self.high)):
             if shares is not None:
                 columns[name] = self._by_class(shares)
+        if self.familiarity is not None and self.unfamiliar is not None:
+            columns["familiarity"] = self.familiarity.tolist()
+            columns["unfamiliar"] = self.unfamiliar.tolist()
+        if self.for_people is not None:
+            columns["decision"] = [
+                PEOPLE if is_for_people else label
+                for label, is_for_people in zip(columns["label"], self.for_people, strict=True)
+            ]
         rows = zip(*columns.values(), strict=True)
         return [dict(zip(columns, cells, strict=True)) for cells in rows]
 

@@ -309,7 +309,8 @@ def predict_to_file(
     -------
     dict
         ``out``, ``items`` (and ``pairs`` of an item and an annotator, where predictions are of
-        these), mean ``entropy`` and ``spread``; ``answer_for`` with the metric and its
+        these), mean ``entropy`` and ``spread``; how many items are ``unfamiliar``, where that is
+        known; ``answer_for`` with the metric and its
         step where answers were asked for, and ``review`` with ``out``, ``config`` and ``items``
         where a review was.
 
@@ -385,12 +386,16 @@ class _Summary:
         self.entropy = self.spread = 0.0
         self.items: set[str] = set()  # of pairs
         self.pairs = 0
+        self.unfamiliar: int | None = None
 
     def add(self, pooled: Pooled) -> None:
         """Count further items."""
         self.entropy += float(pooled.entropy.sum())
         self.spread += float(pooled.spread.sum())
         self.classes = pooled.classes
+        if pooled.unfamiliar is not None:
+            unfamiliar_rows = pooled.rows.item_codes[pooled.unfamiliar]
+            self.unfamiliar = (self.unfamiliar or 0) + len(np.unique(unfamiliar_rows))
         if pooled.rows.people:
             if self.review is not None:
                 raise InputError(
@@ -408,7 +413,10 @@ class _Summary:
         """Numbers of items and of pairs, and means over rows."""
         pairs = {"pairs": self.pairs} if self.items else {}
         means = {"entropy": self.entropy / rows, "spread": self.spread / rows}
-        return {"items": len(self.items) or rows, **pairs, **means}
+        counts: dict[str, Any] = {"items": len(self.items) or rows, **pairs, **means}
+        if self.unfamiliar is not None:
+            counts["unfamiliar"] = self.unfamiliar
+        return counts
 
 
 def _in_parts(predictions: Any) -> Iterable[Any]:

@@ -13,6 +13,8 @@ FORMAT = 1
 MEMBERS = "members"
 PREDICTIONS = "predictions"
 MANIFEST = "manifest.json"
+# How familiar new texts are; earlier versions did not write it.
+FAMILIARITY = "familiarity.npz"
 
 JOB_PREDICTIONS = "predictions.npz"
 CARD = "member.json"

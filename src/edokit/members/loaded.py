@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from edokit.members.annotator_rows import AnnotatorRows
 from edokit.members.card import changed_files, read_card
 from edokit.members.collect import fold_details, soft_supervision
 from edokit.members.contexts import Text, split_context
+from edokit.members.familiarity import Familiarity
 from edokit.members.layout import CARD, HAS_CONTEXTS, JOB_PREDICTIONS, MEMBERS
 from edokit.members.manifest import join_manifests, scale_of
 from edokit.members.recipe import Member, predict_texts
@@ -162,6 +163,15 @@ class LoadedMembers:
             if annotator is not None:
                 annotators[annotator] = None
         return tuple(annotators)
+
+    @cached_property
+    def familiarity(self) -> Familiarity | None:
+        """How familiar texts are to these members; None where no folder says it."""
+        for folder in dict.fromkeys(self.folders.values()):
+            familiarity = Familiarity.load(folder)
+            if familiarity is not None:
+                return familiarity
+        return None
 
     @property
     def has_voices(self) -> bool:

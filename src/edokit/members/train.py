@@ -15,6 +15,7 @@ import numpy as np
 from edokit._errors import InputError, counted, examples, local_path, option, warn
 from edokit._progress import Progress, no_progress
 from edokit.members.collect import collect_predictions
+from edokit.members.familiarity import familiarity_of
 from edokit.members.groups import Group, check_groups
 from edokit.members.jobs import Outcome
 from edokit.members.layout import MEMBERS
@@ -133,6 +134,9 @@ def train_members(
         _warn_of_identical_members(predictions)
         manifest = make_manifest(plan, predictions, failed, cards)
         if out is not None:
+            familiarity = familiarity_of(plan.data)
+            if familiarity is not None:
+                familiarity.save(folder)
             write_training(folder, predictions, manifest)
     resumed = len(plan.jobs) - len(outcomes)
     return Trained(predictions, manifest, tuple(failed), resumed)

@@ -60,6 +60,15 @@ class Prediction(BaseModel):
     at_least: dict[str, float] | None = Field(
         None, description="The probability of each point of an ordinal scale or a higher one."
     )
+    familiarity: float | None = Field(
+        None, description="Rank of the text among held-out texts of the fit, from 0 to 1."
+    )
+    unfamiliar: bool | None = Field(
+        None, description="Whether the text is unlike those that the ensemble learned from."
+    )
+    decision: str | list[str] | None = Field(
+        None, description="The label, or people: where the server hands texts over."
+    )
     low: dict[str, float] | None = None
     high: dict[str, float] | None = None
 

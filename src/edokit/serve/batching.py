@@ -17,6 +17,7 @@ from edokit.serve.requests import About, Question, RefusedError
 
 if TYPE_CHECKING:
     from edokit.bundle import Bundle
+    from edokit.members.familiarity import UnfamiliarPolicy
 
 # A JSON object for each text.
 Answer = list[dict[str, Any]]
@@ -57,10 +58,13 @@ class Answers:
     ----------
     bundle : Bundle
         The bundle, with its members in memory.
+    unfamiliar : {"answer", "constant", "people"}, default=None
+        What unfamiliar texts get, as in `Bundle.describe_parts`.
     """
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: Bundle, unfamiliar: UnfamiliarPolicy | None = None) -> None:
         self._bundle = bundle
+        self._unfamiliar: UnfamiliarPolicy | None = unfamiliar
         self.about = About(
             bundle.version,
             list(bundle.classes),
@@ -79,6 +83,7 @@ class Answers:
             annotators=question.annotators,
             panel=None if question.panel is None else Panel(question.panel),
             answer_for=question.answer_for,
+            unfamiliar=self._unfamiliar,
         )
         return pooled.to_records()
 

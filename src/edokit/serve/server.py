@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Full, Queue
+from typing import TYPE_CHECKING
 
 import uvicorn
 from uvicorn.protocols.http.flow_control import FlowControl
@@ -26,6 +27,9 @@ from edokit._errors import InputError, is_loopback, option
 from edokit.serve.app import TOKEN, App
 from edokit.serve.batching import Answers, Batcher, Limits, reported
 from edokit.serve.requests import About
+
+if TYPE_CHECKING:
+    from edokit.members.familiarity import UnfamiliarPolicy
 
 PATIENCE = 20.0  # seconds in which a request must have arrived
 _SHORTEST_TOKEN = 16
@@ -254,6 +258,7 @@ def serve(
     limits: Limits | None = None,
     token: str | None = None,
     show_people: bool = False,
+    unfamiliar: UnfamiliarPolicy | None = None,
     ready: Callable[[About, str], None] = lambda about, url: None,
     log: Callable[[str], object] = lambda line: None,
 ) -> None:
@@ -277,6 +282,8 @@ def serve(
         The bearer token that requests must have.
     show_people : bool, default=False
         Let ``GET /people`` list the names of annotators beside their attributes.
+    unfamiliar : {"answer", "constant", "people"}, default=None
+        What texts get that are unlike those of the fit, as in `Bundle.describe_parts`.
     ready : callable
         Called with what is known of the bundle and with the address once the members are loaded.
     log : callable
@@ -298,9 +305,10 @@ def serve(
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         from edokit.bundle import Bundle
 
-        return Answers(
-            Bundle.load(bundle, device=device, trust=trust, max_length=limits.max_length)
+        loaded_bundle = Bundle.load(
+            bundle, device=device, trust=trust, max_length=limits.max_length
         )
+        return Answers(loaded_bundle, unfamiliar)
 
     def loaded(about: About) -> None:
         gc.freeze()  # else what was loaded is gone through again and again, while requests wait
