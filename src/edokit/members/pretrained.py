@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 TO_PREDICT = ("torch", "transformers")
 TO_FINE_TUNE = ("torch", "transformers", "safetensors")
+# The extras of packages; that of all others is "transformers".
+_EXTRAS = {
+    "huggingface_hub": "hub",
+    "onnxruntime": "encoder",
+    "peft": "adapters",
+    "tokenizers": "encoder",
+}
 _FILES = ("config.json", "modules.json")
 # Files of a member that was fine-tuned: its options, and the weights of encoder and head.
 FINE_TUNED = "transformer.json"
@@ -46,7 +53,7 @@ def require_packages(what: str, packages: tuple[str, ...] = TO_FINE_TUNE) -> Non
         try:
             import_module(name)
         except ImportError as error:
-            extra = {"huggingface_hub": "hub", "peft": "adapters"}.get(name, "transformers")
+            extra = _EXTRAS.get(name, "transformers")
             raise missing_extra(
                 f"{what} needs the package {name}, which can't be imported: {error}", extra
             ) from error
@@ -115,7 +122,10 @@ def _reason(error: BaseException) -> str:
 # Keys of a configuration that say where a model was loaded from.
 _ORIGINS = ("_name_or_path", "name_or_path")
 # Endings of a model's files from which nothing is executed.
-SAFE_FILES = (".safetensors", ".json", ".txt", ".model", ".jinja")
+ONNX = ".onnx"
+# Where the hub keeps the ONNX file of a model, the usual place first.
+ONNX_FILES = ("onnx/model.onnx", "model.onnx")
+SAFE_FILES = (".safetensors", ONNX, ".json", ".txt", ".model", ".jinja")
 # Modules of sentence-transformers that import no further code.
 _LAYERS = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
 _MODULES = ("Transformer", "StaticEmbedding", *_LAYERS)
@@ -126,15 +136,23 @@ def home_of(folder: Path) -> Path:
     return folder.parent.parent if folder.parent.name == "snapshots" else folder
 
 
-def copy_model(model: str, out: Path) -> str:
-    """Copy a pretrained model below a folder, under a name that is a digest of its content."""
+def copy_model(model: str, out: Path, onnx_file: Path | None = None) -> str:
+    """Copy a pretrained model below a folder, under a name that is a digest of its content.
+
+    Of its weights, the ``onnx_file`` is copied, or the safetensors.
+    """
     folder = local_folder(model)
-    files = {
-        name: path
-        for name, path in files_below(folder, home_of(folder)).items()
-        if path.suffix in SAFE_FILES and not name.startswith(".")
-    }
-    if not any(name.endswith(".safetensors") for name in files):
+    files: dict[str, Path] = {}
+    for name, path in files_below(folder, home_of(folder)).items():
+        if path.suffix in SAFE_FILES and path.suffix != ONNX and not name.startswith("."):
+            files[name] = path
+    weights = [name for name in files if name.endswith(".safetensors")]
+    if onnx_file is not None:
+        for name in weights:
+            del files[name]
+        # A quantised file, too, is the only one of the bundle, and has the name of the full one.
+        files[ONNX_FILES[0]] = onnx_file
+    elif not weights:
         raise InputError(
             f"the model {model!r} has no weights as safetensors, and others could run code when"
             " they are loaded",
@@ -211,7 +229,7 @@ def loading(model: str) -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with _silent(), using(model):
+        with silenced(), using(model):
             yield
     finally:
         logging.set_verbosity(level)
@@ -220,7 +238,7 @@ def loading(model: str) -> Iterator[None]:
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def silenced() -> Iterator[None]:
     """Nothing is written to stderr, also by code that is not Python."""
     try:
         stderr = os.dup(2)

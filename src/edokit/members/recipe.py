@@ -230,6 +230,11 @@ class Member:
         return ""
 
     @property
+    def onnx_file(self) -> Path | None:
+        """The ONNX file of its pretrained model, if it computes with one; none by default."""
+        return None
+
+    @property
     def history(self) -> Sequence[Mapping[str, Any]]:
         """Plain values about each epoch of its training, for ``member.json``."""
         return ()

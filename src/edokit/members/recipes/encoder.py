@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._io.atomic import whole_file
@@ -33,6 +33,8 @@ from edokit.members.pretrained import (
 )
 from edokit.members.recipe import Capabilities
 from edokit.members.recipe_options import Range
+from edokit.members.recipes import _onnx
+from edokit.members.recipes._onnx import Vectors
 from edokit.members.recipes._regression import ARRAYS, RETIRED, ClassifierMember
 
 _FILE = "encoder.npz"
@@ -98,6 +100,14 @@ class EncoderMember(ClassifierMember):
         if models is not None:
             self._encoder = _resident_encoder(os.path.realpath(models[self.model]), self.device)
 
+    @property
+    def onnx_file(self) -> Path | None:
+        """The ONNX file of its encoder, where it computes with onnxruntime."""
+        folder = local_folder(self.model)
+        if not runs_on_onnx(folder, self.device):
+            return None
+        return _onnx.load(self.model, folder).file
+
     def _features(self, texts: Sequence[Text]) -> Floats:
         """Features [N, D]; of pairs [N, 4 D]: the text, the context (scaled by its weight), both
         as one text, and how far text and context are apart in each dimension."""
@@ -114,8 +124,6 @@ class EncoderMember(ClassifierMember):
         return np.hstack([text, self.context * context, joined, np.abs(text - context)])
 
 
-Vectors = npt.NDArray[np.float32]
-BATCH = 16  # texts at a time on a processor, of like length, so that few are padded far
 LARGE_BATCH = 128  # on a GPU, which waits for the processor between batches
 PACKAGES = ("torch", "transformers", "sentence_transformers")
 
@@ -126,7 +134,8 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     They are kept under ``EDO_CACHE`` (else the user's cache folder), named after what the model
     and the texts hold, so that the same texts are never embedded twice.
     """
-    parts = [identity(local_folder(model)).encode()]
+    folder = local_folder(model)
+    parts = [identity(folder).encode(), b"onnx" if runs_on_onnx(folder, device) else b"torch"]
     parts += [b"\0" + text.encode("utf-8", "surrogatepass") for text in texts]
     path = cache_folder() / "embeddings" / f"{digest_parts(parts)[:32]}.npy"
     with ExitStack() as stack:
@@ -145,30 +154,64 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     return vectors
 
 
+class Network(Protocol):
+    """What computes the vectors of texts."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors [N, D]."""
+
+
 class Encoder:
-    """A sentence encoder by hub id or folder; one whose settings name code is refused."""
+    """A sentence encoder by hub id or folder; one whose settings name code is refused.
+
+    It runs on onnxruntime where the folder has an ONNX file and no other device is asked for, else
+    on torch. Both give the same vectors.
+    """
 
     def __init__(self, model: str, device: str | None = None) -> None:
-        require_packages("a sentence encoder", PACKAGES)
-        place = choose_device(device)
         folder = local_folder(model)
-        self.model = model
-        self.batch_size = BATCH if place.type == "cpu" else LARGE_BATCH
         check_code(folder)
+        self._network: Network
+        if runs_on_onnx(folder, device):
+            self._network = _onnx.load(model, folder)
+        else:
+            self._network = _TorchEncoder(model, folder, device)
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        """Vectors [N, D] of length one."""
+        # Tokenizers refuse unpaired surrogates.
+        valid = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        return _onnx.unit_length(self._network.encode(valid))
+
+
+def runs_on_onnx(folder: Path, device: str | None) -> bool:
+    """Whether onnxruntime computes a model; on other devices than the processor torch does."""
+    return device in (None, "cpu") and _onnx.is_usable(folder)
+
+
+class _TorchEncoder:
+    """A sentence encoder that torch computes."""
+
+    def __init__(self, model: str, folder: Path, device: str | None) -> None:
+        if _onnx.full_model(folder) is not None and not find_spec(PACKAGES[0]):
+            require_packages(f"the sentence encoder {model}", _onnx.PACKAGES)
+        require_packages("a sentence encoder without an ONNX file", PACKAGES)
+        place = choose_device(device)
+        self.model = model
+        self.batch_size = _onnx.BATCH if place.type == "cpu" else LARGE_BATCH
         with loading(model):
             from sentence_transformers import SentenceTransformer
 
             self._network = SentenceTransformer(str(folder), device=str(place))
             self._network.encode([SAMPLE], show_progress_bar=False)
 
-    def __call__(self, texts: Sequence[str]) -> Vectors:
-        """Vectors [N, D] of length one."""
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors [N, D]."""
         with using(self.model):
             vectors: Vectors = self._network.encode(
                 list(texts), batch_size=self.batch_size, show_progress_bar=False
             )
-        length = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return (vectors / np.where(length > 0, length, 1)).astype(np.float32)
+        return vectors
 
 
 # The encoder of a bundle, loaded once for all members that refer to it.

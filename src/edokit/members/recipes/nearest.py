@@ -212,6 +212,13 @@ class NearestMember(Member):
                 )
         return mean_over_pairs(answers, positions)
 
+    @property
+    def onnx_file(self) -> Path | None:
+        """The ONNX file of its encoder, where it computes with onnxruntime."""
+        if self.model is None:
+            return None
+        return self._encoder.onnx_file
+
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays; a sentence encoder is not copied."""
         vectors = sparse.csr_matrix(self._vectors)
