@@ -11,7 +11,7 @@ from edokit import metrics
 NAMES = sorted(set(edokit.__all__) - {"__version__"})
 VERBS = (
     *("run", "fit", "search", "compare", "evaluate", "audit", "diagnose", "plan"),
-    *("train_members", "load"),
+    *("estimate", "train_members", "load"),
 )
 
 
@@ -63,6 +63,7 @@ def test_the_verbs_of_the_commands_can_be_imported() -> None:
 def test_a_submodule_does_not_replace_a_verb() -> None:
     import edokit.analysis.audit
     import edokit.analysis.diagnose
+    import edokit.analysis.estimate
     import edokit.analysis.evaluate
     import edokit.analysis.plan
     import edokit.analysis.search

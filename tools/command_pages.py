@@ -24,6 +24,7 @@ TOPICS = {
     "data": ("Input formats", "formats.md"),
     "demo": ("Ten minutes", "guide.md"),
     "diagnose": ("What kind of disagreement is this?", "diagnose.md"),
+    "estimate": ("What share of our texts?", "shares.md"),
     "evaluate": ("Metrics", "metrics.md"),
     "fit": ("The method", "method.md"),
     "plan": ("How many annotators do I need?", "plan.md"),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from edokit.analysis.audit import audit
     from edokit.analysis.compare import compare
     from edokit.analysis.diagnose import diagnose
+    from edokit.analysis.estimate import estimate
     from edokit.analysis.evaluate import evaluate
     from edokit.analysis.plan import plan
     from edokit.analysis.search import search
@@ -63,6 +64,7 @@ __all__ = [
     "audit",
     "compare",
     "diagnose",
+    "estimate",
     "evaluate",
     "fit",
     "load",
@@ -91,6 +93,7 @@ __getattr__ = lazy_names(
         "analysis.diagnose": ("diagnose",),
         "ensemble.classifier": ("EDOClassifier",),
         "ensemble.estimator": ("EDOEnsemble", "fit"),
+        "analysis.estimate": ("estimate",),
         "analysis.evaluate": ("evaluate",),
         "members": ("add_member", "score_members", "train_members"),
         "objective.settings": ("Exact", "Gumbel", "Objective"),

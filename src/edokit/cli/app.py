@@ -53,6 +53,7 @@ COMMANDS = {
     "predict": "Pool the members' predictions: probabilities, entropy, spread and a label.",
     "bundle": "Put an ensemble and its members into one folder that predicts texts.",
     "evaluate": "Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals.",
+    "estimate": "Estimate the share of each class among many texts, from answers and a few labels.",
     "plan": "Plan annotation from a pilot: annotators per item, items, and what a budget buys.",
     "audit": "Show whether a jury is several judges or one, and whether it can replace annotators.",
     "report": "Show what a run found: one self-contained page that opens from disk.",

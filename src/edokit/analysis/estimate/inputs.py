@@ -1,0 +1,207 @@
+"""What an estimate is made from: texts and their parts, a panel, answers, and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edokit._errors import InputError, counted, errors_in, examples, local_path, option
+from edokit._io.tables import READABLE_SUFFIXES, read_table
+from edokit._names import as_names, class_order, encode, positions
+from edokit._types import Bools, Floats
+from edokit.analysis.estimate.parts import LabelledTexts
+from edokit.analysis.estimate.statistics import FEWEST_LABELS
+from edokit.analysis.fit_items import read_fit_items
+from edokit.analysis.scores.slices import MOST_VALUES
+from edokit.annotations.core import Annotations
+from edokit.annotator_effects import label_shares
+from edokit.bundle import ROWS, Bundle
+from edokit.datasets.item_groups import item_clusters
+from edokit.datasets.read import read_annotations
+from edokit.ensemble.views import PanelLike, make_panel, parse_levels
+from edokit.members.texts import Texts, read_texts
+from edokit.panels import Panel, read_panel
+from edokit.scales import check_same_scale
+
+_TEXT_ROLES = ("item", "text", "context")
+
+
+def read_all(texts: str | Path | Texts | Sequence[Any], columns: Mapping[str, str]) -> Texts:
+    """All texts, from a file or as they are given."""
+    if isinstance(texts, str | Path):
+        roles = {role: name for role, name in columns.items() if role in _TEXT_ROLES}
+        return read_texts(local_path(texts), columns=roles)
+    return Texts.from_texts(texts)
+
+
+def find_parts(
+    source: str | Path | Texts | Sequence[Any],
+    texts: Texts,
+    by: str | None,
+    columns: Mapping[str, str],
+) -> dict[str | None, Bools]:
+    """The texts [N] with each value of a column of their file."""
+    if by is None:
+        return {}
+    if not isinstance(source, str | Path) or Path(source).suffix.lower() not in READABLE_SUFFIXES:
+        raise InputError(
+            f"{option('by', by)} names a column, but the texts are not a table",
+            "give a CSV, TSV, Parquet, JSONL or XLSX file with this column",
+        )
+    table = read_table(source)
+    if by not in table.column_names:
+        raise InputError(
+            f"{source} has no column {by!r} for {option('by')}; its columns are"
+            f" {examples(table.column_names, 20)}",
+            "name one of them",
+        )
+    values = encode(table[by], by)
+    item = columns.get("item", "item")
+    items = list(texts.items)
+    if not texts.numbered:
+        names = encode(table[item], item)
+        items = [str(names.names[code]) for code in names.codes]
+    value_of: dict[str, str | None] = {}
+    for name, code in zip(items, values.codes, strict=True):
+        value = None
+        if code >= 0:
+            value = str(values.names[code])
+        if value_of.setdefault(name, value) != value:
+            raise InputError(
+                f"{source}: item {name!r} has two values of {by!r}", "give each item one value"
+            )
+    distinct = class_order({value for value in value_of.values() if value is not None})
+    if len(distinct) > MOST_VALUES:
+        raise InputError(
+            f"column {by!r} has {len(distinct)} different values; parts are at most {MOST_VALUES}",
+            f"choose a column with fewer values for {option('by')}",
+        )
+    of_text = np.array([value_of[name] for name in texts.items], dtype=object)
+    parts: dict[str | None, Bools] = {value: of_text == value for value in distinct}
+    is_missing = np.array([value is None for value in of_text])
+    if is_missing.any():
+        parts[None] = is_missing
+    return parts
+
+
+def find_panel(panel: PanelLike | str | Path | None, bundle: Bundle) -> Panel | None:
+    """The panel that is asked for."""
+    if panel is None:
+        return None
+    people = bundle.ensemble.people_
+    if not isinstance(panel, str | Path):
+        return make_panel(panel, people)
+    if "=" in str(panel) and not Path(panel).exists():
+        return make_panel(parse_levels(str(panel)), people)
+    attributes = None
+    if people is not None:
+        attributes = people.attributes_by_person()
+    return read_panel(local_path(panel), attributes)
+
+
+def bundle_answers(bundle: Bundle, texts: Texts, panel: Panel | None) -> Floats:
+    """The pool [N, C] for all texts, or what a panel would answer."""
+    parts = bundle.describe_parts(texts.parts(ROWS), panel=panel)
+    return np.concatenate([pooled.probabilities for pooled in parts])
+
+
+def read_labels(
+    labels: Annotations | str | Path,
+    texts: Texts,
+    bundle: Bundle,
+    columns: Mapping[str, str],
+    reading: Mapping[str, Any],
+) -> Annotations:
+    """Labels whose items are among the texts, in the classes of the bundle."""
+    if not isinstance(labels, Annotations):
+        path = local_path(labels)
+        options = dict(reading)
+        roles = {role: name for role, name in columns.items() if role not in ("text", "context")}
+        if bundle.scale.kind != "nominal":
+            options.setdefault("scale", bundle.scale.to_text(bundle.classes))
+        elif "scale" not in options:
+            options.setdefault("classes", list(bundle.classes))
+        labels = read_annotations(path, columns=roles or None, **options)
+        with errors_in(path):
+            return _checked(labels, texts, bundle)
+    return _checked(labels, texts, bundle)
+
+
+def _checked(labels: Annotations, texts: Texts, bundle: Bundle) -> Annotations:
+    """The labels, if they can be used."""
+    known = set(texts.items)
+    unknown = [str(item) for item in labels.items if str(item) not in known]
+    if unknown:
+        hint = "give labels of some of these texts, or add the labelled texts to them"
+        if texts.numbered:
+            hint = "add a column item to the texts, so that labels can be matched by id"
+        raise InputError(
+            f"{len(unknown)} of {counted(len(labels.items), 'labelled item')} are not among the"
+            f" texts: {examples(unknown)}",
+            hint,
+        )
+    check_same_scale(labels.scale, "labels", bundle.scale, "bundle")
+    return labels.with_classes(bundle.classes)
+
+
+def match_labels(
+    labels: Annotations, texts: Texts, answers: Floats, panel: Panel | None
+) -> LabelledTexts:
+    """Labels of a panel, or of everybody, with the answers [N, C] to the same texts."""
+    at = positions(as_names(labels.items), as_names(texts.items))
+    clusters = item_clusters(labels)
+    shares = labels.soft_labels
+    is_labelled = np.ones(len(shares), dtype=bool)
+    if panel is not None:
+        shares, is_labelled = panel_shares(labels, panel)
+        if not is_labelled.any():
+            raise InputError(
+                f"none of the labels is by the people of {panel}",
+                "give labels by some of them, or leave the labels out",
+            )
+    count = int(is_labelled.sum())
+    if count < FEWEST_LABELS:
+        raise InputError(
+            f"{counted(count, 'labelled text')} are too few for an interval",
+            f"label {FEWEST_LABELS} or more, drawn at random, or leave the labels out",
+        )
+    whole = LabelledTexts(shares, answers[at], clusters, at)
+    return whole.take(is_labelled)
+
+
+def panel_shares(labels: Annotations, panel: Panel) -> tuple[Floats, Bools]:
+    """The mean label [N, C] of a panel's people by their weights, and which items have some."""
+    weight_of = dict(zip(panel.annotators, panel.weights.tolist(), strict=True))
+    person_weights = np.array([weight_of.get(str(name), 0.0) for name in labels.annotators])
+    weights = person_weights[labels.annotator_codes]
+    shares = label_shares(labels, len(labels.classes)) * weights[:, None]
+    totals = np.zeros((len(labels.items), shares.shape[1]))
+    np.add.at(totals, labels.item_codes, shares)
+    weight_sums = np.bincount(labels.item_codes, weights, minlength=len(totals))
+    is_labelled = weight_sums > 0
+    totals[is_labelled] /= weight_sums[is_labelled, None]
+    return totals, is_labelled
+
+
+def labels_of_fit(bundle: Bundle, folder: Path | None, panel: Panel | None) -> LabelledTexts | None:
+    """Labels and held-out answers of the items of the fit; None where they are not at hand."""
+    fit_items = None
+    for place in (folder, bundle.folder and bundle.folder.parent):  # a bundle may be in its run
+        if fit_items is None and place is not None:
+            with suppress(InputError):
+                fit_items = read_fit_items(place, bundle.ensemble)
+    if fit_items is None:
+        return None
+    labels = fit_items.labels.with_classes(bundle.classes)
+    answers = fit_items.answers(bundle.ensemble, panel)
+    shares = labels.soft_labels
+    is_labelled = np.ones(len(shares), dtype=bool)
+    if panel is not None:
+        shares, is_labelled = panel_shares(labels, panel)
+    if is_labelled.sum() < FEWEST_LABELS:
+        return None
+    return LabelledTexts(shares, answers, fit_items.clusters, None).take(is_labelled)

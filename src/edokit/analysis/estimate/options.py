@@ -1,0 +1,32 @@
+"""The options of an estimate of shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edokit._errors import check_number
+
+
+@dataclass(frozen=True)
+class EstimateOptions:
+    """Parts of the texts, and the level of the intervals.
+
+    Parameters
+    ----------
+    by : str, default=None
+        Also for each value of this column of the texts.
+    level : float, default=0.95
+        Level of the intervals.
+
+    Examples
+    --------
+    >>> from edokit.analysis.estimate.options import EstimateOptions
+    >>> EstimateOptions(by="country").level
+    0.95
+    """
+
+    by: str | None = None
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_number("level", self.level, 0.5, 0.9999)

@@ -1,0 +1,115 @@
+"""Shares of parts of the texts: all classes, the mean point, and what the labels are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edokit._types import Bools, Floats, Ints
+from edokit.analysis.estimate.result import Basis, Expected, Share, Shares
+from edokit.analysis.estimate.statistics import (
+    FEWEST_LABELS,
+    ShareEstimate,
+    estimate_share,
+    transported_share,
+)
+from edokit.scales import Scale
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTexts:
+    """Labels [n, C] with the answers to the same items, and where these are among the texts."""
+
+    shares: Floats
+    answers: Floats
+    clusters: Ints | None
+    positions: Ints | None
+    """Of texts; None for items of the fit."""
+
+    def take(self, is_chosen: Bools) -> LabelledTexts:
+        """Some of the items."""
+        clusters = None
+        if self.clusters is not None:
+            clusters = self.clusters[is_chosen]
+        positions = None
+        if self.positions is not None:
+            positions = self.positions[is_chosen]
+        return LabelledTexts(self.shares[is_chosen], self.answers[is_chosen], clusters, positions)
+
+    def estimate(
+        self, values: Floats, targets: Floats, basis: Basis, level: float
+    ) -> ShareEstimate:
+        """The mean of a linear function of the classes, ``values`` [C], which is from 0 to 1.
+
+        ``targets`` are the answers to all texts [N, C].
+        """
+        labels = self.shares @ values
+        answers = self.answers @ values
+        if basis == "labels":
+            target = float((targets @ values).mean())
+            return estimate_share(labels, answers, target, self.clusters, level)
+        return transported_share(labels, answers, targets @ values, self.clusters, level)
+
+
+@dataclass(frozen=True, eq=False)
+class ShareEstimator:
+    """Makes shares of parts of the texts from the answers to all [N, C]."""
+
+    answers: Floats
+    scale: Scale
+    classes: tuple[str, ...]
+    labelled: LabelledTexts | None
+    basis: Basis
+    level: float
+
+    def shares(self, mask: Bools, column: str | None = None, value: str | None = None) -> Shares:
+        """The shares among the texts [N] of this mask."""
+        answers = self.answers[mask]
+        labelled = self.labelled
+        if labelled is None:
+            return self._answers_alone(answers, column, value)
+        count = 0
+        basis = self.basis
+        if labelled.positions is not None:
+            is_inside = mask[labelled.positions]
+            count = int(is_inside.sum())
+            if count >= FEWEST_LABELS:
+                labelled = labelled.take(is_inside)
+            else:
+                basis = "fit"  # by the labels of the other texts
+        found = [
+            labelled.estimate(values, answers, basis, self.level)
+            for values in np.eye(len(self.classes))
+        ]
+        total = 1.0
+        if not self.scale.is_multi_label:
+            total = sum(share.share for share in found)  # each was estimated on its own
+        rows: dict[str, Share] = {}
+        for name, share in zip(self.classes, found, strict=True):
+            rows[name] = {"share": share.share / total, "low": share.low, "high": share.high}
+        expected: Expected | None = None
+        if self.scale.positions is not None:
+            places = np.array(self.scale.positions)
+            lowest = float(places.min())
+            span = float(places.max()) - lowest
+            share = labelled.estimate((places - lowest) / span, answers, basis, self.level)
+            found = [share]
+            point = share.scaled(lowest, span)
+            expected = {"expected": point.share, "low": point.low, "high": point.high}
+        worth = None
+        if basis == "labels":
+            label_width = sum(share.label_width**2 for share in found)
+            worth = label_width / sum(share.width**2 for share in found)
+        return Shares(len(answers), count, rows, expected, worth, basis, column, value)
+
+    def _answers_alone(self, answers: Floats, column: str | None, value: str | None) -> Shares:
+        """The mean answers, of which nothing says how far they are off."""
+        rows: dict[str, Share] = {}
+        for name, share in zip(self.classes, answers.mean(axis=0).tolist(), strict=True):
+            rows[name] = {"share": share, "low": None, "high": None}
+        expected: Expected | None = None
+        if self.scale.positions is not None:
+            point = float(self.scale.expected(answers).mean())
+            expected = {"expected": point, "low": None, "high": None}
+        return Shares(len(answers), 0, rows, expected, None, "answers", column, value)

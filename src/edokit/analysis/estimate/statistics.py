@@ -1,0 +1,149 @@
+"""The statistics of shares: prediction-powered inference from many answers and few labels.
+
+Of n labelled items among N, with labels q and answers f, the share is estimated by the regression
+of labels on answers, at the mean answer of all items: q̄ + λ (f̄_N − f̄_n). Its λ is the one that
+prediction-powered inference is tuned to for power (Angelopoulos et al., 2023: PPI++). Answers that
+say nothing about the labels have λ near 0 and cost nothing: wherever the labels alone give a
+narrower interval, theirs is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edokit._types import Floats, Ints
+from edokit.metrics.score_interval import score_interval
+
+FEWEST_LABELS = 5
+"""With fewer labelled items (or groups of them) an interval says nothing."""
+
+
+@dataclass(frozen=True)
+class MeanEstimate:
+    """An estimated mean, its variance, and the number of independent values behind it."""
+
+    mean: float
+    variance: float
+    size: int
+
+
+@dataclass(frozen=True)
+class ShareEstimate:
+    """A share with the ends of its interval."""
+
+    share: float
+    low: float
+    high: float
+    label_width: float
+    """The width of the interval of the labels alone."""
+
+    @property
+    def width(self) -> float:
+        """The width of the interval."""
+        return self.high - self.low
+
+    def scaled(self, offset: float, factor: float) -> ShareEstimate:
+        """The estimate in units of an answer scale."""
+        return ShareEstimate(
+            offset + factor * self.share,
+            offset + factor * self.low,
+            offset + factor * self.high,
+            factor * self.label_width,
+        )
+
+
+def estimate_share(
+    labels: Floats,
+    answers: Floats,
+    target: float,
+    clusters: Ints | None,
+    level: float,
+) -> ShareEstimate:
+    """The mean label of all items, from the labels of some and the answers to all.
+
+    Parameters
+    ----------
+    labels, answers : ndarray of shape (n,)
+        Of the labelled items; both between 0 and 1.
+    target : float
+        The mean answer of all items.
+    clusters : ndarray of int of shape (n,) or None
+        Items with the same number belong together.
+    level : float
+        Level of the interval.
+    """
+    alone = labels_alone(labels, clusters)
+    low, high = _interval(alone, level)
+    regressed = regression_estimate(labels, answers, target, clusters)
+    if regressed is not None and regressed.variance <= alone.variance:
+        powered_low, powered_high = _interval(regressed, level)
+        if powered_high - powered_low <= high - low:
+            return ShareEstimate(regressed.mean, powered_low, powered_high, high - low)
+    return ShareEstimate(alone.mean, low, high, high - low)
+
+
+def transported_share(
+    labels: Floats, answers: Floats, targets: Floats, clusters: Ints | None, level: float
+) -> ShareEstimate:
+    """The mean label of other items than the labelled ones, from their answers [N] alone.
+
+    People are assumed to judge them as they judged labelled items with the same answer. What the N
+    items differ by from their expected labels has a variance of its own.
+    """
+    alone = labels_alone(labels, clusters)
+    regressed = regression_estimate(labels, answers, float(targets.mean()), clusters)
+    if regressed is None:
+        regressed = alone
+    item_variance = float(np.var(labels)) / len(targets)
+    estimate = MeanEstimate(regressed.mean, regressed.variance + item_variance, regressed.size)
+    low, high = _interval(estimate, level)
+    return ShareEstimate(estimate.mean, low, high, high - low)
+
+
+def labels_alone(labels: Floats, clusters: Ints | None) -> MeanEstimate:
+    """The mean of the labels, whose variance is that of the sample or of its clusters."""
+    mean = float(labels.mean())
+    totals = _totals((labels - mean) / len(labels), clusters)
+    size = len(totals)
+    variance = float(np.sum(totals**2)) * size / max(size - 1, 1)
+    return MeanEstimate(mean, variance, size)
+
+
+def regression_estimate(
+    labels: Floats, answers: Floats, target: float, clusters: Ints | None
+) -> MeanEstimate | None:
+    """The regression of labels on answers at the mean answer; None where all answers are equal.
+
+    The variance is a jackknife's: every residual is divided by what its own item leaves to it.
+    """
+    size = len(labels)
+    mean_answer = float(answers.mean())
+    centred = answers - mean_answer
+    spread = float(np.sum(centred**2))
+    if size < 3 or spread < 1e-12:
+        return None
+    slope = float(np.sum(centred * labels)) / spread
+    mean_label = float(labels.mean())
+    mean = mean_label + slope * (target - mean_answer)
+    residuals = labels - mean_label - slope * centred
+    leverage = 1.0 / size + centred**2 / spread
+    weights = 1.0 / size + centred * (target - mean_answer) / spread
+    left_out = residuals / np.maximum(1.0 - leverage, 1e-9)
+    totals = _totals(weights * left_out, clusters)
+    mean = min(max(mean, 0.0), 1.0)
+    return MeanEstimate(mean, float(np.sum(totals**2)), max(len(totals) - 1, 2))
+
+
+def _totals(values: Floats, clusters: Ints | None) -> Floats:
+    """The sum of the values of each cluster."""
+    if clusters is None:
+        return values
+    _, codes = np.unique(clusters, return_inverse=True)
+    return np.asarray(np.bincount(codes, weights=values), dtype=np.float64)
+
+
+def _interval(estimate: MeanEstimate, level: float) -> tuple[float, float]:
+    low, high = score_interval(estimate.mean, estimate.variance, estimate.size, level=level)
+    return float(low), float(high)

@@ -1,0 +1,131 @@
+"""Sentences and tables made of an estimate of shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from edokit._errors import counted
+from edokit._io.markup import Cell, Table
+from edokit.analysis.estimate.result import Estimate, Expected, Share, Shares
+
+RANDOM_SAMPLE = "This assumes that the labelled texts are a random sample of all texts."
+LIKE_THE_FIT = (
+    "These texts have no labels: this assumes that people judge them as they judged the texts of"
+    " the fit with the same answers. Label some of them, drawn at random, to check it."
+)
+ANSWERS_ALONE = (
+    "These texts have no labels, and the data of the fit are not here: the shares are those of the"
+    " answers, and nothing says how far they are off."
+)
+
+
+def few_labels_note(column: str, values: Sequence[str], fewest: int) -> str:
+    """A note on slices with too few labels of their own."""
+    return (
+        f"{column} {', '.join(values)}: fewer than {fewest} labelled texts each, so these assume"
+        " that people judge them as they judge other texts with the same answers."
+    )
+
+
+def sample_note(name: str, labelled: float, everything: float) -> str:
+    """A note on labelled texts that are unlike the others."""
+    return (
+        f"The labelled texts are not a random sample: their mean answer for {name!r} is"
+        f" {labelled:.1%}, that of all texts {everything:.1%}. Draw the texts to label at random,"
+        " or the shares may be off by more than their intervals say."
+    )
+
+
+def headline(estimate: Estimate) -> list[str]:
+    """The shares in sentences, the largest or highest first."""
+    total = estimate.total
+    people = estimate.panel or "People"
+    texts = counted(total.texts, "text")
+    lines = []
+    if total.expected is not None:
+        point = _range(total.expected, total.expected["expected"], "{:.2f}")
+        lines.append(f"{people} would give {texts} {point} on average.")
+    else:
+        name, share = _headline_share(estimate)
+        percent = _range(share, share["share"], "{:.1%}")
+        lines.append(f"{people} would label {percent} of {texts} {name!r}.")
+    if total.labels_worth is not None:
+        lines.append(_worth(total.labels_worth, total.labelled))
+    return [*lines, *estimate.notes]
+
+
+def _headline_share(estimate: Estimate) -> tuple[str, Share]:
+    """The share that a sentence is about: of two classes the second, else the largest."""
+    shares = estimate.shares
+    if len(shares) == 2 and estimate.scale == "nominal":
+        name = estimate.classes[1]
+    else:
+        name = max(shares, key=lambda label: shares[label]["share"])
+    return name, shares[name]
+
+
+def _worth(worth: float, labelled: int) -> str:
+    labels = counted(labelled, "labelled text")
+    if worth < 1.05:
+        return f"The answers add nothing to the labels: {labels} alone are as certain."
+    return f"The answers make the {labels} worth {worth:.1f} times as many."
+
+
+def _range(ends: Mapping[str, object], value: float, form: str) -> str:
+    """``12.3% (10.1% to 14.9%)``."""
+    low = ends["low"]
+    high = ends["high"]
+    if low is None:
+        return form.format(value)
+    return f"{form.format(value)} ({form.format(low)} to {form.format(high)})"
+
+
+def tables(estimate: Estimate) -> list[Table]:
+    """The shares among all texts, and those of each slice."""
+    title = f"Shares of {counted(estimate.total.texts, 'text')}"
+    if estimate.panel is not None:
+        title += f", in the eyes of {estimate.panel}"
+    shown = [Table.of(title, _records(estimate, estimate.total, {}))]
+    if estimate.slices:
+        records = []
+        for part in estimate.slices:
+            value = "(none)" if part.value is None else part.value
+            place: dict[str, Cell] = {
+                str(part.column): value,
+                "texts": part.texts,
+                "labelled": part.labelled,
+            }
+            records.extend(_records(estimate, part, place))
+        shown.append(Table.of(f"By {estimate.slices[0].column}", records))
+    return shown
+
+
+def _records(estimate: Estimate, part: Shares, place: Mapping[str, Cell]) -> list[dict[str, Cell]]:
+    """A row per class, and one for the mean point."""
+    interval = f"{estimate.level:.0%} interval"
+    records: list[dict[str, Cell]] = []
+    for name in part.shares:
+        share = part.shares[name]
+        record = {
+            **place,
+            "class": name,
+            "share": f"{share['share']:.1%}",
+            interval: _interval_cell(share, "{:.1%}"),
+        }
+        records.append(record)
+    if part.expected is not None:
+        records.append(
+            {
+                **place,
+                "class": "mean point",
+                "share": f"{part.expected['expected']:.2f}",
+                interval: _interval_cell(part.expected, "{:.2f}"),
+            }
+        )
+    return records
+
+
+def _interval_cell(ends: Share | Expected, form: str) -> str:
+    if ends["low"] is None or ends["high"] is None:
+        return "–"
+    return f"{form.format(ends['low'])} … {form.format(ends['high'])}"

@@ -1,0 +1,153 @@
+"""The items that an ensemble was fitted on, and its answers to them, read from the run's files."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import clone
+
+from edokit._errors import EDOWarning, InputError
+from edokit._types import Floats, Ints
+from edokit.annotations.core import Annotations
+from edokit.datasets.item_groups import item_clusters
+from edokit.ensemble.answers import FOLDS, MAX_ITEMS
+from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.views import answer_for_panel
+from edokit.fitdata.inputs import align_inputs
+from edokit.folds import random_folds
+from edokit.panels import Panel
+from edokit.predictions.core import Predictions
+from edokit.runs.record import RUN_RECORD, RunRecord
+
+_FIT_PREDICTIONS = Path("members") / "predictions" / "fit.npz"
+"""Where a run keeps the predictions that its weights were learned from."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitItems:
+    """Labels of the items of a fit with answers that were made without them.
+
+    Attributes
+    ----------
+    labels : Annotations
+    members : Predictions
+        Of the same items, in the same order and classes.
+    pooled : Pooled
+        The pool, with weights that were learned without the item (see `held_out_pool`).
+    clusters : ndarray of int of shape (N,) or None
+        Items with the same number belong together.
+    """
+
+    labels: Annotations
+    members: Predictions
+    pooled: Pooled
+    clusters: Ints | None
+
+    def answers(self, ensemble: EDOEnsemble, panel: Panel | None) -> Floats:
+        """The pool [N, C], or what a panel would answer."""
+        if panel is None or ensemble.people_ is None:
+            return self.pooled.probabilities
+        return answer_for_panel(self.pooled, ensemble.people_, panel).probabilities
+
+
+def ensemble_folder(folder: Path) -> Path:
+    """The folder with the record of the fit: that of a run has it inside."""
+    if (folder / "ensemble" / RUN_RECORD).exists():
+        return folder / "ensemble"
+    return folder
+
+
+def read_fit_items(folder: Path, ensemble: EDOEnsemble) -> FitItems:
+    """Read what an ensemble was fitted on, as its record says.
+
+    Parameters
+    ----------
+    folder : Path
+        A run, or the folder of a fitted ensemble.
+    ensemble : EDOEnsemble
+        The ensemble in it.
+
+    Raises
+    ------
+    InputError
+        If the folder has no record of a fit, or its files are gone.
+    """
+    place = ensemble_folder(folder)
+    if not (place / RUN_RECORD).exists():
+        raise InputError(
+            f"{folder} does not say what its ensemble was fitted on: it has no {RUN_RECORD}",
+            "give the folder of `edo run` or `edo fit`, not a bundle",
+        )
+    record = _found_record(place, folder)
+    labels = record.annotations("annotations", place)
+    predictions = record.predictions("predictions", place)
+    if labels is None or predictions is None:
+        raise InputError(
+            f"{place / RUN_RECORD} names no predictions and annotations of a fit",
+            "give the folder of `edo run` or `edo fit`",
+        )
+    if ensemble.fitted_.pairs is not None or predictions.rows.people:
+        raise InputError(
+            f"the ensemble in {place} was fitted on answers for annotators",
+            "fit it on anonymous answers, as `edo run` does",
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)  # the fit said them
+        predictions = predictions.select(ensemble.members_)
+        predictions, labels = align_inputs(predictions, labels)
+        clusters = item_clusters(labels)
+        pooled = held_out_pool(ensemble, predictions, labels, clusters)
+    return FitItems(labels, predictions, pooled, clusters)
+
+
+def _found_record(place: Path, folder: Path) -> RunRecord:
+    """The record of a fit; files that moved with the run's folder are found in it."""
+    record = RunRecord.load(place)
+    inputs = dict(record.inputs)
+    candidates = {
+        "predictions": [folder.resolve() / _FIT_PREDICTIONS],
+        "annotations": [],
+    }
+    for role, source in record.inputs.items():
+        beside = folder.resolve().parent / Path(source.path).name
+        places = [Path(source.path), *candidates.get(role, []), beside]
+        for path in places:
+            if path.exists():
+                inputs[role] = replace(source, path=str(path.absolute()))
+                break
+    return replace(record, inputs=inputs)
+
+
+def held_out_pool(
+    ensemble: EDOEnsemble, predictions: Predictions, labels: Annotations, clusters: Ints | None
+) -> Pooled:
+    """The pool of each item with weights that were learned without the item's fold.
+
+    With more than 5,000 items the weights of the fit serve all: they hardly depend on a single
+    item.
+    """
+    pooled = ensemble.describe(predictions)
+    units = len(labels.items)
+    if clusters is not None:
+        units = len(np.unique(clusters))
+    if not 2 * FOLDS <= units <= MAX_ITEMS:
+        return pooled
+    probabilities = pooled.probabilities.copy()
+    for train, fold in _folds(len(labels.items), clusters, ensemble.random_state):
+        refitted = clone(ensemble).set_params(people=False)
+        refitted.fit(predictions.take(train), labels.take(train))
+        probabilities[fold] = refitted.predict_proba(predictions.take(fold))
+    return replace(pooled, probabilities=probabilities)
+
+
+def _folds(items: int, clusters: Ints | None, seed: int) -> Iterator[tuple[Ints, Ints]]:
+    """The positions of each fold, and of the other items before it."""
+    folds = random_folds(items, FOLDS, [seed, FOLDS], groups=clusters)
+    for fold in range(FOLDS):
+        is_inside = folds == fold
+        yield np.flatnonzero(~is_inside), np.flatnonzero(is_inside)

@@ -1,0 +1,32 @@
+"""A folder such as `edo run` leaves, of two quick members."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import edokit
+from edokit import Annotations, EDOEnsemble
+from edokit._errors import EDOWarning
+from edokit.bundle import Bundle
+from edokit.members import parse_groups
+
+
+def quick_run(annotations: Annotations, folder: Path) -> Path:
+    """Two members in folds of train and dev, an ensemble of them, and a bundle."""
+    folder.mkdir()
+    learned = annotations.split("train", "dev")
+    edokit.write_annotations(learned, folder / "labels.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        edokit.train_members(
+            learned, parse_groups("linear:2"), out=folder / "members", cross_fit=3, jobs=1
+        )
+        edokit.fit(
+            folder / "members" / "predictions" / "fit.npz",
+            folder / "labels.csv",
+            out=folder / "ensemble",
+            ensemble=EDOEnsemble(),
+        )
+        Bundle.create(folder / "ensemble", folder / "members", folder / "bundle")
+    return folder
