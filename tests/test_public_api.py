@@ -11,7 +11,7 @@ from edokit import metrics
 NAMES = sorted(set(edokit.__all__) - {"__version__"})
 VERBS = (
     *("run", "fit", "search", "compare", "evaluate", "audit", "diagnose", "plan"),
-    *("estimate", "train_members", "load"),
+    *("estimate", "gate", "train_members", "load"),
 )
 
 
@@ -65,6 +65,7 @@ def test_a_submodule_does_not_replace_a_verb() -> None:
     import edokit.analysis.diagnose
     import edokit.analysis.estimate
     import edokit.analysis.evaluate
+    import edokit.analysis.gate
     import edokit.analysis.plan
     import edokit.analysis.search
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from edokit.analysis.diagnose import diagnose
     from edokit.analysis.estimate import estimate
     from edokit.analysis.evaluate import evaluate
+    from edokit.analysis.gate import gate
     from edokit.analysis.plan import plan
     from edokit.analysis.search import search
     from edokit.analysis.search.options import SearchOptions
@@ -67,6 +68,7 @@ __all__ = [
     "estimate",
     "evaluate",
     "fit",
+    "gate",
     "load",
     "plan",
     "read_annotations",
@@ -93,6 +95,7 @@ __getattr__ = lazy_names(
         "analysis.diagnose": ("diagnose",),
         "ensemble.classifier": ("EDOClassifier",),
         "ensemble.estimator": ("EDOEnsemble", "fit"),
+        "analysis.gate": ("gate",),
         "analysis.estimate": ("estimate",),
         "analysis.evaluate": ("evaluate",),
         "members": ("add_member", "score_members", "train_members"),

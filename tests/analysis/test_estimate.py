@@ -16,10 +16,10 @@ from edokit import Annotations, InputError
 from edokit.analysis.estimate.options import EstimateOptions
 from edokit.analysis.estimate.statistics import (
     estimate_share,
-    labels_alone,
     regression_estimate,
     transported_share,
 )
+from edokit.metrics.sample_mean import sample_mean
 from edokit.metrics.score_interval import score_interval
 
 # --- Statistics -----------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def test_the_interval_covers_the_share_of_all_texts(labelled: int) -> None:
     assert covered >= 276  # 95 % of 300, three standard errors below
 
 
-def test_the_interval_is_never_wider_than_that_of_the_labels_alone() -> None:
+def test_the_interval_is_never_wider_than_that_of_the_sample_mean() -> None:
     rng = np.random.default_rng(1)
     for run in range(100):
         _, votes, answers = drawn_items(rng, 200, 0.4)
@@ -53,7 +53,7 @@ def test_the_interval_is_never_wider_than_that_of_the_labels_alone() -> None:
             answers = rng.permutation(answers)  # which say nothing about the labels
         chosen = rng.choice(200, 12, replace=False)
         share = estimate_share(votes[chosen], answers[chosen], answers.mean(), None, 0.95)
-        alone = labels_alone(votes[chosen], None)
+        alone = sample_mean(votes[chosen], None)
         low, high = score_interval(alone.mean, alone.variance, alone.size, level=0.95)
         assert share.width <= high - low
         assert share.label_width == pytest.approx(high - low)
@@ -72,7 +72,7 @@ def test_items_of_a_group_count_as_one() -> None:
     labels = np.repeat(rng.random(20), 5)
     answers = np.repeat(rng.random(20), 5)
     groups = np.repeat(np.arange(20), 5)
-    assert labels_alone(labels, groups).size == 20
+    assert sample_mean(labels, groups).size == 20
     apart = regression_estimate(labels, answers, 0.5, None)
     together = regression_estimate(labels, answers, 0.5, groups)
     assert apart is not None

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from edokit._errors import InputError, option
 from edokit.analysis.evaluate import evaluate as evaluate_probabilities
 from edokit.analysis.evaluate.options import EvaluateOptions
 from edokit.analysis.evaluate.text import further_tables, metric_table
+from edokit.analysis.gate import gate as compare_with_fit
 from edokit.cli import console, options
+
+FAILED = 1
+"""The exit code of a gate that fails."""
 
 
 @options.evaluated
@@ -22,8 +27,12 @@ class Scoring(EvaluateOptions):
 
 
 def evaluate(
+    run: options.Argument | None = None,
+    /,
     *,
     annotations: Path,
+    gate: bool = False,
+    tolerance: float = 0.0,
     probabilities: Path | None = None,
     ensemble: Path | None = None,
     predictions: Path | None = None,
@@ -39,10 +48,19 @@ def evaluate(
     Beside each the best possible value and that of a constant answer, and a headline where they
     are not better than it.
 
+    `edo evaluate RUN --annotations week.csv --gate` says whether new labels are answered as well as
+    those of the fit, and exits with 1 if they clearly are not.
+
     Parameters
     ----------
+    run : Path, optional
+        With --gate: a folder made by `edo run`, or by `edo fit` with --predictions.
     annotations : Path
-        Annotations of the same items (any source).
+        Annotations of the same items (any source); with --gate they have texts.
+    gate : bool, default=False
+        Compare the loss on these labels with that on the held-out items of the fit.
+    tolerance : float, default=0
+        With --gate: a rise of the loss that is no fall yet, as a share of it, e.g. 0.02.
     probabilities : Path, optional
         A table with item and `p_<class>` columns; answers for each annotator have a column
         annotator, too (or are predictions of `edo score --annotators`).
@@ -52,6 +70,27 @@ def evaluate(
         The members' predictions of these items: their uniform mean is shown, too; with --ensemble
         they are pooled, and --probabilities is not needed.
     """
+    if gate:
+        _check_gate(run, probabilities, ensemble, train, scoring)
+        assert run is not None
+        found = compare_with_fit(
+            run,
+            annotations,
+            predictions=predictions,
+            by=None if not scoring.by else scoring.by[0],
+            level=scoring.level,
+            tolerance=tolerance,
+            **options.keywords(reading),
+        )
+        console.print_answer(found, json)
+        if not found.passes:
+            raise SystemExit(FAILED)
+        return
+    if run is not None:
+        raise InputError(
+            f"{run} is a run, which is compared with new labels by {option('gate', True)}",
+            f"add it, or name probabilities: {option('probabilities', 'FILE')}",
+        )
     evaluation = evaluate_probabilities(
         probabilities,
         annotations,
@@ -70,3 +109,27 @@ def evaluate(
     console.print_table(table.title, table.header, table.shown(), table.notes, evaluation.headline)
     subject = "ensemble" if probabilities is None else probabilities.name
     console.print_tables(*further_tables(evaluation, subject))
+
+
+def _check_gate(
+    run: Path | None,
+    probabilities: Path | None,
+    ensemble: Path | None,
+    train: options.TrainFiles,
+    scoring: Scoring,
+) -> None:
+    """Refuse options that a gate does not take."""
+    if run is None:
+        raise InputError(
+            f"{option('gate', True)} compares with a fit, but no run is given",
+            "write edo evaluate RUN --annotations week.csv --gate",
+        )
+    for name, value in (("probabilities", probabilities), ("ensemble", ensemble)):
+        if value is not None:
+            raise InputError(
+                f"{option(name)} is not for {option('gate', True)}, whose run answers",
+                "leave it out",
+            )
+    options.refuse(train, "an evaluation, not for --gate")
+    if scoring.by is not None and len(scoring.by) > 1:
+        raise InputError("a gate takes one column of slices", f"give {option('by')} once")

@@ -23,11 +23,12 @@ from edokit.analysis.estimate.inputs import (
 from edokit.analysis.estimate.options import EstimateOptions
 from edokit.analysis.estimate.parts import LabelledTexts, ShareEstimator
 from edokit.analysis.estimate.result import Basis, Estimate
-from edokit.analysis.estimate.statistics import FEWEST_LABELS, labels_alone
+from edokit.analysis.estimate.statistics import FEWEST_LABELS
 from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle
 from edokit.ensemble.views import PanelLike
 from edokit.members.texts import Texts
+from edokit.metrics.sample_mean import sample_mean
 from edokit.runs.inputs import merge_options
 
 _NOT_RANDOM = 3.9
@@ -132,7 +133,7 @@ def _sample_notes(labelled: LabelledTexts, answers: Floats, bundle: Bundle) -> l
     worst = ""
     largest = _NOT_RANDOM
     for c, name in enumerate(bundle.classes):
-        sample = labels_alone(labelled.answers[:, c], labelled.clusters)
+        sample = sample_mean(labelled.answers[:, c], labelled.clusters)
         everything = float(answers[:, c].mean())
         deviation = abs(sample.mean - everything) / max(sample.variance, 1e-18) ** 0.5
         if deviation > largest and abs(sample.mean - everything) > _SMALLEST_GAP:

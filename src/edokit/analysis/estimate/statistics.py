@@ -14,19 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from edokit._types import Floats, Ints
+from edokit.metrics.sample_mean import MeanEstimate, cluster_totals, sample_mean
 from edokit.metrics.score_interval import score_interval
 
 FEWEST_LABELS = 5
 """With fewer labelled items (or groups of them) an interval says nothing."""
-
-
-@dataclass(frozen=True)
-class MeanEstimate:
-    """An estimated mean, its variance, and the number of independent values behind it."""
-
-    mean: float
-    variance: float
-    size: int
 
 
 @dataclass(frozen=True)
@@ -74,7 +66,7 @@ def estimate_share(
     level : float
         Level of the interval.
     """
-    alone = labels_alone(labels, clusters)
+    alone = sample_mean(labels, clusters)
     low, high = _interval(alone, level)
     regressed = regression_estimate(labels, answers, target, clusters)
     if regressed is not None and regressed.variance <= alone.variance:
@@ -92,7 +84,7 @@ def transported_share(
     People are assumed to judge them as they judged labelled items with the same answer. What the N
     items differ by from their expected labels has a variance of its own.
     """
-    alone = labels_alone(labels, clusters)
+    alone = sample_mean(labels, clusters)
     regressed = regression_estimate(labels, answers, float(targets.mean()), clusters)
     if regressed is None:
         regressed = alone
@@ -100,15 +92,6 @@ def transported_share(
     estimate = MeanEstimate(regressed.mean, regressed.variance + item_variance, regressed.size)
     low, high = _interval(estimate, level)
     return ShareEstimate(estimate.mean, low, high, high - low)
-
-
-def labels_alone(labels: Floats, clusters: Ints | None) -> MeanEstimate:
-    """The mean of the labels, whose variance is that of the sample or of its clusters."""
-    mean = float(labels.mean())
-    totals = _totals((labels - mean) / len(labels), clusters)
-    size = len(totals)
-    variance = float(np.sum(totals**2)) * size / max(size - 1, 1)
-    return MeanEstimate(mean, variance, size)
 
 
 def regression_estimate(
@@ -131,17 +114,9 @@ def regression_estimate(
     leverage = 1.0 / size + centred**2 / spread
     weights = 1.0 / size + centred * (target - mean_answer) / spread
     left_out = residuals / np.maximum(1.0 - leverage, 1e-9)
-    totals = _totals(weights * left_out, clusters)
+    totals = cluster_totals(weights * left_out, clusters)
     mean = min(max(mean, 0.0), 1.0)
     return MeanEstimate(mean, float(np.sum(totals**2)), max(len(totals) - 1, 2))
-
-
-def _totals(values: Floats, clusters: Ints | None) -> Floats:
-    """The sum of the values of each cluster."""
-    if clusters is None:
-        return values
-    _, codes = np.unique(clusters, return_inverse=True)
-    return np.asarray(np.bincount(codes, weights=values), dtype=np.float64)
 
 
 def _interval(estimate: MeanEstimate, level: float) -> tuple[float, float]:

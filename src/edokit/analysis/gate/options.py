@@ -1,0 +1,36 @@
+"""The options of a gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edokit._errors import check_number
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """Parts of the new items, and what counts as a fall.
+
+    Parameters
+    ----------
+    by : str, default=None
+        Also for each value of this column of the items.
+    level : float, default=0.95
+        Level of the intervals. Without any change, at most half of 1 − level of the gates fail.
+    tolerance : float, default=0
+        A rise of the loss that is no fall yet, as a share of the loss on the items of the fit.
+
+    Examples
+    --------
+    >>> from edokit.analysis.gate.options import GateOptions
+    >>> GateOptions(tolerance=0.02).level
+    0.95
+    """
+
+    by: str | None = None
+    level: float = 0.95
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("level", self.level, 0.5, 0.9999)
+        check_number("tolerance", self.tolerance, 0, 10)
