@@ -27,6 +27,7 @@ from edokit import Annotations, Predictions
 from edokit.analysis.human_labels import HumanLabels
 from edokit.analysis.plan import plan
 from edokit.analysis.plan.comparison import difference_spreads
+from edokit.analysis.plan.kinds import same_mode
 from edokit.analysis.plan.options import PlanOptions
 from edokit.analysis.plan.soft_labels import soft_label_errors
 from edokit.members.recipe import MemberData
@@ -117,10 +118,11 @@ def label_cases(data: Annotations, labels: int, pilots: int) -> dict[str, list[t
         for k, count in enumerate(counts):
             drawn = soft_labels(others, 0, count, labels)
             for name in errors:
-                measured = values[name](drawn, target, scale.hard(target)).mean()
-                cases.setdefault(f"soft label, {name}", []).append(
-                    case(measured, errors[name][:, k])
-                )
+                if name == "f1":
+                    measured = same_mode(scale.rows(drawn), scale.rows(target)).mean()
+                else:
+                    measured = values[name](drawn, target, scale.hard(target)).mean()
+                cases.setdefault(f"soft label, {name}", []).append((measured, *errors[name].at(k)))
     return cases
 
 
@@ -138,9 +140,7 @@ def comparison_cases(
             ]
             for part in (pilot, others)
         )
-        spreads = difference_spreads(
-            HumanLabels(pilot), *models, counts, OPTIONS.samples, OPTIONS.random_state
-        )
+        spreads = difference_spreads(HumanLabels(pilot), *models, counts, OPTIONS.samples)
         for k, count in enumerate(counts):
             drawn = soft_labels(others, 0, count, labels)
             y = scale.hard(drawn)
@@ -207,7 +207,7 @@ def trained_loss(data: Annotations, test: Annotations, labels: int, seed: int) -
     member.fit(MemberData(list(texts), lambda epoch: train.soft_labels, **about))
     p = member.predict_proba(list(test.whole_texts))
     human_labels = HumanLabels(test)
-    return float(human_labels.losses(p[human_labels.item_codes]).mean())
+    return float(human_labels.losses(p).mean())
 
 
 def models(lewidi2023: Path, lewidi2025: Path, pilots: int) -> str:

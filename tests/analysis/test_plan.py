@@ -15,8 +15,10 @@ from commands import answer, assert_one_line, edo
 from edokit import Annotations, InputError, Predictions, Scale, write_annotations
 from edokit.analysis.human_labels import HumanLabels
 from edokit.analysis.plan import best_counts
+from edokit.analysis.plan.learning import TrainingRuns, planned_losses
 from edokit.analysis.plan.options import PlanOptions
 from edokit.analysis.plan.soft_labels import (
+    answers_given_another,
     draw_distributions,
     draw_soft_labels,
     soft_label_errors,
@@ -51,6 +53,23 @@ def test_distributions_are_drawn_from_the_posterior_of_dirichlet_items() -> None
     drawn = draw_distributions(counts / 4, labels, Scale(), np.random.default_rng(2))
     unanimous = counts[:, 1] == 4
     assert drawn[unanimous].mean(axis=0) == pytest.approx([0.5 / 7, 5.5 / 7, 1 / 7], abs=0.03)
+
+
+def test_the_posterior_is_that_of_items_with_few_and_with_many_labels() -> None:
+    """Dirichlet(α + labels): one label has its weight, whether an item has two or twenty."""
+    prior = np.array([1.0, 2.0])
+    q = np.random.default_rng(0).dirichlet(prior, 12_000)
+    label_counts = np.repeat([2, 20], 6000)
+    counts = np.random.default_rng(1).multinomial(label_counts, q)
+    drawn = draw_distributions(
+        counts / label_counts[:, None], label_counts, Scale(), np.random.default_rng(2)
+    )
+    for labels in (2, 20):
+        unanimous = (label_counts == labels) & (counts[:, 1] == labels)
+        expected = (prior[1] + labels) / (prior.sum() + labels)
+        assert drawn[unanimous, 1].mean() == pytest.approx(expected, abs=0.01)
+        variance = expected * (1 - expected) / (prior.sum() + labels + 1)
+        assert drawn[unanimous, 1].var() == pytest.approx(variance, rel=0.15)
 
 
 def test_the_error_of_the_soft_label_is_the_variance_within_items_over_annotators(
@@ -115,11 +134,65 @@ def test_what_pilots_predict_is_what_other_items_show(
             drawn = draw_soft_labels(q, count, scale, rng)
             for name in metrics:
                 measured = values[name](drawn, q, scale.hard(q)).mean()
-                low, high = np.quantile(soft[name][:, k], [0.025, 0.975])
+                estimate, low, high = soft[name].at(k)
                 inside.append(low <= measured <= high)
-                ratios.append(np.median(soft[name][:, k]) / measured)
+                ratios.append(estimate / measured)
     assert np.mean(inside) >= 0.85  # the values of a pilot are right or wrong together
     assert np.mean(ratios) == pytest.approx(1, abs=0.06)
+
+
+def few_kinds(rng: Any, items: int) -> Any:
+    """Each item has a clear majority of 70 %: of two labels, many differ, and of ten, few ties."""
+    share = rng.choice([0.3, 0.7], items)
+    return np.column_stack([1 - share, share])
+
+
+def rare_splits(rng: Any, items: int) -> Any:
+    """All agree but for a few items that divide the annotators in halves."""
+    share = rng.choice([0.0, 1.0, 0.5], items, p=[0.5, 0.46, 0.04])
+    return np.column_stack([1 - share, share])
+
+
+@pytest.mark.parametrize(
+    ("draw", "items", "annotators"), [(few_kinds, 400, 3), (rare_splits, 60, 2)]
+)
+def test_intervals_span_the_shapes_that_a_pilot_cannot_tell(
+    draw: Any, items: int, annotators: int
+) -> None:
+    truth = draw(np.random.default_rng(99), 20_000)
+    drawn = draw_soft_labels(truth, 5, Scale(), np.random.default_rng(98))
+    # A tie, of annotators or of the truth, is broken at random.
+    p = truth.max(axis=1)
+    expected_f1 = np.where(
+        p == 0.5, 0.5, (drawn[np.arange(len(p)), truth.argmax(axis=1)] > 0.5).astype(float)
+    ).mean()
+    expected_md = np.abs(drawn - truth).sum(axis=1).mean()
+    inside = []
+    for seed in range(6):
+        q = draw(np.random.default_rng(seed), items)
+        pilot = HumanLabels(pilot_of(q, annotators, seed))
+        errors = soft_label_errors(pilot, (5,), samples=50, random_state=0)
+        for name, expected in (("f1", expected_f1), ("md", expected_md)):
+            _, low, high = errors[name].at(0)
+            inside.append(low <= expected <= high)
+    assert np.mean(inside) > 0.8
+
+
+def test_a_second_annotator_finds_the_majority_no_more_often_than_one(truth: Any) -> None:
+    """Two annotators tie where they differ; ties are broken at random, not by the first class."""
+    uneven = np.sort(truth, axis=1)[:, ::-1]  # the first class is the majority
+    plan = edokit.plan(pilot_of(uneven, 3), annotators=(1, 2, 3, 4, 5), **QUICK)
+    f1 = [row["soft_label"]["f1"][0] for row in plan.curve]
+    assert f1[1] == pytest.approx(f1[0], abs=0.01)
+    assert f1[2] > f1[1] + 0.02
+    assert f1[3] == pytest.approx(f1[2], abs=0.01)
+    assert f1[4] > f1[3]
+
+
+def test_pairs_of_annotators_leave_out_those_with_themselves() -> None:
+    """Of labels 0, 0, 1, another annotator than one who says 0 says 0 or 1 equally often."""
+    given = answers_given_another(np.array([[2 / 3, 1 / 3]]), np.array([[3]]))
+    assert given == pytest.approx(np.array([[0.5, 0.5], [1.0, 0.0]]))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +263,7 @@ def test_one_model_is_compared_with_a_constant(truth: Any) -> None:
     )
     plan = edokit.plan(pilot, predictions=jury, **QUICK)
     assert plan.compared == ["0", "a constant answer"]
-    assert any("a budget of 1200 annotations is best spent" in line for line in plan.headline)
+    assert any("a budget of 1200 annotations" in line for line in plan.headline)
 
 
 def test_a_model_learns_more_from_more_items() -> None:
@@ -200,6 +273,82 @@ def test_a_model_learns_more_from_more_items() -> None:
     losses = [row["model"]["ce"][0] for row in plan.curve]
     assert losses[0] < losses[1]  # 2,000 items with one annotator, 100 with twenty
     assert plan.best["model"][0] == 1
+
+
+def runs_with_losses(sizes: Any, inverse_counts: Any, losses: Any, items: int = 40) -> TrainingRuns:
+    """Runs whose loss is the same for all items."""
+    return TrainingRuns(sizes, inverse_counts, np.tile(np.reshape(losses, (-1, 1)), items))
+
+
+def test_a_loss_falls_with_the_fourth_root_of_the_items() -> None:
+    sizes = np.array([50, 100, 200] * 2)
+    inverse_counts = np.repeat([1.0, 0.25], 3)
+    losses = 0.3 + (0.5 + 0.2 * inverse_counts) * sizes**-0.25
+    runs = runs_with_losses(sizes, inverse_counts, losses)
+    planned = planned_losses(runs, [1600, 800], [1, 2], 20, np.random.default_rng(0))
+    expected = [0.3 + 0.7 * 1600**-0.25, 0.3 + 0.6 * 800**-0.25]
+    assert planned == pytest.approx(np.tile(expected, (20, 1)), rel=1e-6)
+
+
+def test_trainings_that_differ_make_a_plan_uncertain() -> None:
+    """All items have the same loss, so only the trained models differ."""
+    sizes = np.array([50, 100, 200] * 6)
+    curve = 0.3 + 0.5 * sizes**-0.25
+    noise = np.random.default_rng(0).normal(0, 0.02, len(sizes))
+    spreads = []
+    for losses in (curve, curve + noise):
+        runs = runs_with_losses(sizes, np.ones(len(sizes)), losses)
+        planned = planned_losses(runs, [400], [1], 200, np.random.default_rng(0))
+        spreads.append(planned.std())
+    assert spreads[0] < 1e-9
+    assert 0.004 < spreads[1] < 0.1
+
+
+def pilot_with_texts() -> tuple[Annotations, dict[str, Any]]:
+    simulation = edokit.simulate("crowd", random_state=0, items=(120, 1, 1))
+    return simulation.annotations.split("train"), {"budget": 600}
+
+
+def pilot_with_models() -> tuple[Annotations, dict[str, Any]]:
+    share = np.random.default_rng(1).beta(0.6, 0.9, 300)
+    truth = np.column_stack([1 - share, share])
+    pilot = pilot_of(truth, 3)
+    p = np.clip(share[:, None] + [[-0.1, 0.15]], 0.05, 0.95)
+    jury = Predictions.from_arrays(
+        np.stack([1 - p, p], axis=2), items=pilot.items, classes=pilot.classes, layout="NKC"
+    )
+    return pilot, {"predictions": jury, "budget": 2000, "price": 0.1, "item_price": 0.2}
+
+
+@pytest.mark.parametrize(
+    "make_pilot", [pytest.param(pilot_with_texts, marks=pytest.mark.slow), pilot_with_models]
+)
+def test_the_first_line_is_the_same_for_ten_seeds(make_pilot: Any) -> None:
+    pilot, settings = make_pilot()
+    lines = set()
+    for seed in range(10):
+        plan = edokit.plan(
+            pilot, annotators=(1, 2, 3, 5, 10, 20), samples=50, random_state=seed, **settings
+        )
+        lines.add(plan.headline[0])
+    (line,) = lines
+    assert "the pilot can't tell" in line.lower()
+    if make_pilot is pilot_with_texts:
+        assert "smallest number and more items" in line
+        assert "1 annotator for each of 600 items" in line
+    else:
+        assert "annotators for each item" in line
+
+
+def test_the_loss_of_a_model_is_the_metric_of_evaluate() -> None:
+    """On an ordinal scale, too: the RPS to soft labels, not to single labels."""
+    q = np.random.default_rng(0).dirichlet([1, 1, 1], 50)
+    pilot = pilot_of(q, 4, scale="ordinal:0,1,2")
+    p = np.full((50, 3), 1 / 3)
+    values = {f"p_{name}": p[:, k] for k, name in enumerate(pilot.classes)}
+    probabilities = {"item": list(pilot.items), **values}
+    evaluation = edokit.evaluate(probabilities, pilot, samples=0, ties="random")
+    assert HumanLabels(pilot).losses(p).mean() == pytest.approx(evaluation.metrics["rps"])
 
 
 # --- Budget and bad input -------------------------------------------------------------------------
@@ -216,8 +365,13 @@ def test_the_budget_buys_items(truth: Any) -> None:
 def test_all_may_agree(scale: str | None) -> None:
     pilot = Annotations.from_matrix([[0, 0, 0], [1, 1, 1]] * 40, scale=scale)
     plan = edokit.plan(pilot, **QUICK)
-    assert plan.curve[0]["soft_label"]["md" if scale is None else "w1"][0] < 0.05
-    assert any("up to 4% of the items" in note for note in plan.notes)  # three in eighty
+    for row in plan.curve:
+        assert row["soft_label"]["md" if scale is None else "w1"][0] < 0.05
+        for estimate, low, high in row["soft_label"].values():
+            assert low <= estimate <= high
+            assert high - low > 1e-4  # a pilot that agrees does not show that all agree
+    # If two annotators differ with probability p, all of 80 items agree with (1 − p)^80 = 0.05.
+    assert any("two annotators" in note and "3.7% of the cases" in note for note in plan.notes)
 
 
 @pytest.mark.parametrize("votes", [[[0], [1]], [[0, None], [None, 1]]], ids=["one", "no overlap"])

@@ -99,6 +99,6 @@ class HumanLabels:
         return self.mean_by_item(np.square(single - self.vectors(self.shares)).sum(axis=1))
 
     def losses(self, p: Floats) -> Floats:
-        """The headline loss of predictions for each label [M, C], averaged by item [N]."""
+        """The headline loss of predictions [N, C] against the soft labels, by item [N]."""
         loss = item_values(self.scale)[headline_metric(self.scale)]
-        return self.mean_by_item(loss(p, self.shares, self.scale.hard(self.shares)))
+        return loss(p, self.soft_labels, self.scale.hard(self.soft_labels))

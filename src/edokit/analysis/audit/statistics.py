@@ -155,17 +155,17 @@ def dropped_members(P: Floats, uniform: Floats, labels: HumanLabels) -> list[Dro
     The interval is normal: 1.96 standard errors of the mean over items on both sides.
     """
     members = P.shape[1]
-    pool_losses = labels.losses(uniform[labels.item_codes])
+    pool_losses = labels.losses(uniform)
     dropped = []
     for k in range(members):
         without = (members * uniform - P[:, k]) / (members - 1)
-        losses = labels.losses(without[labels.item_codes])
+        losses = labels.losses(without)
         gaps = losses - pool_losses
         difference = float(gaps.mean())
         margin = STANDARD_ERRORS * float(gaps.std() / np.sqrt(max(len(gaps) - 1, 1)))
         dropped.append(
             DroppedMember(
-                loss=float(labels.losses(P[labels.item_codes, k]).mean()),
+                loss=float(labels.losses(P[:, k]).mean()),
                 pool_loss=float(losses.mean()) - difference,
                 difference=difference,
                 low=difference - margin,

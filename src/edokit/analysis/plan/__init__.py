@@ -24,6 +24,9 @@ from edokit.metrics.resampling import quantiles
 from edokit.predictions.core import Predictions
 from edokit.runs.inputs import InputReader, merge_options
 
+# Means are quickly resampled: with so many times the samples, decisions hardly depend on the seed.
+_SAMPLES_OF_MEANS = 10
+
 
 def plan(
     annotations: Annotations | str | Path,
@@ -82,6 +85,7 @@ def plan(
     items = [options.items(count) for count in counts]
     labels = HumanLabels(pilot)
     metric = headline_metric(pilot.scale)
+    samples = _SAMPLES_OF_MEANS * options.samples
     notes = []
     comparison: dict[str, Floats] = {}
     compared: list[str] = []
@@ -89,7 +93,7 @@ def plan(
         notes.append(text.NO_PREDICTIONS)
     else:
         compared, models = _models_to_compare(jury, labels)
-        spreads = difference_spreads(labels, *models, counts, options.samples, options.random_state)
+        spreads = difference_spreads(labels, *models, counts, samples)
         for name, spread in spreads.items():
             comparison[name] = detectable(spread, items, options.level, options.power)
     model: dict[str, Floats] = {}
@@ -101,17 +105,19 @@ def plan(
         else:
             rng = np.random.default_rng(options.random_state)
             runs = train_on_parts(pilot, labels, rng)
-            model[metric] = planned_losses(runs, items, counts, options.samples, rng)
+            model[metric] = planned_losses(runs, items, counts, samples, rng)
     if not np.nansum(labels.variance):
         notes.append(text.unanimous_note(int(labels.has_several.sum())))
-    soft_label = soft_label_errors(labels, counts, options.samples, options.random_state)
+    soft_label = soft_label_errors(
+        labels, counts, options.samples, options.random_state, level=options.level
+    )
     curve: list[CurveRow] = []
     for k, count in enumerate(counts):
         curve.append(
             {
                 "annotators": count,
                 "items": items[k],
-                "soft_label": _estimates(soft_label, k, options.level),
+                "soft_label": {name: error.at(k) for name, error in soft_label.items()},
                 "comparison": _estimates(comparison, k, options.level),
                 "model": _estimates(model, k, options.level),
             }
@@ -191,6 +197,6 @@ def _models_to_compare(
     if P.shape[1] == 1:
         constant = np.tile(labels.shares.mean(axis=0), (len(P), 1))
         return [jury.members[0], "a constant answer"], (P[:, 0], constant)
-    losses = [labels.losses(P[labels.item_codes, k]).mean() for k in range(P.shape[1])]
+    losses = [labels.losses(P[:, k]).mean() for k in range(P.shape[1])]
     best, second = np.argsort(losses, kind="stable")[:2]
     return [jury.members[best], jury.members[second]], (P[:, best], P[:, second])

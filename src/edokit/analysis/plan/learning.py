@@ -18,7 +18,10 @@ EXPONENT = -0.25
 FEWEST_TEXTS = 80
 _MOST_TEXTS = 1200
 _TRAINED_SHARES = (0.2, 0.4, 0.8)
-_REPEATS = 3
+_REPEATS = 6
+# Repeats share the items of the pilot: they vary less than as many pilots would, and count as so
+# many independent ones.
+_INDEPENDENT_REPEATS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +68,7 @@ def planned_losses(
     for sample in range(samples):
         weights = rng.multinomial(pilot_items, np.full(pilot_items, 1 / pilot_items))
         means = (losses @ weights) / (is_held_out @ weights)
-        run_weights = np.sqrt(rng.exponential(size=len(means)))
+        run_weights = np.sqrt(rng.gamma(_INDEPENDENT_REPEATS / _REPEATS, size=len(means)))
         coefficients, _ = nnls(design * run_weights[:, None], means * run_weights)
         resampled[sample] = planned @ coefficients
     return resampled
@@ -107,7 +110,7 @@ def train_on_parts(
             member = find_recipe("linear")(classes)  # type: ignore[call-arg]
             p = np.full((len(pilot.items), classes), 1 / classes)
             p[tested] = member.fit(data).predict_proba([texts[i] for i in tested])
-            item_losses = labels.losses(p[labels.item_codes])
+            item_losses = labels.losses(p)
             item_losses[trained] = np.nan
             sizes.append(len(trained))
             inverse_counts.append(float((1 / label_counts[trained]).mean()))

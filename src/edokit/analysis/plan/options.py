@@ -33,7 +33,7 @@ class PlanOptions:
     level : float, default=0.95
         Level of the intervals and of the comparison.
     random_state : int, default=0
-        Seed.
+        Seed of the simulated labels, and of the parts of the pilot that models are trained on.
 
     Examples
     --------

@@ -3,17 +3,26 @@
 A pilot shows how the annotators of an item differ. What n of them would answer is simulated from
 the distribution that each item may have given its pilot labels: Dirichlet, fitted so that two
 answers to an item differ as much as those of two annotators in the pilot. So every metric of every
-answer scale is computed in one way.
+answer scale is computed in one way. Two or three labels do not show the shape of these
+distributions, so the intervals of F1 and MD span other shapes, too (`kinds`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from edokit._types import Floats, Ints
 from edokit.analysis.human_labels import HumanLabels
+from edokit.analysis.plan.kinds import (
+    Kinds,
+    agreements,
+    error_bounds,
+    make_kinds,
+    same_mode,
+)
 from edokit.metrics import item_values, main_metrics
 from edokit.scales import Scale
 
@@ -22,8 +31,23 @@ _LOG_WEIGHT = (-6.0, 0.0, 7.0)
 _SMOOTHING = (0.0, 0.3, 0.95)
 # Items of a pilot that are simulated at most; more change little.
 _MOST_ITEMS = 4000
+# Items that are simulated for an estimate: those of the pilot, as often as it takes.
+_ESTIMATE_DRAWS = 10_000
 # Metrics left out for soft labels, whose zeros may make the CE infinite.
 _NOT_FOR_SOFT_LABELS = ("ce", "exact_match")
+
+
+@dataclass(frozen=True, eq=False)
+class SoftLabelError:
+    """The error of the soft label of each number of annotators [counts], in one metric."""
+
+    estimates: Floats
+    low: Floats
+    high: Floats
+
+    def at(self, place: int) -> list[float]:
+        """Estimate and ends of the interval of one number of annotators."""
+        return [float(self.estimates[place]), float(self.low[place]), float(self.high[place])]
 
 
 def soft_label_errors(
@@ -32,30 +56,116 @@ def soft_label_errors(
     samples: int,
     random_state: int,
     reference: int | None = None,
-) -> dict[str, Floats]:
-    """By metric, the error [samples, counts] of the soft label of each number of annotators.
+    level: float = 0.95,
+) -> dict[str, SoftLabelError]:
+    """By metric, the error of the soft label of each number of annotators.
 
     It is compared with that of ``reference`` other annotators; None: of all that could be asked.
-    Each sample draws the items of the pilot again, and the distribution of each item.
+    Each sample of the interval draws the items of the pilot again, and the distribution of each
+    item. One item more, on which two annotators differ, is among those that are drawn: a pilot
+    that shows no disagreement does not show that there is none.
     """
-    scale = labels.scale
     rng = np.random.default_rng(random_state)
-    soft_labels = labels.soft_labels[labels.has_several]
-    label_counts = labels.counts[labels.has_several]
-    names = [name for name in main_metrics(scale) if name not in _NOT_FOR_SOFT_LABELS]
-    values = item_values(scale)
-    errors = {name: np.zeros((samples, len(counts))) for name in names}
-    for sample in range(samples):
-        items = rng.integers(len(soft_labels), size=min(len(soft_labels), _MOST_ITEMS))
-        q = draw_distributions(soft_labels[items], label_counts[items], scale, rng)
+    pilot = _Items(labels.soft_labels[labels.has_several], labels.counts[labels.has_several])
+    crowd = _Crowd(labels.scale, counts, reference)
+    kinds = crowd.kinds(pilot, rng)
+    repeats = -(-_ESTIMATE_DRAWS // len(pilot.counts))
+    estimates = crowd.errors(pilot.take(np.tile(np.arange(len(pilot.counts)), repeats)), rng)
+    resampled: dict[str, list[Floats]] = {name: [] for name in estimates}
+    observed = []
+    for _ in range(samples):
+        extended = pilot.with_divided_item(labels.scale, rng)
+        items = rng.integers(len(extended.counts), size=min(len(extended.counts), _MOST_ITEMS))
+        drawn = extended.take(items)
+        for name, values in crowd.errors(drawn, rng).items():
+            resampled[name].append(values)
+        rows, row_counts = drawn.rows(labels.scale)
+        observed.append(agreements(rows, row_counts, kinds.orders))
+    bounds = error_bounds(kinds, np.array(observed))
+    errors = {}
+    for name, estimate in estimates.items():
+        values = np.array(resampled[name])
+        lower, upper = bounds.get(name, (values, values))
+        lowest = np.minimum(values, lower)
+        highest = np.maximum(values, upper)
+        low = np.quantile(lowest, (1 - level) / 2, axis=0)
+        high = np.quantile(highest, (1 + level) / 2, axis=0)
+        errors[name] = SoftLabelError(
+            estimate, np.minimum(low, estimate), np.maximum(high, estimate)
+        )
+    return errors
+
+
+@dataclass(frozen=True, eq=False)
+class _Items:
+    """Soft labels [N, C] of items and how many annotators each has [N]."""
+
+    soft_labels: Floats
+    counts: Ints
+
+    def take(self, items: Ints) -> _Items:
+        return _Items(self.soft_labels[items], self.counts[items])
+
+    def rows(self, scale: Scale) -> tuple[Floats, Ints]:
+        """Soft labels as rows (one per item, or per item and label), and annotators of each."""
+        rows = scale.rows(self.soft_labels)
+        return rows, np.repeat(self.counts, len(rows) // len(self.counts))
+
+    def with_divided_item(self, scale: Scale, rng: np.random.Generator) -> _Items:
+        """One item more, on which two annotators differ as those of two random items do."""
+        answers = scale.hard(self.soft_labels)
+        first = answers[rng.integers(len(answers))]
+        differs = answers != first
+        if scale.is_multi_label:
+            differs = differs.any(axis=1)
+        if differs.any():
+            second = rng.choice(answers[differs])
+        elif scale.is_multi_label:
+            # Everybody chooses the same labels: all but one of them.
+            second = first.copy()
+            second[0] = 1 - second[0]
+        else:
+            second = (first + 1) % self.soft_labels.shape[1]
+        pair = scale.indicators(np.array([first, second]), self.soft_labels.shape[1])
+        return _Items(
+            np.vstack([self.soft_labels, pair.mean(axis=0)]),
+            np.append(self.counts, 2),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Crowd:
+    """How many annotators answer, and whom their soft label is compared with."""
+
+    scale: Scale
+    counts: Sequence[int]
+    reference: int | None
+
+    def errors(self, items: _Items, rng: np.random.Generator) -> dict[str, Floats]:
+        """By metric, the simulated error of each number of annotators [counts]."""
+        scale = self.scale
+        names = [name for name in main_metrics(scale) if name not in _NOT_FOR_SOFT_LABELS]
+        formulas = item_values(scale)
+        q = draw_distributions(items.soft_labels, items.counts, scale, rng)
         target = q
-        if reference is not None:
-            target = draw_soft_labels(q, reference, scale, rng)
-        for k, count in enumerate(counts):
+        if self.reference is not None:
+            target = draw_soft_labels(q, self.reference, scale, rng)
+        errors = {name: np.empty(len(self.counts)) for name in names}
+        for place, count in enumerate(self.counts):
             drawn = draw_soft_labels(q, count, scale, rng)
             for name in names:
-                errors[name][sample, k] = values[name](drawn, target, scale.hard(target)).mean()
-    return errors
+                if name == "f1":
+                    values = same_mode(scale.rows(drawn), scale.rows(target))
+                else:
+                    values = formulas[name](drawn, target, scale.hard(target))
+                errors[name][place] = values.mean()
+        return errors
+
+    def kinds(self, pilot: _Items, rng: np.random.Generator) -> Kinds:
+        """The kinds of items that the pilot may be mixed from."""
+        rows, row_counts = pilot.rows(self.scale)
+        given = answers_given_another(rows, row_counts[:, None])
+        return make_kinds(rows, row_counts, given, self.counts, self.reference, rng)
 
 
 def draw_distributions(
@@ -84,7 +194,7 @@ def _draw(
     from scipy.optimize import least_squares
 
     classes = soft_labels.shape[1]
-    others = others_answers(soft_labels, label_counts)
+    others = soft_labels @ answers_given_another(soft_labels, label_counts)
     vectors = scale.vectors(classes, absolute=True)
     distance = np.square(vectors[:, None] - vectors).sum(axis=2)
     steps = distance * (classes - 1)
@@ -130,8 +240,8 @@ def _draw(
     return np.asarray(draws @ kernel(smoothing_of(parameters)))
 
 
-def others_answers(soft_labels: Floats, label_counts: Ints) -> Floats:
-    """What another annotator would answer [N, C], given one label of an item.
+def answers_given_another(soft_labels: Floats, label_counts: Ints) -> Floats:
+    """What another annotator would answer, given the label of one [C, C]; of unused ones, zeros.
 
     The n(n − 1) ordered pairs of annotators of each item show it, every item counting by its
     number of labels. So what is near on a scale stays together.
@@ -139,8 +249,7 @@ def others_answers(soft_labels: Floats, label_counts: Ints) -> Floats:
     counts = soft_labels * label_counts
     weighted = counts / (label_counts * (label_counts - 1))
     pairs = np.maximum(weighted.T @ counts - np.diag(weighted.sum(axis=0)), 0.0)
-    given = pairs / np.maximum(pairs.sum(axis=1, keepdims=True), 1e-300)
-    return np.asarray(soft_labels @ given)
+    return np.asarray(pairs / np.maximum(pairs.sum(axis=1, keepdims=True), 1e-300))
 
 
 def draw_soft_labels(q: Floats, annotators: int, scale: Scale, rng: np.random.Generator) -> Floats:

@@ -19,37 +19,51 @@ FEW_TEXTS = (
 
 def unanimous_note(items: int) -> str:
     """A note on a pilot of this many items in which nobody disagrees."""
-    share = min(3 / items, 1)
+    # The highest probability of a difference with which no item shows one in 5 % of the pilots.
+    share = 1 - 0.05 ** (1 / items)
     return (
-        "All annotators of an item agree in the pilot. So few items may only hide that they differ:"
-        f" up to {share:.0%} of the items may divide them."
+        "All annotators of an item agree in the pilot. It may only be too small to show that they"
+        f" differ: two annotators of an item may give different labels in up to {share:.1%} of the"
+        " cases (95% confidence)."
     )
 
 
 def headline(plan: Plan) -> list[str]:
     """The decision in sentences."""
     purposes = {
-        "model": "To train a model",
-        "comparison": f"To compare two models in {METRIC[plan.metric].short}",
+        "model": "to train a model",
+        "comparison": f"to compare two models in {METRIC[plan.metric].short}",
     }
     lines = []
     for purpose, words in purposes.items():
         if purpose in plan.best:
-            lines.append(f"{words}, {_best_split(plan, plan.best[purpose])}")
+            lines.append(_best_split(plan, words, plan.best[purpose]))
     return [*lines, *plan.notes]
 
 
-def _best_split(plan: Plan, counts: Sequence[int]) -> str:
-    """The number of annotators that comes first, and the range of those not clearly worse."""
+def _best_split(plan: Plan, purpose: str, best: Sequence[int]) -> str:
+    """The numbers of annotators that are not clearly worse than the best one."""
     items = {row["annotators"]: row["items"] for row in plan.curve}
-    best = counts[0]
-    sentence = (
-        f"{_budget(plan)} is best spent on {counted(best, 'annotator')} for each of"
-        f" {counted(items[best], 'item')}"
+    counts = list(items)
+    fewest = min(best)
+    most = max(best)
+    start = f"{purpose[0].upper()}{purpose[1:]}, {_budget(plan)} is best spent on"
+    if fewest == most:
+        return (
+            f"{start} {counted(fewest, 'annotator')} for each of {counted(items[fewest], 'item')}."
+        )
+    # From the smallest number to one in the upper half: nearly all are possible.
+    if fewest == counts[0] and counts.index(most) >= len(counts) // 2:
+        return (
+            f"The pilot can't tell how many annotators per item are best {purpose}. Take the"
+            f" smallest number and more items ({counted(fewest, 'annotator')} for each of"
+            f" {counted(items[fewest], 'item')} with {_budget(plan)}), or enlarge the pilot."
+        )
+    return (
+        f"{start} {fewest} to {most} annotators for each item ({items[fewest]} to"
+        f" {items[most]} items): the pilot can't tell which of these numbers is best. If in"
+        " doubt, take the smallest."
     )
-    if len(counts) > 1:
-        sentence += f"; {min(counts)} to {max(counts)} are not clearly worse"
-    return sentence + "."
 
 
 def _budget(plan: Plan) -> str:

@@ -1,0 +1,233 @@
+"""Bounds of the error of soft labels over all mixtures of kinds of items that explain a pilot.
+
+Two labels of each item show how often two annotators agree, not why: some items may divide people
+in two halves while the others are clear, or all items may be a little unclear. The first number is
+the same, and how soon more annotators find an item's most frequent answer is not. So items are
+mixed from kinds, the mixtures are those in which r annotators agree as often as in the pilot, and
+the error lies between the lowest and the highest of these mixtures (a linear programme).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from edokit._types import Floats, Ints
+
+# Metrics whose error depends on more than how often two annotators agree.
+SHAPE_METRICS = ("f1", "md")
+# Shares of annotators that an item's most frequent answer lacks, from 0 to the most.
+_LEVELS = 16
+# Parts of the most that all rivals together may have, and items that are simulated of each.
+_RIVAL_LEVELS = 8
+_DRAWS = 3000
+# Weights of mixtures may be negative by rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Kinds of items [K], and what they show.
+
+    Attributes
+    ----------
+    orders : tuple of int
+        Numbers of annotators whose agreement is compared with the pilot [R].
+    agreements : Floats
+        Probability that so many annotators all agree [R, K].
+    errors : dict of str to Floats
+        By metric, the error of the soft label of each number of annotators [counts, K].
+    """
+
+    orders: tuple[int, ...]
+    agreements: Floats
+    errors: Mapping[str, Floats]
+
+
+def make_kinds(
+    rows: Floats,
+    label_counts: Ints,
+    given: Floats,
+    counts: Sequence[int],
+    reference: int | None,
+    rng: np.random.Generator,
+) -> Kinds:
+    """Kinds of items like those of a pilot with these soft labels [M, C].
+
+    ``given`` is what another annotator answers, given the label of one [C, C]. An item's most
+    frequent answer has one rival or, with more than two classes, all others as rivals.
+    """
+    orders = _orders(rows.shape[1], label_counts)
+    kinds = []
+    for share in np.linspace(0.0, 0.5, _LEVELS):
+        kinds.append(_one_rival(share, orders, counts, reference))
+    if rows.shape[1] > 2:
+        for q in _with_all_rivals(rows, given, rng):
+            kinds.append(_simulated(q, orders, counts, reference, rng))
+    return Kinds(
+        orders,
+        np.column_stack([kind.agreements[:, 0] for kind in kinds]),
+        {name: np.hstack([kind.errors[name] for kind in kinds]) for name in SHAPE_METRICS},
+    )
+
+
+def _one_rival(
+    share: float, orders: tuple[int, ...], counts: Sequence[int], reference: int | None
+) -> Kinds:
+    """The kind of items of which this share of annotators gives the same second answer."""
+    agreements = [(1 - share) ** order + share**order for order in orders]
+    target = np.array([share])
+    target_probabilities = np.ones(1)
+    if reference is not None:
+        target = np.arange(reference + 1) / reference
+        target_probabilities = _binomial(reference, share)
+    f1 = []
+    md = []
+    for count in counts:
+        drawn = np.arange(count + 1) / count
+        probabilities = np.outer(_binomial(count, share), target_probabilities)
+        is_rival = _is_mode(drawn)[:, None]
+        target_is_rival = _is_mode(target)
+        same = is_rival * target_is_rival + (1 - is_rival) * (1 - target_is_rival)
+        f1.append((probabilities * same).sum())
+        md.append((probabilities * 2 * np.abs(drawn[:, None] - target)).sum())
+    errors = {"f1": np.reshape(f1, (-1, 1)), "md": np.reshape(md, (-1, 1))}
+    return Kinds(orders, np.reshape(agreements, (-1, 1)), errors)
+
+
+def _binomial(number: int, share: float) -> Floats:
+    """The probability of 0, 1, …, n of n draws."""
+    from scipy.special import comb
+
+    drawn = np.arange(number + 1)
+    return np.asarray(comb(number, drawn) * share**drawn * (1 - share) ** (number - drawn))
+
+
+def _is_mode(shares: Floats) -> Floats:
+    """Whether one of two answers with these shares is the more frequent one; 1/2 for a tie."""
+    return np.asarray((1 + np.sign(np.round(shares - 0.5, 9))) / 2)
+
+
+def _simulated(
+    q: Floats,
+    orders: tuple[int, ...],
+    counts: Sequence[int],
+    reference: int | None,
+    rng: np.random.Generator,
+) -> Kinds:
+    """The kind of items with these distributions [D, C]."""
+    target = q
+    if reference is not None:
+        target = rng.multinomial(reference, q) / reference
+    f1 = []
+    md = []
+    for count in counts:
+        drawn = rng.multinomial(count, q) / count
+        f1.append(same_mode(drawn, target).mean())
+        md.append(np.abs(drawn - target).sum(axis=1).mean())
+    agreements = [(q**order).sum(axis=1).mean() for order in orders]
+    errors = {"f1": np.reshape(f1, (-1, 1)), "md": np.reshape(md, (-1, 1))}
+    return Kinds(orders, np.reshape(agreements, (-1, 1)), errors)
+
+
+def _orders(classes: int, label_counts: Ints) -> tuple[int, ...]:
+    """The numbers of annotators whose agreement the labels show, beside that of two.
+
+    Of two classes, the agreement of three follows from that of two.
+    """
+    usual_count = int(np.median(label_counts))
+    if usual_count >= 4:
+        return (2, 4)
+    if usual_count == 3 and classes > 2:
+        return (2, 3)
+    return (2,)
+
+
+def _with_all_rivals(rows: Floats, given: Floats, rng: np.random.Generator) -> list[Floats]:
+    """Simulated distributions [D, C] of kinds whose top answer has all others as rivals."""
+    top = rows.argmax(axis=1)[rng.integers(len(rows), size=_DRAWS)]
+    # Rivals are as frequent as in the pilot; where it shows none, all are alike.
+    rivals = (given + 1e-6)[top]
+    rivals[np.arange(_DRAWS), top] = 0.0
+    rivals /= rivals.sum(axis=1, keepdims=True)
+    is_top = np.eye(rows.shape[1])[top]
+    # The top answer stays at least as frequent as each rival.
+    most = 1 / (1 + rivals.max(axis=1, keepdims=True))
+    distributions = []
+    for part in np.linspace(0.0, 1.0, _RIVAL_LEVELS)[1:]:
+        lack = part * most
+        distributions.append((1 - lack) * is_top + lack * rivals)
+    return distributions
+
+
+def same_mode(p: Floats, q: Floats) -> Floats:
+    """The probability that the most frequent classes of p and q [N, C] agree, ties at random."""
+    return np.asarray((_modes(p) * _modes(q)).sum(axis=1))
+
+
+def _modes(p: Floats) -> Floats:
+    is_mode = p >= p.max(axis=1, keepdims=True) - _ROUNDING
+    return np.asarray(is_mode / is_mode.sum(axis=1, keepdims=True))
+
+
+def agreements(rows: Floats, label_counts: Ints, orders: Sequence[int]) -> Floats:
+    """How often so many annotators of an item all agree, without bias [R]."""
+    counts = np.rint(rows * label_counts[:, None])
+    observed = []
+    for order in orders:
+        has_enough = label_counts >= order
+        agreeing = np.ones_like(counts[has_enough])
+        possible = np.ones(int(has_enough.sum()))
+        for taken in range(order):
+            agreeing *= np.maximum(counts[has_enough] - taken, 0)
+            possible *= label_counts[has_enough] - taken
+        observed.append((agreeing.sum(axis=1) / possible).mean())
+    return np.array(observed)
+
+
+def error_bounds(kinds: Kinds, observed: Floats) -> dict[str, tuple[Floats, Floats]]:
+    """By metric, the lowest and highest error [samples, counts] of mixtures that explain a pilot.
+
+    ``observed`` are agreements of resampled pilots [samples, R]. Where no mixture has them, the
+    next possible ones are taken.
+    """
+    observed = observed.copy()
+    first = kinds.agreements[0]
+    observed[:, 0] = np.clip(observed[:, 0], first.min(), first.max())
+    for place in range(1, len(kinds.orders)):
+        low, high = _bounds(
+            kinds.agreements[:place], observed[:, :place], kinds.agreements[[place]]
+        )
+        observed[:, place] = np.clip(observed[:, place], low[:, 0], high[:, 0])
+    return {
+        name: _bounds(kinds.agreements, observed, errors) for name, errors in kinds.errors.items()
+    }
+
+
+def _bounds(agreements: Floats, observed: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Lowest and highest mixed values [samples, V] of mixtures of kinds with given agreements.
+
+    An optimum of this linear programme has at most R + 1 kinds: all sets of so many are tried.
+    """
+    size = len(agreements) + 1
+    sets = np.array(list(combinations(range(agreements.shape[1]), size)))
+    # Weights sum to one and mix the agreements to those observed.
+    systems = np.concatenate([np.ones((1, agreements.shape[1])), agreements])[:, sets]
+    systems = systems.transpose(1, 0, 2)
+    is_regular = np.abs(np.linalg.det(systems)) > 1e-12
+    inverses = np.linalg.inv(systems[is_regular])
+    sets = sets[is_regular]
+    low = np.empty((len(observed), len(values)))
+    high = np.empty_like(low)
+    for sample, moments in enumerate(observed):
+        weights = inverses @ np.concatenate([[1.0], moments])
+        # The least infeasible mixtures count as feasible: rounding leaves none otherwise.
+        lowest_weights = weights.min(axis=1)
+        feasible = lowest_weights >= min(-1e-7, float(lowest_weights.max()))
+        mixed = (values[:, sets[feasible]] * weights[feasible]).sum(axis=2)
+        low[sample] = mixed.min(axis=1)
+        high[sample] = mixed.max(axis=1)
+    return low, high
