@@ -64,6 +64,8 @@ COMMANDS = {
     "data split": "Split by item, stratified by hard label; groups of items stay together.",
     "data get": "Download a dataset from its official repository, or copy it; verify checksums.",
     "data simulate": "Simulate annotators of short posts, whose true label distribution is known.",
+    "models get": "Download a sentence encoder into the hub's cache; verify digests, resume.",
+    "models list": "List the sentence encoders known by short names: size, licence, whether here.",
     "members add": "Make a fitted pipeline (skops) or a text classifier a member of a folder.",
     "predictions join": "Put one file per model side by side, items matched by id.",
     "predictions info": "Show items, members, classes and how far the members are from each other.",
@@ -72,6 +74,7 @@ COMMANDS = {
 GROUPS = {
     "data": "See, convert, split, obtain and simulate data.",
     "members": "Add existing models to members.",
+    "models": "Get pretrained sentence encoders.",
     "predictions": "Join and inspect predictions.",
 }
 OPTIONS = {

@@ -16,6 +16,7 @@ from edokit._errors import EDOError, InputError, examples, missing_extra, option
 from edokit._io.atomic import files_below
 from edokit._io.digests import digest_file, digest_text
 from edokit._io.documents import read_json
+from edokit.members.catalogue import find_encoder
 
 if TYPE_CHECKING:
     import torch
@@ -107,12 +108,19 @@ def _from_hub(model: str, **which: Any) -> Path:
         if offline:
             raise InputError(
                 f"{model!r} is not a folder, and no model of that name has been downloaded",
-                f"download it with `hf download {model}`, let edo do so with {DOWNLOAD}=1, or name"
-                " a folder that holds it",
+                f"{_how_to_get(model)}, let edo do so with {DOWNLOAD}=1, or name a folder that"
+                " holds it",
             ) from error
         raise InputError(
             f"{model!r} can't be downloaded: {_reason(error)}", "check the name and the network"
         ) from error
+
+
+def _how_to_get(model: str) -> str:
+    known = find_encoder(model)
+    if known is not None:
+        return f"get it with `edo models get {known.alias}`"
+    return f"download it with `hf download {model}`"
 
 
 def _reason(error: BaseException) -> str:
@@ -141,7 +149,12 @@ def copy_model(model: str, out: Path, onnx_file: Path | None = None) -> str:
 
     Of its weights, the ``onnx_file`` is copied, or the safetensors.
     """
-    folder = local_folder(model)
+    if onnx_file is None:
+        folder = local_folder(model)
+    elif onnx_file.parent.name == "onnx":
+        folder = onnx_file.parent.parent
+    else:
+        folder = onnx_file.parent
     files: dict[str, Path] = {}
     for name, path in files_below(folder, home_of(folder)).items():
         if path.suffix in SAFE_FILES and path.suffix != ONNX and not name.startswith("."):

@@ -146,9 +146,14 @@ def full_model(folder: Path) -> Path | None:
     return None
 
 
+def is_installed() -> bool:
+    """Whether the packages are there."""
+    return all(find_spec(name) is not None for name in PACKAGES)
+
+
 def is_usable(folder: Path) -> bool:
     """Whether onnxruntime can compute the model here: its file, a known layout, and packages."""
-    if full_model(folder) is None or not all(map(find_spec, PACKAGES)):
+    if full_model(folder) is None or not is_installed():
         return False
     try:
         layout = SentenceLayout.read(folder)

@@ -20,8 +20,10 @@ from edokit._io.digests import digest_parts
 from edokit._io.locks import take_lock
 from edokit._types import Floats
 from edokit.members.arrays import read_arrays, write_arrays
+from edokit.members.catalogue import find_encoder, get_encoder
 from edokit.members.contexts import Text
 from edokit.members.pretrained import (
+    DOWNLOAD,
     SAMPLE,
     cache_folder,
     check_code,
@@ -103,7 +105,7 @@ class EncoderMember(ClassifierMember):
     @property
     def onnx_file(self) -> Path | None:
         """The ONNX file of its encoder, where it computes with onnxruntime."""
-        folder = local_folder(self.model)
+        folder = encoder_folder(self.model)
         if not runs_on_onnx(folder, self.device):
             return None
         return _onnx.load(self.model, folder).file
@@ -134,7 +136,7 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     They are kept under ``EDO_CACHE`` (else the user's cache folder), named after what the model
     and the texts hold, so that the same texts are never embedded twice.
     """
-    folder = local_folder(model)
+    folder = encoder_folder(model)
     parts = [identity(folder).encode(), b"onnx" if runs_on_onnx(folder, device) else b"torch"]
     parts += [b"\0" + text.encode("utf-8", "surrogatepass") for text in texts]
     path = cache_folder() / "embeddings" / f"{digest_parts(parts)[:32]}.npy"
@@ -169,7 +171,7 @@ class Encoder:
     """
 
     def __init__(self, model: str, device: str | None = None) -> None:
-        folder = local_folder(model)
+        folder = encoder_folder(model)
         check_code(folder)
         self._network: Network
         if runs_on_onnx(folder, device):
@@ -184,6 +186,38 @@ class Encoder:
         return _onnx.unit_length(self._network.encode(valid))
 
 
+def encoder_folder(model: str) -> Path:
+    """The folder of an encoder: a folder, a short name that EDO knows, or a hub id.
+
+    An encoder that `edo models get` has put on this machine has an ONNX file and no other weights,
+    so it counts only where onnxruntime can compute it.
+    """
+    known = find_encoder(model)
+    if known is None or Path(model).exists():
+        return local_folder(model)
+    if _onnx.is_installed():
+        folder = known.folder()
+        if folder is not None:
+            return folder
+        if os.environ.get(DOWNLOAD):
+            return get_encoder(model)
+    return local_folder(known.repository)
+
+
+def check_available(model: str) -> None:
+    """Raise an error unless the encoder is on this machine, and packages that compute it."""
+    folder = encoder_folder(model)
+    if not runs_on_onnx(folder, None):
+        _require_torch(model, folder)
+
+
+def _require_torch(model: str, folder: Path) -> None:
+    """Raise an error that names the extra where torch, or else onnxruntime, is missing."""
+    if _onnx.full_model(folder) is not None and not find_spec(PACKAGES[0]):
+        require_packages(f"the sentence encoder {model}", _onnx.PACKAGES)
+    require_packages("a sentence encoder without an ONNX file", PACKAGES)
+
+
 def runs_on_onnx(folder: Path, device: str | None) -> bool:
     """Whether onnxruntime computes a model; on other devices than the processor torch does."""
     return device in (None, "cpu") and _onnx.is_usable(folder)
@@ -193,9 +227,7 @@ class _TorchEncoder:
     """A sentence encoder that torch computes."""
 
     def __init__(self, model: str, folder: Path, device: str | None) -> None:
-        if _onnx.full_model(folder) is not None and not find_spec(PACKAGES[0]):
-            require_packages(f"the sentence encoder {model}", _onnx.PACKAGES)
-        require_packages("a sentence encoder without an ONNX file", PACKAGES)
+        _require_torch(model, folder)
         place = choose_device(device)
         self.model = model
         self.batch_size = _onnx.BATCH if place.type == "cpu" else LARGE_BATCH

@@ -1,0 +1,266 @@
+"""Sentence encoders known by short names: pinned revisions, digests, and how to get them.
+
+They lie in the cache of the Hugging Face hub, as the hub's own tools put them there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from edokit._errors import InputError, missing_extra, option
+from edokit._io.atomic import whole_file
+from edokit._io.digests import digest_file
+from edokit._package import __version__
+from edokit._progress import Progress, no_progress
+
+
+@dataclass(frozen=True)
+class EncoderFile:
+    """A file of an encoder as it was published.
+
+    Attributes
+    ----------
+    name : str
+        Path in the repository.
+    size : int
+        Bytes.
+    sha256 : str
+        Digest of its content.
+    """
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class KnownEncoder:
+    """A sentence encoder on the hub that EDO knows by a short name.
+
+    Attributes
+    ----------
+    name, alias : str
+        Its names.
+    repository, revision : str
+        Where it is on the hub, and the commit that is taken.
+    license : str
+    languages : str
+        What it reads, in words.
+    latin_only : bool
+        Whether it reads texts in the Latin script alone.
+    files : tuple of EncoderFile
+        What onnxruntime needs of it.
+    """
+
+    name: str
+    alias: str
+    repository: str
+    revision: str
+    license: str
+    languages: str
+    latin_only: bool
+    files: tuple[EncoderFile, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    def folder(self) -> Path | None:
+        """Where its files are on this machine; None unless all of them are there."""
+        cache = hub_cache()
+        if cache is None:
+            return None
+        folder = cache / f"models--{self.repository.replace('/', '--')}" / "snapshots"
+        folder = folder / self.revision
+        if all((folder / file.name).is_file() for file in self.files):
+            return folder
+        return None
+
+
+def _read_catalogue() -> tuple[KnownEncoder, ...]:
+    content = json.loads(files(__package__).joinpath("encoders.json").read_text("utf-8"))
+    encoders = []
+    for name, entry in content.items():
+        published = [EncoderFile(file, *values) for file, values in entry.pop("files").items()]
+        encoders.append(KnownEncoder(name=name, files=tuple(published), **entry))
+    return tuple(encoders)
+
+
+ENCODERS = _read_catalogue()
+"""The encoders that EDO knows, the smallest first."""
+
+
+def find_encoder(name: str) -> KnownEncoder | None:
+    """The encoder of a name, a short name or a hub id."""
+    for encoder in ENCODERS:
+        if name in (encoder.name, encoder.alias, encoder.repository):
+            return encoder
+    return None
+
+
+def hub_cache() -> Path | None:
+    """The folder of the hub's cache; None where its library is not installed."""
+    if find_spec("huggingface_hub") is None:
+        return None
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE)
+
+
+def get_encoder(
+    name: str, source: str | Path | None = None, *, progress: Progress = no_progress
+) -> Path:
+    """Download a known encoder into the hub's cache, or copy it there; verify digests.
+
+    Files that are there and right are not fetched again. Where the connection breaks, the download
+    goes on from there; one that was killed starts the file anew.
+
+    Parameters
+    ----------
+    name : str
+        One of `ENCODERS`, by name, short name or hub id.
+    source : str or Path, default=None
+        A folder with the same files. None downloads them.
+    progress : callable, default=no_progress
+        Called with the files done, their number, and the name of the next.
+
+    Returns
+    -------
+    Path
+        The folder of the encoder.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or a file can't be had or has another content.
+    """
+    encoder = find_encoder(name)
+    if encoder is None:
+        known = ", ".join(f"{entry.alias} ({entry.name})" for entry in ENCODERS)
+        raise InputError(
+            f"no encoder is known by the name {name!r}; known are {known}",
+            f"get others with the hub's own tool, such as `hf download {name}`, or name a folder:"
+            " `edo run --encoder DIR`",
+        )
+    cache = hub_cache()
+    if cache is None:
+        raise missing_extra("`edo models get` needs the package huggingface_hub", "encoder")
+    fetch = _copier(encoder, cache, Path(source)) if source is not None else _downloader(encoder)
+    for done, file in enumerate(encoder.files):
+        progress(done, len(encoder.files), file.name)
+        path = fetch(file)
+        if digest_file(path) != file.sha256:
+            _remove(path)
+            raise InputError(
+                f"{file.name} of {encoder.repository} is not the published file, whose SHA-256 is"
+                f" {file.sha256[:12]}…; it was removed",
+                "it was changed or damaged: get it again, from another source"
+                " (HF_ENDPOINT names a mirror of the hub)",
+            )
+    progress(len(encoder.files), len(encoder.files), "")
+    folder = encoder.folder()
+    assert folder is not None
+    return folder
+
+
+def _downloader(encoder: KnownEncoder) -> Callable[[EncoderFile], Path]:
+    """What downloads a file into the hub's cache; the library resumes, and knows proxies."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils import logging
+
+    logging.set_verbosity_error()  # it would report each time that it tries again
+    address = os.environ.get("HF_ENDPOINT") or None
+
+    def fetch(file: EncoderFile) -> Path:
+        try:
+            return Path(
+                hf_hub_download(
+                    encoder.repository,
+                    file.name,
+                    revision=encoder.revision,
+                    endpoint=address,
+                    library_name="edokit",
+                    library_version=__version__,
+                )
+            )
+        # The library raises what it is built on raises, too: requests', httpx', the system's.
+        except Exception as error:
+            reason = str(_first_cause(error)).strip().split("\n")[0] or type(error).__name__
+            raise InputError(
+                f"can't download {file.name} of {encoder.repository}: {reason}",
+                "run it again, whole files are kept; HTTPS_PROXY names a proxy, HF_ENDPOINT"
+                f" a mirror, and {option('source', 'DIR')} a folder with the same files",
+            ) from error
+
+    return fetch
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """What went wrong first, of a chain of errors."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _copier(encoder: KnownEncoder, cache: Path, source: Path) -> Callable[[EncoderFile], Path]:
+    """What copies a file of a folder into the hub's cache, unless it is there."""
+    folder = cache / f"models--{encoder.repository.replace('/', '--')}" / "snapshots"
+    folder = folder / encoder.revision
+
+    def fetch(file: EncoderFile) -> Path:
+        path = folder / file.name
+        if path.is_file():
+            return path
+        original = source / file.name
+        if not original.is_file():
+            raise InputError(
+                f"{source} has no {file.name}, which is part of {encoder.name}",
+                "name a folder with the whole encoder; one that was exported elsewhere can be"
+                " used where it is: `edo run --encoder DIR`",
+            )
+        if digest_file(original) != file.sha256:
+            raise InputError(
+                f"{original} is not the published file, whose SHA-256 is {file.sha256[:12]}…",
+                f"to use it all the same, name its folder: `edo run --encoder {source}`",
+            )
+        with whole_file(path) as temporary:
+            shutil.copyfile(original, temporary)
+        return path
+
+    return fetch
+
+
+def _remove(path: Path) -> None:
+    """Remove a file of the hub's cache, and the content that it links to."""
+    content = path.resolve()
+    path.unlink()
+    content.unlink(missing_ok=True)
+
+
+def describe_encoders() -> list[dict[str, Any]]:
+    """The known encoders as plain values, with their folders on this machine."""
+    rows = []
+    for encoder in ENCODERS:
+        folder = encoder.folder()
+        rows.append(
+            {
+                "name": encoder.name,
+                "short_name": encoder.alias,
+                "repository": encoder.repository,
+                "revision": encoder.revision,
+                "languages": encoder.languages,
+                "license": encoder.license,
+                "bytes": encoder.size,
+                "folder": str(folder) if folder is not None else None,
+            }
+        )
+    return rows

@@ -1,0 +1,188 @@
+"""Getting named encoders: from a hub on the loopback, and from a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import answer, assert_one_line, edo
+from edokit._errors import InputError
+from edokit.members import catalogue
+from edokit.members.catalogue import EncoderFile, KnownEncoder, find_encoder, get_encoder
+from edokit.members.recipes.encoder import encoder_folder
+
+hub = pytest.importorskip("huggingface_hub")
+
+CONTENT = {"config.json": b"{}", "onnx/model.onnx": bytes(range(256)) * 4000}
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+
+
+def small_encoder() -> KnownEncoder:
+    files = tuple(
+        EncoderFile(name, len(content), hashlib.sha256(content).hexdigest())
+        for name, content in CONTENT.items()
+    )
+    return KnownEncoder(
+        "tiny-encoder", "tiny", "org/tiny-encoder", REVISION, "MIT", "English", True, files
+    )
+
+
+class Hub(ThreadingHTTPServer):
+    """Serves ``content``, and cuts off the ONNX file ``cuts`` times."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.content = dict(CONTENT)
+        self.cuts = 0
+        self.ranges: list[str | None] = []
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Hub
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def _answer(self, *, with_body: bool) -> None:
+        name = self.path.removeprefix(f"/org/tiny-encoder/resolve/{REVISION}/")
+        content = self.server.content.get(name)
+        if content is None:
+            self.send_response(404)
+            self.send_header("X-Error-Code", "EntryNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        start = 0
+        wanted = self.headers.get("Range")
+        if with_body and name.endswith(".onnx"):
+            self.server.ranges.append(wanted)
+        if wanted:
+            start = int(wanted.removeprefix("bytes=").partition("-")[0])
+        self.send_response(206 if wanted else 200)
+        self.send_header("X-Repo-Commit", REVISION)
+        self.send_header("ETag", f'"{hashlib.sha256(CONTENT[name]).hexdigest()}"')
+        self.send_header("Content-Length", str(len(content) - start))
+        if wanted:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        self.end_headers()
+        if not with_body:
+            return
+        body = content[start:]
+        if self.server.cuts and name.endswith(".onnx"):
+            self.server.cuts -= 1
+            self.wfile.write(body[: len(body) // 2])
+            self.close_connection = True
+            return
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub, and a cache of the test's own."""
+    with Hub() as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        monkeypatch.setenv("HF_ENDPOINT", server.address)
+        monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        monkeypatch.setattr(hub.constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setattr(hub.constants, "DOWNLOAD_CHUNK_SIZE", 2**16)  # what it keeps at a time
+        monkeypatch.setattr(catalogue, "ENCODERS", (small_encoder(),))
+        # Between its attempts, the library waits for seconds.
+        monkeypatch.setattr("time.sleep", lambda seconds: None)
+        yield server
+        server.shutdown()
+
+
+def test_an_encoder_is_downloaded_once_and_found_by_all_its_names(server: Hub) -> None:
+    encoder = find_encoder("tiny")
+    assert encoder is not None
+    assert encoder.folder() is None
+    folder = get_encoder("tiny")
+    assert {name: (folder / name).read_bytes() for name in CONTENT} == CONTENT
+    assert folder.name == REVISION
+    assert folder == get_encoder("org/tiny-encoder") == encoder.folder()
+    assert len(server.ranges) == 1
+    if catalogue.find_spec("onnxruntime"):
+        assert encoder_folder("tiny-encoder") == folder
+
+
+def test_another_content_is_removed_and_fetched_again(server: Hub) -> None:
+    server.content["onnx/model.onnx"] = b"x" + CONTENT["onnx/model.onnx"][1:]
+    with pytest.raises(InputError, match=r"onnx/model\.onnx .* not the published file"):
+        get_encoder("tiny")
+    encoder = find_encoder("tiny")
+    assert encoder is not None
+    assert encoder.folder() is None
+    server.content = dict(CONTENT)
+    assert (get_encoder("tiny") / "onnx/model.onnx").read_bytes() == CONTENT["onnx/model.onnx"]
+
+
+def test_a_download_that_is_cut_off_goes_on_where_it_was(server: Hub) -> None:
+    server.cuts = 1
+    assert (get_encoder("tiny") / "onnx/model.onnx").read_bytes() == CONTENT["onnx/model.onnx"]
+    first, second = server.ranges
+    assert first is None
+    assert second is not None
+    assert int(second.removeprefix("bytes=").partition("-")[0]) > 0
+
+
+def test_a_download_that_is_always_cut_off_ends_in_one_line_and_can_be_repeated(
+    server: Hub,
+) -> None:
+    server.cuts = 1000
+    with pytest.raises(InputError, match=r"can't download onnx/model\.onnx") as raised:
+        get_encoder("tiny")
+    assert "\n" not in str(raised.value)
+    server.cuts = 0
+    assert (get_encoder("tiny") / "onnx/model.onnx").read_bytes() == CONTENT["onnx/model.onnx"]
+
+
+def test_what_is_not_there_is_one_line(server: Hub) -> None:
+    del server.content["onnx/model.onnx"]
+    with pytest.raises(InputError, match=r"can't download onnx/model\.onnx.*404") as raised:
+        get_encoder("tiny")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_folder_stands_for_the_hub_if_its_files_are_the_published_ones(
+    server: Hub, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    (source / "onnx").mkdir(parents=True)
+    (source / "config.json").write_bytes(CONTENT["config.json"])
+    with pytest.raises(InputError, match=r"has no onnx/model\.onnx"):
+        get_encoder("tiny", source)
+    (source / "onnx/model.onnx").write_bytes(b"exported elsewhere")
+    with pytest.raises(InputError, match="--encoder"):
+        get_encoder("tiny", source)
+    (source / "onnx/model.onnx").write_bytes(CONTENT["onnx/model.onnx"])
+    folder = get_encoder("tiny", source)
+    assert (folder / "onnx/model.onnx").read_bytes() == CONTENT["onnx/model.onnx"]
+    assert server.ranges == []
+
+
+def test_the_published_encoders_are_listed(tmp_path: Path) -> None:
+    listed = answer("models", "list")["encoders"]
+    assert [entry["short_name"] for entry in listed] == ["minilm", "multilingual"]
+    for encoder in catalogue.ENCODERS:
+        assert {len(file.sha256) for file in encoder.files} == {64}
+        assert len(encoder.revision) == 40
+        assert {"tokenizer.json", "onnx/model.onnx"} < {file.name for file in encoder.files}
+    assert_one_line(edo("models", "get", "nobody/nothing"), "minilm", "multilingual", "hf download")
