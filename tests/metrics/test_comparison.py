@@ -82,7 +82,8 @@ def test_exchanging_the_methods_mirrors_the_result() -> None:
 def test_equal_methods_are_never_told_apart() -> None:
     a, _ = two_methods(20, seed=0)
     found = metrics.paired_test(a, a, samples=100)
-    assert found == metrics.PairedTest(difference=0.0, low=0.0, high=0.0, p_value=1.0, n=20)
+    assert (found.difference, found.low, found.high, found.p_value) == (0.0, 0.0, 0.0, 1.0)
+    assert (found.ratio_low, found.ratio_high) == (1.0, 1.0)
 
 
 def test_one_item_proves_nothing() -> None:
@@ -139,3 +140,35 @@ def test_bad_losses_are_refused(
     with pytest.raises(InputError, match=message) as refused:
         metrics.paired_test(a, b, **options)
     assert refused.value.hint
+
+
+def test_a_ratio_is_one_where_the_difference_is_zero() -> None:
+    """Whether 0 is in the interval of the difference and 1 in that of the ratio: always both."""
+    excluded = 0
+    for seed in range(200):
+        a, b = two_methods(30, seed, gain=0.3)
+        found = metrics.paired_test(a, b, samples=1)
+        difference_excludes = found.low > 0 or found.high < 0
+        ratio_excludes = found.ratio_low > 1 or found.ratio_high < 1
+        assert difference_excludes == ratio_excludes
+        assert found.ratio_low < found.ratio < found.ratio_high
+        excluded += difference_excludes
+    assert 20 < excluded < 180
+
+
+def test_a_ratio_of_losses_is_never_negative() -> None:
+    """A gain is at most 100 %: the denominator has an error, too."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        a = rng.exponential(size=12) ** 3
+        b = rng.exponential(size=12) ** 3
+        found = metrics.paired_test(a, b, samples=1)
+        assert 0 <= found.ratio_low <= found.ratio <= found.ratio_high
+
+
+def test_shares_that_do_not_differ_in_the_sample_may_differ() -> None:
+    right = np.ones(30)
+    found = metrics.paired_test(right, right, samples=10)
+    assert found.difference == 0
+    assert found.low == pytest.approx(-found.high)
+    assert 0.03 < found.high < 0.12

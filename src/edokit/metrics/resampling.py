@@ -1,4 +1,4 @@
-"""Resampling of items: bootstrap intervals, and a paired test of two methods."""
+"""Intervals of metrics over items, and a paired test of two methods."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from edokit._errors import InputError, check_number, check_seed
 from edokit._types import Counts, Floats, Ints
 from edokit.metrics.checks import answers, losses
 from edokit.metrics.compute import entropy_ranks, values
+from edokit.metrics.ece_interval import ece_ends
+from edokit.metrics.mean_intervals import (
+    FEWEST_UNITS,
+    UnitDeviations,
+    difference_ends,
+    ratio_ends,
+)
 from edokit.metrics.registry import METRIC, checked_names
 from edokit.scales import NOMINAL, Scale
 
@@ -34,7 +41,8 @@ class Resampling:
     Parameters
     ----------
     samples : int, default=1000
-        Bootstrap samples of an interval, and half the sign flips of a test; 0 for neither.
+        Half the sign flips of a test, and resamples where an interval needs them; 0 for neither
+        intervals nor tests.
     level : float, default=0.95
         Level of the intervals.
     random_state : int, default=0
@@ -70,12 +78,15 @@ def bootstrap(
     level: float = 0.95,
     random_state: int = 0,
 ) -> dict[str, Interval]:
-    """Metrics with bootstrap intervals over items.
+    """Metrics with intervals over items.
 
-    Percentile intervals, except for the ECE: its estimate is biased upwards and its resamples more
-    so. There the percentiles are mirrored at the estimate, and the interval starts at 0 where
-    calibrated predictions could give the same estimate. Its bins stay those of the data; macro-F1
-    is over the classes of a resample; resamples without an entropy correlation are left out.
+    Intervals of means of one value per item end where the further of Student's t and of Hall's t,
+    corrected for skewness, ends; those of shares (F1) are score intervals. The ECE is biased
+    upwards: its interval has the values for which so high, and so low, an ECE is not surprising.
+    The interval of macro-F1 (over the classes of a resample) and that of the entropy correlation
+    are bootstrap percentiles, as far apart as Student's t demands. Fewer than ten items, or groups
+    of items, have no interval, and neither has macro-F1 where a class is the hard label of fewer
+    than ten items. `docs/coverage.md` says how often intervals are right.
 
     Parameters
     ----------
@@ -84,7 +95,7 @@ def bootstrap(
     clusters : array of int of shape [N], default=None
         Codes of what is resampled together, as the item of each pair of an item and an annotator.
     samples : int, default=1000
-        Number of resamples.
+        Number of resamples, where an interval needs them.
     level : float, default=0.95
         Level of the intervals.
     random_state : int, default=0
@@ -93,7 +104,7 @@ def bootstrap(
     Returns
     -------
     dict of str to Interval
-        Estimate, lower and upper end of each metric.
+        Estimate, lower and upper end of each metric; the ends are None where there is no interval.
 
     Examples
     --------
@@ -105,37 +116,80 @@ def bootstrap(
     names = checked_names(metrics, scale)
     predicted, soft, hard = answers(p, q, y, scale)
     rng = _checked_rng(samples, level, random_state)
+    estimates = values(names, predicted, soft, hard, scale)
+    units = unit_count(len(predicted), clusters)
+    if units < FEWEST_UNITS:
+        return {name: Interval(estimate, None, None) for name, estimate in estimates.items()}
+
     table, columns = _parts(names, predicted, soft, hard, scale)
     ranks = None
     if "entropy_correlation" in names:
         ranks = entropy_ranks(predicted, soft, scale)
     rank_correlations: list[Floats] = []
     totals: list[Floats] = []
-    for counts in resamples(len(predicted), samples, rng, clusters):
-        totals.append(sums(counts, table))
-        if ranks is not None:
-            rank_correlations.append(ranks(counts))
-    resampled = np.concatenate(totals)
-    sizes = resampled[:, -1]
+    if columns or ranks is not None:
+        for counts in resamples(len(predicted), samples, rng, clusters):
+            totals.append(sums(counts, table))
+            if ranks is not None:
+                rank_correlations.append(ranks(counts))
+    has_class = scale.indicators(hard, soft.shape[1])
+    rarest_class = min(_units_with(column, clusters) for column in has_class.T)
     results: dict[str, Interval] = {}
-    for name, estimate in values(names, predicted, soft, hard, scale).items():
-        if name == "ece":
-            gaps = resampled[:, columns[name]] / sizes[:, None]
-            results[name] = _ece_interval(table[:, columns[name]].mean(axis=0), gaps, level)
-        elif name == "entropy_correlation":
-            results[name] = _interval(estimate, np.concatenate(rank_correlations), level)
+    for name, estimate in estimates.items():
+        formula = METRIC[name].formula
+        if name == "entropy_correlation":
+            sample = np.concatenate(rank_correlations)
+            results[name] = _percentile_interval(estimate, sample, level, units)
+        elif name == "ece":
+            resampled = np.concatenate(totals)
+            gaps = resampled[:, columns[name]] / resampled[:, -1:]
+            ends = ece_ends(table[:, columns[name]].mean(axis=0), gaps, level)
+            results[name] = Interval(estimate, *ends)
+        elif name == "macro_f1" and rarest_class < FEWEST_UNITS:
+            results[name] = Interval(estimate, None, None)
+        elif formula is not None and METRIC[name].is_mean:
+            item_values = UnitDeviations.from_values(
+                formula(predicted, soft, hard, scale), clusters
+            )
+            results[name] = Interval(estimate, *item_values.ends(level))
         else:
-            sample = np.asarray(METRIC[name].combine(resampled[:, columns[name]], sizes))
-            results[name] = _interval(estimate, sample, level)
+            resampled = np.concatenate(totals)
+            sample = np.asarray(METRIC[name].combine(resampled[:, columns[name]], resampled[:, -1]))
+            results[name] = _percentile_interval(estimate, sample, level, units)
     return results
 
 
-def _interval(estimate: float | None, resampled: Floats, level: float) -> Interval:
-    """The interval of resampled values [samples], without those that are undefined."""
+def unit_count(items: int, clusters: Ints | None) -> int:
+    """How many independent units items are: as many, or as there are clusters of them."""
+    if clusters is None:
+        return items
+    return len(np.unique(clusters))
+
+
+def _units_with(has_class: npt.NDArray[np.bool_], clusters: Ints | None) -> int:
+    """How many items, or clusters of them, have a class [N]."""
+    chosen = np.flatnonzero(has_class)
+    if clusters is None:
+        return len(chosen)
+    return len(np.unique(clusters[chosen]))
+
+
+def _percentile_interval(
+    estimate: float | None, resampled: Floats, level: float, units: int
+) -> Interval:
+    """The interval of resampled values [samples], without those that are undefined.
+
+    Its percentiles are as far apart as Student's t demands of a mean (Hesterberg, 2015): those of
+    the level are too short for few units, as resamples have the variance of G units, not G − 1.
+    """
+    from scipy.special import ndtr, stdtrit
+
     defined = resampled[~np.isnan(resampled)]
     if estimate is None or len(defined) == 0:
         return Interval(estimate, None, None)
-    low, high = quantiles(defined, level)
+    student = stdtrit(units - 1, (1 + level) / 2)
+    tail = float(ndtr(-student * np.sqrt(units / (units - 1))))
+    low, high = quantiles(defined, 1 - 2 * tail)
     return Interval(estimate, low, high)
 
 
@@ -191,39 +245,26 @@ def quantiles(resampled: Floats, level: float) -> tuple[float, float]:
 def intervals_and_tests(
     values: Mapping[Key, Floats], comparisons: Sequence[tuple[Key, Key]], resampling: Resampling
 ) -> tuple[dict[Key, tuple[float, float]], list[PairedTest]]:
-    """Percentile intervals of means of values by item [N], and a `paired_test` a comparison.
+    """Intervals of means of values by item [N], and a `paired_test` a comparison.
 
-    All have the same resamples, tests twice as many.
+    All tests have the same sign flips, twice as many as samples.
     """
-    samples = resampling.samples
     level = resampling.level
-    clusters = resampling.clusters
     rng = np.random.default_rng(resampling.random_state)
-    gaps = [values[a] - values[b] for a, b in comparisons]
-    draws = samples
-    if comparisons:
-        draws = 2 * samples
-    means = resampled_means([*values.values(), *gaps], draws, rng, clusters)
-    intervals = {}
-    for key, column in zip(values, means, strict=False):
-        intervals[key] = quantiles(column[:samples], level)
+    units: dict[Key, UnitDeviations] = {}
+    for key, column in values.items():
+        units[key] = UnitDeviations.from_values(column, resampling.clusters)
+    intervals = {key: deviations.ends(level) for key, deviations in units.items()}
     tests: list[PairedTest] = []
     if comparisons:
-        tests = _tests(gaps, means[len(values) :], level, rng, clusters)
+        pairs = [(units[a], units[b]) for a, b in comparisons]
+        gaps = [values[a] - values[b] for a, b in comparisons]
+        p_values = _sign_flip(
+            np.column_stack(gaps), 2 * resampling.samples, rng, resampling.clusters
+        )
+        for (a, b), gap, p_value in zip(pairs, gaps, p_values, strict=True):
+            tests.append(PairedTest.from_units(a, b, level, p_value, len(gap)))
     return intervals, tests
-
-
-def _ece_interval(measured: Floats, resampled: Floats, level: float) -> Interval:
-    """From the gaps of the bins, measured [B] and resampled [samples, B]."""
-    estimate = float(np.abs(measured).sum())
-    low, high = quantiles(np.abs(resampled).sum(axis=1), level)
-    # Resampled gaps vary around the measured ones as these would around zero.
-    chance = np.quantile(np.abs(resampled - measured).sum(axis=1), level)
-    mirrored_low = 0.0
-    if estimate > chance:
-        mirrored_low = min(max(2 * estimate - high, 0.0), estimate)
-    mirrored_high = max(2 * estimate - low, estimate)
-    return Interval(estimate, mirrored_low, mirrored_high)
 
 
 def _parts(
@@ -231,14 +272,15 @@ def _parts(
 ) -> tuple[Floats, dict[str, int | slice]]:
     """The parts of all metrics side by side [N, M], and the column or columns of each metric.
 
-    The last column is 1: its sum is the number of items. A metric without a formula has no parts.
+    The last column is 1: its sum is the number of items. Means of one value per item, and metrics
+    without a formula, have no parts.
     """
     arrays: list[Floats] = []
     columns: dict[str, int | slice] = {}
     start = 0
     for name in names:
         formula = METRIC[name].formula
-        if formula is None:
+        if formula is None or METRIC[name].is_mean:
             continue
         parts = formula(p, q, y, scale)
         arrays.append(parts)
@@ -261,11 +303,16 @@ class PairedTest:
     difference : float
         Mean of a minus mean of b: below 0, a has the lower loss.
     low, high : float
-        Ends of the difference's bootstrap interval.
+        Ends of the difference's interval.
     p_value : float
         Two-sided p-value of the sign-flip test.
     n : int
         Number of items.
+    ratio : float or None
+        Mean of a over mean of b; None where that is not defined, or not known.
+    ratio_low, ratio_high : float or None
+        Ends of the ratio's interval, which excludes 1 exactly where that of the difference excludes
+        0.
     """
 
     difference: float
@@ -273,6 +320,23 @@ class PairedTest:
     high: float
     p_value: float
     n: int
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+
+    @classmethod
+    def from_units(
+        cls, a: UnitDeviations, b: UnitDeviations, level: float, p_value: float, n: int
+    ) -> PairedTest:
+        """From the losses of each method by independent unit."""
+        low, high = difference_ends(a, b, level)
+        ratio = None
+        ratio_low = None
+        ratio_high = None
+        if a.is_positive and b.is_positive and b.mean > 0:
+            ratio = a.mean / b.mean
+            ratio_low, ratio_high = ratio_ends(a, b, level)
+        return cls(a.mean - b.mean, low, high, p_value, n, ratio, ratio_low, ratio_high)
 
 
 def paired_test(
@@ -286,8 +350,9 @@ def paired_test(
 ) -> PairedTest:
     """Test whether two methods differ, from their losses on the same items.
 
-    The interval is a percentile bootstrap over items, the p-value that of a sign-flip permutation
-    test, (1 + as extreme) / (1 + samples), so it is never 0.
+    The interval ends where the further of Student's t and of Hall's t, corrected for skewness,
+    ends. The p-value is that of a sign-flip permutation test, (1 + as extreme) / (1 + samples), so
+    it is never 0.
 
     Parameters
     ----------
@@ -296,11 +361,11 @@ def paired_test(
     clusters : array of int of shape [N], default=None
         Codes of what is resampled, and changes its sign, together; see `bootstrap`.
     samples : int, default=10_000
-        Number of resamples.
+        Number of sign flips.
     level : float, default=0.95
         Level of the interval.
     random_state : int, default=0
-        Seed of the resamples.
+        Seed of the sign flips.
 
     Returns
     -------
@@ -319,10 +384,11 @@ def paired_test(
             f"a has {len(losses_a)} losses, b has {len(losses_b)}",
             "match the items of the two methods by id",
         )
-    gaps = [losses_a - losses_b]
-    means = resampled_means(gaps, samples, rng, clusters)
-    (test,) = _tests(gaps, means, level, rng, clusters)
-    return test
+    gaps = losses_a - losses_b
+    (p_value,) = _sign_flip(gaps[:, None], samples, rng, clusters)
+    units_a = UnitDeviations.from_values(losses_a, clusters)
+    units_b = UnitDeviations.from_values(losses_b, clusters)
+    return PairedTest.from_units(units_a, units_b, level, p_value, len(gaps))
 
 
 def _checked_rng(samples: int, level: float, random_state: int) -> np.random.Generator:
@@ -331,22 +397,6 @@ def _checked_rng(samples: int, level: float, random_state: int) -> np.random.Gen
     check_number("level", level, 0, 0.9999, above=True)
     check_seed(random_state)
     return np.random.default_rng(random_state)
-
-
-def _tests(
-    gaps: Sequence[Floats],
-    means: Floats,
-    level: float,
-    rng: np.random.Generator,
-    clusters: Ints | None,
-) -> list[PairedTest]:
-    """From differences [N] and their resampled means [M, samples]."""
-    p_values = _sign_flip(np.column_stack(gaps), means.shape[1], rng, clusters)
-    tests: list[PairedTest] = []
-    for gap, resampled, p_value in zip(gaps, means, p_values, strict=True):
-        low, high = quantiles(resampled, level)
-        tests.append(PairedTest(float(gap.mean()), low, high, p_value, len(gap)))
-    return tests
 
 
 def _sign_flip(

@@ -101,7 +101,7 @@ class MethodScores:
     ----------
     scores : list[Score]
     samples : int or None
-        Bootstrap samples.
+        Resamples of the intervals and tests.
     level : float
         Of the intervals.
     skipped : list[SkippedMethod]

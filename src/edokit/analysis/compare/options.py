@@ -23,7 +23,7 @@ class CompareOptions:
         soft labels, where ``member_info`` of the predictions has such (``supervision: soft``, as
         `edokit.train_members` notes it).
     samples : int, default=1000
-        Bootstrap samples of the intervals (and half the sign flips of the tests); 0 for neither.
+        Half the sign flips of the tests; 0 for neither tests nor intervals.
     level : float, default=0.95
         Level of the intervals.
     ties : {"first", "error", "random"}, default="first"

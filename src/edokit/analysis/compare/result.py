@@ -49,7 +49,7 @@ class ComparedData:
     level : float
         Level of the intervals.
     samples : int
-        Bootstrap samples.
+        Half the sign flips of the tests.
     seed : int
     """
 

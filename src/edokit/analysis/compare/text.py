@@ -54,7 +54,7 @@ def _interval_note(comparison: Comparison) -> str:
     short = METRIC[lowest.headline].short
     data = comparison.data
     return (
-        f"Δ: {data.level:.0%} bootstrap interval of the {short} less that of"
+        f"Δ: {data.level:.0%} interval of the {short} less that of"
         f" {CONSTANT} ({SHARES[data.constant.source]}) and of the uniform mean."
         f" ≈: not significantly above the lowest {short}, {lowest.name}'s."
     )

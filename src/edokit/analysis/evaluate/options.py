@@ -26,11 +26,11 @@ class EvaluateOptions:
     ties : {"first", "error", "random"}, default="first"
         Hard label of evenly split items.
     samples : int, default=1000
-        Bootstrap samples; 0 for no intervals.
+        Resamples, where an interval needs them; 0 for no intervals.
     level : float, default=0.95
         Level of the intervals.
     random_state : int, default=0
-        Seed of the bootstrap and of random ties.
+        Seed of the resamples and of random ties.
     invalid : {"error", "normalize"}, default="error"
         What to do with rows that do not sum to 1: raise, or divide them by their sum.
 

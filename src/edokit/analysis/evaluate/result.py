@@ -49,7 +49,7 @@ class Evaluation:
     level : float
         Level of the intervals.
     intervals : dict of str to Interval
-        Bootstrap interval of each metric; empty where there are none.
+        Interval of each metric; empty where there are none.
     annotators : list of AnnotatorErrors
         Number of labels ``n``, ``ce`` and ``error`` of the predictions for each ``annotator``, with
         intervals over the annotator's labels (``ce_interval``, ``error_interval``), and both errors

@@ -28,7 +28,7 @@ class Score:
     metrics : mapping of str to float
         The main metrics of the answer scale by name; ``score.ce`` is ``score.metrics["ce"]``.
     intervals : mapping of str to (float, float)
-        Bootstrap interval of each metric.
+        Interval of each metric.
     against : mapping of str to PairedTest
         Paired test of each metric against the reference: below 0, this method's value is lower.
     against_constant : mapping of str to PairedTest
@@ -140,8 +140,14 @@ class Gain:
     @classmethod
     def from_test(cls, metric: str, test: PairedTest, rival: Score) -> Gain:
         """From the paired test of a metric, and the score of the method it was tested against."""
+        is_higher_better = METRIC[metric].higher
+        if test.ratio is not None and test.ratio_low is not None and test.ratio_high is not None:
+            if is_higher_better:
+                return cls(test.ratio - 1, test.ratio_low - 1, test.ratio_high - 1)
+            return cls(1 - test.ratio, 1 - test.ratio_high, 1 - test.ratio_low)
+        # A test of an earlier version: as if the rival's mean were known exactly.
         unit = rival.metrics[metric]
-        if not METRIC[metric].higher:
+        if not is_higher_better:
             unit = -unit
         if unit == 0:
             return cls(0.0, 0.0, 0.0)

@@ -21,12 +21,13 @@ from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
 from edokit.metrics import headline_metric
 from edokit.metrics.compute import floor_items
+from edokit.metrics.mean_intervals import FEWEST_UNITS
 from edokit.metrics.resampling import Resampling
 
 # With more values, each slice of a column has too few items.
 MOST_VALUES = 50
-# A slice with fewer items has no intervals: resampled, they would be far too narrow.
-FEWEST_ITEMS = 10
+# A slice with fewer items has no intervals.
+FEWEST_ITEMS = FEWEST_UNITS
 # Slices by how the votes of an item are divided, unless a column has this name.
 AGREEMENT = "agreement"
 # With more divisions of votes, slices go by the share of the largest part.
@@ -123,13 +124,8 @@ def _slice_losses(
 
 
 def _slice_resampling(resampling: Resampling, mask: Bools) -> Resampling:
-    """The clusters of the items of a slice, counted from 0; no samples if there are too few."""
-    units = int(mask.sum())
-    clusters = None
-    if resampling.clusters is not None:
-        distinct, clusters = np.unique(resampling.clusters[mask], return_inverse=True)
-        units = len(distinct)
-    samples = resampling.samples
-    if units < FEWEST_ITEMS:
-        samples = 0
-    return replace(resampling, clusters=clusters, samples=samples)
+    """The clusters of the items of a slice, counted from 0."""
+    if resampling.clusters is None:
+        return resampling
+    clusters = np.unique(resampling.clusters[mask], return_inverse=True)[1]
+    return replace(resampling, clusters=clusters)

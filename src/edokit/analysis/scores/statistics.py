@@ -15,7 +15,8 @@ from edokit.analysis.scores.result import CONSTANT, UNIFORM, Score, lowest_score
 from edokit.ensemble.fitted import Constant
 from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics
 from edokit.metrics.checks import pair
-from edokit.metrics.resampling import Resampling, intervals_and_tests
+from edokit.metrics.mean_intervals import FEWEST_UNITS
+from edokit.metrics.resampling import Resampling, intervals_and_tests, unit_count
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
@@ -44,14 +45,18 @@ def score_methods(
     resampling: Resampling,
     scale: Scale = NOMINAL,
 ) -> list[Score]:
-    """The scores with test metrics, intervals and tests, from ``losses[name][metric]`` [N]."""
+    """The scores with test metrics, from ``losses[name][metric]`` [N].
+
+    With intervals and tests where there are enough items, or groups of items.
+    """
     metrics = main_metrics(scale)
     headline = headline_metric(scale)
     evaluated: list[Score] = []
     for score in scores:
         means = {metric: float(losses[score.name][metric].mean()) for metric in metrics}
         evaluated.append(replace(score, metrics=means, headline=headline))
-    if resampling.samples == 0:
+    items = len(next(iter(losses.values()))[headline])
+    if resampling.samples == 0 or unit_count(items, resampling.clusters) < FEWEST_UNITS:
         return evaluated
 
     names = [score.name for score in evaluated]

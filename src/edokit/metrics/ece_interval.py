@@ -1,0 +1,65 @@
+"""The interval of a calibration error, which noise biases upwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from edokit._types import Floats
+
+
+def ece_ends(measured: Floats, resampled: Floats, level: float) -> tuple[float, float]:
+    """Low and high ends, from the gaps of the bins, measured [B] and resampled [samples, B].
+
+    Noise makes the gaps of bins larger, so the ECE is biased upwards, and its resamples more so.
+    The interval has the true values for which the estimate is neither surprisingly high nor low.
+    For each value, the most plausible gaps that add up to it are tried: the measured ones, all
+    moved towards 0, or away from it, by a multiple of their variances.
+    """
+    noise = resampled - measured
+    variances = noise.var(axis=0)
+    estimate = float(np.abs(measured).sum())
+    tail = (1 - level) / 2
+    signs = np.where(measured < 0, -1.0, 1.0)
+
+    def moved(multiple: float) -> Floats:
+        """The gaps, moved away from 0."""
+        return np.asarray(signs * np.maximum(np.abs(measured) + multiple * variances, 0.0))
+
+    def is_too_low(multiple: float) -> bool:
+        """Whether so high an estimate would be surprising."""
+        drawn = np.abs(moved(multiple) + noise).sum(axis=1)
+        return bool((drawn >= estimate - 1e-12).mean() < tail)
+
+    def is_too_high(multiple: float) -> bool:
+        """Whether so low an estimate would be surprising."""
+        drawn = np.abs(moved(multiple) + noise).sum(axis=1)
+        return bool((drawn <= estimate + 1e-12).mean() < tail)
+
+    varied = variances > 0
+    if not varied.any():
+        return estimate, estimate
+    # Moved so far towards 0, all gaps that vary are 0.
+    farthest = float((np.abs(measured[varied]) / variances[varied]).max())
+    low = 0.0
+    if is_too_low(-farthest):
+        multiple = _last(is_too_low, -farthest, farthest)
+        low = float(np.abs(moved(multiple)).sum())
+    end = max(farthest, estimate / float(variances.sum()))
+    while not is_too_high(end):
+        end *= 2
+    multiple = _last(lambda value: not is_too_high(value), -farthest, end)
+    high = float(np.abs(moved(multiple)).sum())
+    return min(low, estimate), max(high, estimate)
+
+
+def _last(holds: Callable[[float], bool], start: float, end: float) -> float:
+    """The last value at which something holds that holds at first, and no longer at the end."""
+    for _ in range(30):
+        middle = (start + end) / 2
+        if holds(middle):
+            start = middle
+        else:
+            end = middle
+    return start
