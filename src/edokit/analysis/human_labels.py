@@ -9,12 +9,10 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._types import Bools, Codes, Floats, Ints
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
-from edokit.fitdata.inputs import as_predictions
 from edokit.metrics import headline_metric, item_values
 from edokit.metrics.formulas import decisions
 from edokit.predictions.core import Predictions
@@ -22,10 +20,10 @@ from edokit.rows import sums
 
 
 def match_jury(
-    predictions: Predictions | npt.ArrayLike, annotations: Annotations
+    predictions: Predictions, annotations: Annotations
 ) -> tuple[Predictions, Annotations]:
     """Members' predictions and the annotations, with the same items and classes in one order."""
-    jury = as_predictions(predictions).annotated(annotations)
+    jury = predictions.annotated(annotations)
     jury = jury.on_scale(annotations.scale, "annotations")
     if set(annotations.classes) < set(jury.classes):
         annotations = annotations.with_classes(jury.classes)

@@ -214,12 +214,13 @@ class Reading(ColumnNames):
 
     def annotations(self, source: Path) -> "Annotations":
         """The annotations in a source, or those of ``--split``."""
-        from edokit.runs.inputs import InputReader
+        from edokit.fitdata.inputs import load_annotations
+        from edokit.fitdata.reading import ReadOptions
 
         arguments = keywords(self)
         split = arguments.pop("split", None)
-        annotations: Annotations = InputReader(**arguments).annotations("source", source, split)
-        return annotations
+        reading = ReadOptions.from_arguments(arguments, split=split)
+        return load_annotations(source, reading, "source").annotations
 
 
 @dataclass(frozen=True, kw_only=True)

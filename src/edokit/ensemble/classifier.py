@@ -28,7 +28,7 @@ from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Reason
 from edokit.ensemble.persistence import FORMAT, read_saved, write_fitted
 from edokit.ensemble.pooled import Pooled
-from edokit.fitdata.inputs import as_annotations, class_labels, label_array
+from edokit.fitdata.arrays import as_annotations, class_labels, label_array
 from edokit.metrics import ce
 from edokit.predictions.core import Predictions
 from edokit.runs.folder import output_folder

@@ -25,14 +25,15 @@ from edokit.ensemble.answers import Answer, find_answer
 from edokit.ensemble.fitted import Fitted, Reason
 from edokit.ensemble.persistence import read_fitted, write_fitted
 from edokit.ensemble.pooling import pool_known, pool_members
-from edokit.fitdata.inputs import (
+from edokit.fitdata.arrays import label_array
+from edokit.fitdata.inputs import align_inputs, open_inputs, pooled_members
+from edokit.fitdata.reading import (
+    LabelsLike,
     PredictionsLike,
-    align_inputs,
-    label_array,
-    open_inputs,
-    pooled_members,
+    ReadOptions,
+    ShardOptions,
+    as_shard_options,
 )
-from edokit.fitdata.reading import LabelsLike, ReadOptions, ShardOptions, as_shard_options
 from edokit.metrics import ce as cross_entropy
 from edokit.objective.settings import (
     Exact,

@@ -1,4 +1,8 @@
-"""Predictions and labels in the forms that users have them, matched item by item."""
+"""The one way in: predictions and labels in the forms that users have them, matched by item.
+
+`load_inputs` is for verbs that learn weights, also from shards. `match_inputs`, `load_annotations`
+and `load_predictions` are for those that have all in memory.
+"""
 
 from __future__ import annotations
 
@@ -6,193 +10,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 
-from edokit._errors import InputError, are, counted, examples, option, warn
-from edokit._names import as_name
+from edokit._errors import InputError, are, examples, option
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
+from edokit.fitdata.arrays import as_annotations, as_predictions, class_labels, with_scale
 from edokit.fitdata.data import FitData
-from edokit.fitdata.reading import ClassLabels, LabelsLike, ReadOptions
+from edokit.fitdata.files import InputFiles
+from edokit.fitdata.reading import (
+    AnnotationsLike,
+    ClassLabels,
+    LabelsLike,
+    PredictionsLike,
+    ReadOptions,
+)
 from edokit.predictions.core import ANONYMOUS, Predictions
 from edokit.predictions.shards import Shards
-from edokit.runs.inputs import Input, InputReader
+from edokit.runs.inputs import Input
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
-
-_FORMS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"
-_SETS = "[N, L] with 0 or 1, or a share of annotators, for each label; or Annotations"
-PredictionsLike: TypeAlias = Predictions | Shards | FitData | npt.ArrayLike | str | Path
-"""Predictions as a verb accepts them; an array has the shape (N, K, C), a path is read."""
-
-
-def as_predictions(
-    predictions: PredictionsLike,
-    members: tuple[str, ...] | None = None,
-    classes: Sequence[str] | None = None,
-    scale: ScaleLike | None = None,
-) -> Predictions:
-    """Predictions as they are, or a bare array [N, K, C]; names are 0, 1, … where None.
-
-    ``scale`` applies to an array and to predictions that declare none.
-    """
-    if isinstance(predictions, Predictions):
-        return predictions if scale is None else predictions.on_scale(scale)
-    if hasattr(predictions, "shape"):
-        array = predictions
-    else:
-        array = np.asarray(predictions)
-    return Predictions.from_arrays(
-        array, layout="NKC", members=members, classes=classes, scale=scale
-    )
-
-
-def as_annotations(
-    labels: LabelsLike,
-    n_items: int,
-    classes: Sequence[str] | None = None,
-    *,
-    scale: ScaleLike | None = None,
-) -> Annotations:
-    """Annotations as they are, or an array of labels with one row per item.
-
-    One dimension: one label per item. Two: a label per annotator with gaps, or, if the numbers
-    are shares that sum to one in every row, soft labels. For multi-label data: a column per label.
-    ``scale`` applies to an array and to annotations that declare none.
-    """
-    if labels is None:
-        raise InputError("there are no labels to learn from", f"give {_FORMS}")
-    if isinstance(labels, Annotations):
-        if len(labels.items) != n_items:
-            raise InputError(
-                f"predictions and annotations must hold the same items, but there are {n_items}"
-                f" rows and {len(labels.items)} annotated items",
-                "give one row per item, in the order of the annotations' items",
-            )
-        if scale is None:
-            return labels
-        return _declared(labels, DeclaredScale(scale))
-    values = _array(labels)
-    sets = scale is not None and DeclaredScale(scale).kind == "multi-label"
-    if len(values.shape) not in ((2,) if sets else (1, 2)) or len(values) != n_items:
-        raise InputError(
-            f"{'sets of ' if sets else ''}labels need one row for each of the {n_items} items"
-            f"{' and a column per label' if sets else ''}; these have shape {values.shape}",
-            f"give {_SETS if sets else _FORMS}",
-        )
-    if not sets:
-        values = _label_columns(values)
-        _refuse_doubtful(values, scale)
-    if sets or _is_soft(values, classes):
-        return Annotations.from_soft_labels(values, classes=classes, scale=scale)
-    return Annotations.from_matrix(values, classes=classes, scale=scale)
-
-
-def _refuse_doubtful(values: npt.NDArray[Any], scale: ScaleLike | None) -> None:
-    """Refuse numbers [N, A] that may be gaps (−1 beside 0), or shares that do not sum to 1."""
-    if values.dtype.kind not in "iuf" or values.shape[1] < 2:
-        return
-    lowest = values.min()
-    may_be_gaps = scale in (None, NOMINAL) and not lowest >= 0  # NaN is not
-    if may_be_gaps and (values == -1).any() and (values == 0).any():
-        raise InputError(
-            f"y holds −1 beside 0 ({counted(int((values == -1).sum()), 'such entry')}): it may be a"
-            " class, or stand for no label",
-            "put NaN or None where there is no label; if it is a class, name the classes:"
-            " Annotations.from_matrix(y, classes=[-1, 0, 1])",
-        )
-    if values.dtype.kind != "f" or not lowest >= 0 or not values.max() <= 1:
-        return
-    if not NOMINAL.all_distributions(values) and (values != np.round(values)).any():
-        sums = values.sum(axis=1)
-        raise InputError(
-            f"y holds shares whose rows sum to {sums.min():.3g} to {sums.max():.3g}, not to 1",
-            "divide each row by its sum: y / y.sum(axis=1, keepdims=True)",
-        )
-
-
-def _label_columns(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Labels as a matrix [N, A]; one label per item is a single column."""
-    if values.ndim == 1:
-        numeric = values.dtype.kind in "fc"
-        if numeric and not np.isfinite(values).all():
-            raise InputError("Input y contains NaN or infinity", "give a label for every item")
-        if numeric and (values != np.round(values)).any():
-            raise InputError("Unknown label type: y holds fractions, not classes", f"give {_FORMS}")
-        return values[:, None]
-    if values.shape[1] == 1:
-        from sklearn.exceptions import DataConversionWarning
-
-        warn(
-            "A column-vector y was passed when a 1d array was expected; it is read as one label"
-            " per item.",
-            DataConversionWarning,
-        )
-    return values
-
-
-def _declared(annotations: Annotations, declared: DeclaredScale) -> Annotations:
-    """Annotations on this scale: theirs, or one that is declared for those without."""
-    if annotations.scale == NOMINAL and declared.kind == "ordinal":
-        ordered = annotations.with_classes(declared.classes or annotations.classes)
-        return replace(ordered, scale=declared.on(ordered.classes))
-    check_same_scale(
-        annotations.scale, "annotations", declared.on(annotations.classes), "declaration"
-    )
-    return annotations
-
-
-def class_labels(
-    labels: Any, classes: Sequence[str], *, scale: Scale = NOMINAL
-) -> ClassLabels | None:
-    """The classes in the type of the labels, so that predictions equal what was given.
-
-    None where the names themselves, which are text, are what the user works with.
-    """
-    if labels is None or isinstance(labels, Annotations):
-        return None
-    values = _array(labels)
-    if scale.is_multi_label or (values.ndim == 2 and _is_soft(values, classes)):
-        positions = tuple(range(len(classes)))
-        if tuple(map(str, positions)) == tuple(classes):
-            return positions
-        return None
-    return _typed(classes, _labels_by_name(values))
-
-
-def _typed(classes: Sequence[str], by_name: dict[str, Any]) -> ClassLabels | None:
-    """The classes as labels, those that nobody chose of the type of the others; None for names."""
-    kinds = set(map(type, by_name.values()))
-    if not kinds <= {int, float, bool, str} or kinds == {str}:
-        return None
-    unchosen = [name for name in classes if name not in by_name]
-    if unchosen and (len(kinds) != 1 or bool in kinds):
-        return None
-    try:
-        by_name |= {name: next(iter(kinds))(name) for name in unchosen}
-    except ValueError:
-        return None
-    return tuple(by_name[name] for name in classes)
-
-
-def _labels_by_name(values: npt.NDArray[Any]) -> dict[str, Any]:
-    """The different labels, by name."""
-    labels = values[~pd.isna(values)]
-    if labels.dtype.kind == "O":
-        distinct = set(labels.tolist())
-    else:
-        distinct = np.unique(labels).tolist()
-    return {as_name(label): label for label in distinct}
-
-
-def label_array(classes: Sequence[str], labels: ClassLabels | None) -> npt.NDArray[Any]:
-    """Class labels [C]: of one type where they have one, else objects; names are objects."""
-    listed = tuple(classes) if labels is None else labels
-    kinds = set(map(type, listed))
-    return np.array(listed, dtype=None if len(kinds) == 1 and kinds != {str} else object)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +51,14 @@ class MatchedInputs:
     predictions: Predictions
     annotations: Annotations
     class_labels: ClassLabels | None
+    inputs: Mapping[str, Input]
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedAnnotations:
+    """Annotations, and the files that they were read from, by role."""
+
+    annotations: Annotations
     inputs: Mapping[str, Input]
 
 
@@ -257,29 +102,54 @@ def open_inputs(
 
 
 def match_inputs(
-    predictions: PredictionsLike, annotations: LabelsLike, reading: ReadOptions
+    predictions: PredictionsLike,
+    annotations: LabelsLike,
+    reading: ReadOptions,
+    *,
+    is_test: bool = False,
 ) -> MatchedInputs:
     """Return predictions and annotations in memory, read where they are paths, and matched."""
-    reader = _reader(predictions, annotations, reading)
-    if reader is not None:
-        annotations = reader.annotations("annotations", annotations, reading.split)
-        predictions = reader.predictions("predictions", predictions)
-    aligned, labelled = align_inputs(predictions, annotations, reading.scale)
-    labels = class_labels(annotations, labelled.classes, scale=labelled.scale)
-    inputs = {} if reader is None else reader.inputs
-    return MatchedInputs(aligned, labelled, labels, inputs)
+    files = InputFiles(reading)
+    prefix = "test_" if is_test else ""
+    labels = files.annotations(f"{prefix}annotations", annotations)
+    members = files.predictions(f"{prefix}predictions", predictions)
+    try:
+        aligned, labelled = align_inputs(members, labels, reading.scale)
+    except InputError as error:
+        if not is_test:
+            raise
+        hint = error._hint
+        if not reading.split and isinstance(labels, Annotations):
+            hint = f"choose one split of the annotations: {option('test_split', 'test')}"
+        raise InputError(f"of the test data, {error._message}", hint) from None
+    typed_labels = class_labels(labels, labelled.classes, scale=labelled.scale)
+    return MatchedInputs(aligned, labelled, typed_labels, files.inputs)
 
 
-def _reader(
-    predictions: PredictionsLike, annotations: LabelsLike, reading: ReadOptions
-) -> InputReader | None:
-    """Return what reads the files, and refuses options of files where there are none."""
-    options = reading.file_options()
-    if not isinstance(annotations, str | Path):
-        options.pop("scale", None)  # it applies to arrays as well
-        if not isinstance(predictions, str | Path) and not options and not reading.split:
-            return None
-    return InputReader(**options)
+def load_annotations(
+    annotations: AnnotationsLike, reading: ReadOptions, role: str = "annotations"
+) -> LoadedAnnotations:
+    """Return annotations, read where they are a path, made of a table where they are one."""
+    files = InputFiles(reading)
+    if isinstance(annotations, str | Path | Annotations):
+        loaded = files.annotations(role, annotations)
+    else:
+        loaded = files.annotations(role, Annotations.from_table(annotations))
+    assert isinstance(loaded, Annotations)
+    if reading.scale is not None:
+        loaded = with_scale(loaded, DeclaredScale(reading.scale))
+    return LoadedAnnotations(loaded, files.inputs)
+
+
+def load_predictions(
+    predictions: PredictionsLike, reading: ReadOptions, labels: LabelsLike = None
+) -> Predictions:
+    """Return predictions in memory, read where they are a path.
+
+    An array without a scale has that of ``labels``, where these are annotations.
+    """
+    loaded = InputFiles(reading).predictions("predictions", predictions)
+    return predictions_for(labels, loaded, reading.scale)
 
 
 def _open_shards(
@@ -294,13 +164,15 @@ def _open_shards(
             f" {type(predictions).__name__}",
             "give the path of the folder, or leave the options of shards out",
         )
-    inputs: Mapping[str, Input] = {}
-    reader = _reader(predictions, annotations, reading)
-    if reader is not None:
-        annotations = reader.streamed(predictions, annotations, reading.split)["annotations"]
-        inputs = reader.inputs
+    files = InputFiles(reading)
+    if not isinstance(predictions, Shards):
+        files.note_predictions("predictions", predictions)
+    if isinstance(annotations, str | Path):
+        files.note_annotations("annotations", annotations)
+    else:
+        annotations = files.annotations("annotations", annotations)
     data = ShardedData.from_shards(predictions, annotations, reading)
-    data.inputs = inputs
+    data.inputs = files.inputs
     return data
 
 
@@ -326,7 +198,7 @@ def align_inputs(
     if isinstance(labels, Annotations):
         annotations = labels.align(predictions.rows)
         if scale is not None:
-            annotations = _declared(annotations, DeclaredScale(scale))
+            annotations = with_scale(annotations, DeclaredScale(scale))
     else:
         # Rows without ids belong together by position; the ids are then the predictions'.
         annotations = as_annotations(
@@ -337,19 +209,6 @@ def align_inputs(
     if len(predictions.classes) > len(annotations.classes):
         annotations = annotations.with_classes(predictions.classes)
     return predictions.order_classes(annotations.classes), annotations
-
-
-def align_test_inputs(
-    predictions: PredictionsLike, labels: LabelsLike, split: str | Sequence[str] | None
-) -> tuple[Predictions, Annotations]:
-    """The same of test data; without a split, items that differ are most likely those of others."""
-    try:
-        return align_inputs(predictions, labels)
-    except InputError as error:
-        hint = error._hint
-        if split is None and isinstance(labels, Annotations):
-            hint = f"choose one split of the annotations: {option('test_split', 'test')}"
-        raise InputError(f"of the test data, {error._message}", hint) from None
 
 
 def pooled_members(
@@ -400,38 +259,3 @@ def select_members(predictions: Predictions, members: Sequence[str], role: str) 
             "score the items with these members, too",
         )
     return predictions.select(members)
-
-
-def _array(labels: LabelsLike) -> npt.NDArray[Any]:
-    try:
-        values = np.asarray(getattr(labels, "to_numpy", lambda: labels)())
-    except ValueError as error:
-        raise InputError(
-            "the rows of the labels have different lengths",
-            f"give {_FORMS}; of sets {_SETS} (sklearn.preprocessing.MultiLabelBinarizer makes it)",
-        ) from error
-    if isinstance(labels, np.ma.MaskedArray):
-        values = values.astype(object)
-        values[np.ma.getmaskarray(labels)] = None
-    return values
-
-
-def _is_soft(values: npt.NDArray[Any], classes: Sequence[str] | None) -> bool:
-    """Whether a matrix [N, ·] holds shares per class; where it could be labels, that is an error.
-
-    Shares are fractions that sum to one in each row. Whole numbers are labels, except in a float
-    matrix of zeros and ones with a single one per row, which could be either.
-    """
-    if values.dtype.kind != "f" or values.shape[1] < 2:
-        return False
-    if classes is not None and values.shape[1] != len(classes):
-        return False
-    if not NOMINAL.all_distributions(values):
-        return False
-    if (values != np.round(values)).any():
-        return True
-    raise InputError(
-        "this matrix of zeros and ones with a single one per row can be labels of annotators or"
-        " soft labels",
-        "give labels as integers, or use Annotations.from_soft_labels / from_matrix",
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy.typing as npt
 
@@ -15,8 +15,27 @@ from edokit._progress import Progress
 from edokit.annotations.core import Annotations, Ties
 from edokit.scales import ScaleLike
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from _typeshed import DataclassInstance
+
+    from edokit.fitdata.data import FitData
+    from edokit.predictions.core import Predictions
+    from edokit.predictions.shards import Shards
+
+PredictionsLike: TypeAlias = "Predictions | Shards | FitData | npt.ArrayLike | str | Path"
+"""Predictions as a verb accepts them; an array has the shape (N, K, C), a path is read. `Shards`
+and `FitData` are for verbs that learn weights."""
+
 LabelsLike: TypeAlias = Annotations | npt.ArrayLike | str | Path | None
 """Labels as a verb accepts them: annotations, an array with a row per item, or a path to read."""
+
+TableLike: TypeAlias = "pd.DataFrame | pa.Table | Mapping[str, Any]"
+"""A table in memory."""
+
+AnnotationsLike: TypeAlias = "Annotations | TableLike | str | Path"
+"""Annotations of items with ids: a path is read, a table has a row per annotation."""
 
 ClassLabels: TypeAlias = tuple[str | bool | int | float, ...]
 """Class labels as the user writes them."""
@@ -130,14 +149,27 @@ class ReadOptions:
             return None
         return [as_name(label) for label in self.classes]
 
-    def file_options(self) -> dict[str, object]:
+    def file_options(self) -> dict[str, Any]:
         """Return the arguments of `read_annotations` (and ``learn``) that are given, but the split.
 
         They are what a record of the run keeps, and for annotations that are files alone.
         """
-        options: dict[str, object] = {name: getattr(self, name) for name in FILE_OPTIONS}
+        options: dict[str, Any] = {name: getattr(self, name) for name in FILE_OPTIONS}
         options.update(self.further)
         return {name: value for name, value in options.items() if value is not None}
+
+
+def separate_settings(
+    settings: Mapping[str, Any], options: type[DataclassInstance]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings that are fields of these options, and the others, by name.
+
+    The others are arguments of `read_annotations`: verbs take both as keywords.
+    """
+    names = {part.name for part in fields(options)}
+    changes = {name: value for name, value in settings.items() if name in names}
+    arguments = {name: value for name, value in settings.items() if name not in names}
+    return changes, arguments
 
 
 _NOT_OF_FILES = ("split", "further", "ties", "seed", "shards")

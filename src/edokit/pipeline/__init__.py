@@ -33,6 +33,7 @@ from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle
 from edokit.datasets.similar_texts import SimilarTextsWarning, warn_of_similar_texts
 from edokit.ensemble.estimator import EDOEnsemble
+from edokit.fitdata.reading import separate_settings
 from edokit.members import Group, train_members
 from edokit.members.train import Trained
 from edokit.pipeline.options import RunOptions
@@ -44,7 +45,7 @@ from edokit.predictions.core import Predictions
 from edokit.report import write_report
 from edokit.report.data import GROUPS, collect_comparison
 from edokit.runs.folder import REPORT, output_folder
-from edokit.runs.inputs import Input, InputReader, merge_options
+from edokit.runs.inputs import Input
 from edokit.runs.record import RUN_RECORD, RunRecord, begin_run
 
 FOLDS = 5
@@ -108,7 +109,8 @@ def run(
     (1, 2)
     """
     started = time.monotonic()
-    options, reading = merge_options(RunOptions, options, settings)
+    changes, reading = separate_settings(settings, RunOptions)
+    options = replace(options or RunOptions(), **changes)
     folder = local_path(out)
     path = None
     if isinstance(annotations, str | Path):
@@ -306,7 +308,7 @@ class _RunSteps:
             random_state=self.options.random_state,
             extra={SOFT: (soft, soft)},
         )
-        comparison = replace(comparison, files=InputReader.from_inputs(inputs))
+        comparison = replace(comparison, inputs=inputs)
         comparison.save(self.folder / "comparison", command=self.command)
         return comparison
 

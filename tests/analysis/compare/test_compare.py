@@ -19,9 +19,10 @@ from edokit.analysis.compare.method import make_method
 from edokit.analysis.compare.result import Comparison
 from edokit.datasets.read import write_annotations
 from edokit.ensemble.estimator import EDOEnsemble
+from edokit.fitdata.inputs import load_annotations
+from edokit.fitdata.reading import ReadOptions
 from edokit.metrics import ce, compute_metrics
 from edokit.predictions.files import write_predictions
-from edokit.runs.inputs import InputReader
 from edokit.runs.record import RunRecord
 
 QUICK = ("best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")
@@ -307,9 +308,9 @@ def test_one_source_with_two_splits(tmp_path: Path, samples: tuple) -> None:
     both = Annotations.from_table(pa.concat_tables(parts))
     found = compare(dev, both, test, split="dev", test_split=["test"], **options)
     assert found.facts["items"] == {"dev": 80, "test": 50}
-    reader = InputReader()
-    assert len(reader.annotations("annotations", where, ["dev", "test"]).items) == 130
-    assert reader.inputs["annotations"].options == {"split": ["dev", "test"]}
+    loaded = load_annotations(where, ReadOptions(split=["dev", "test"]))
+    assert len(loaded.annotations.items) == 130
+    assert loaded.inputs["annotations"].options == {"split": ["dev", "test"]}
     with pytest.raises(InputError, match="of the test data"):
         compare(dev, where, test, split="dev", test_split="dev")
     with pytest.raises(InputError, match="without splits"):

@@ -35,7 +35,8 @@ HOW = {"trials": 16, "folds": 0, "population": 6, "random_state": 3}
 
 
 def data_and_plan(**changes: Any) -> tuple[Any, Plan]:
-    from edokit.fitdata.inputs import align_inputs, as_predictions
+    from edokit.fitdata.arrays import as_predictions
+    from edokit.fitdata.inputs import align_inputs
 
     named, people = align_inputs(as_predictions(PREDICTIONS), ANSWERS)
     plan = Plan(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import InputError, option
 from edokit._types import Floats
@@ -38,11 +38,16 @@ from edokit.analysis.audit.statistics import (
 )
 from edokit.analysis.human_labels import HumanLabels, match_jury
 from edokit.analysis.scores.slices import FEWEST_ITEMS, agreement_strata
-from edokit.annotations.core import Annotations
+from edokit.fitdata.inputs import load_annotations, load_predictions
+from edokit.fitdata.reading import (
+    AnnotationsLike,
+    PredictionsLike,
+    ReadOptions,
+    separate_settings,
+)
 from edokit.metrics import Interval, headline_metric
 from edokit.metrics.resampling import Resampling, intervals_and_tests
 from edokit.predictions.core import Predictions
-from edokit.runs.inputs import InputReader, merge_options
 
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
@@ -52,8 +57,8 @@ _FREE = 0.01
 
 
 def audit(
-    predictions: Predictions | npt.ArrayLike | str | Path,
-    annotations: Annotations | str | Path,
+    predictions: PredictionsLike,
+    annotations: AnnotationsLike,
     options: AuditOptions | None = None,
     *,
     ensemble: EDOEnsemble | str | Path | None = None,
@@ -69,7 +74,7 @@ def audit(
     ----------
     predictions : Predictions, array of shape (N, K, C), str or Path
         The members' answers.
-    annotations : Annotations, str or Path
+    annotations : Annotations, table, str or Path
         Annotations of the same items, of which some have two annotators or more.
     options : AuditOptions, default=None
         Tests and confidence intervals of the audit.
@@ -104,10 +109,11 @@ def audit(
     >>> round(audit.judges.estimate, 2), round(audit.correlations["plain"]["copy"], 2)
     (1.0, 1.0)
     """
-    options, reading = merge_options(AuditOptions, options, settings)
-    files = InputReader(**reading)
-    labelled = files.annotations("annotations", annotations, split)
-    jury, labelled = match_jury(files.predictions("predictions", predictions), labelled)
+    changes, arguments = separate_settings(settings, AuditOptions)
+    options = replace(options or AuditOptions(), **changes)
+    reading = ReadOptions.from_arguments(arguments, split=split)
+    labelled = load_annotations(annotations, reading).annotations
+    jury, labelled = match_jury(load_predictions(predictions, reading), labelled)
     if not (labelled.annotations_per_item > 1).any():
         raise InputError(
             "no item has labels of two annotators, so there is nothing to compare a jury with",

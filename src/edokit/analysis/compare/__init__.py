@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,21 +16,22 @@ from edokit.analysis.compare.methods.constant import ConstantAnswer
 from edokit.analysis.compare.options import CompareOptions
 from edokit.analysis.compare.result import ComparedData, Comparison
 from edokit.analysis.compare.samples import (
-    AnnotationsSource,
-    PredictionsSource,
     Samples,
-    Source,
     align_extra_pool,
     read_samples,
+    read_test_samples,
 )
 from edokit.analysis.compare.statistics import Candidate, MethodFit, fit_methods
 from edokit.analysis.scores.result import CONSTANT, UNIFORM
 from edokit.analysis.scores.statistics import score_methods
+from edokit.annotations.core import Annotations
 from edokit.datasets.item_groups import item_clusters
+from edokit.fitdata.inputs import load_annotations
+from edokit.fitdata.reading import LabelsLike, PredictionsLike, ReadOptions, separate_settings
 from edokit.metrics import best_possible, main_metrics
 from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Predictions
-from edokit.runs.inputs import InputReader, merge_options
+from edokit.scales import ScaleLike
 
 SOFT = "soft"
 """The row of a single member that learned soft labels, and the supervision that marks it."""
@@ -38,16 +40,16 @@ _SLOW = "a search that takes seconds to minutes; ask for it by name, or for all 
 
 
 def compare(
-    predictions: PredictionsSource,
-    annotations: AnnotationsSource,
-    test_predictions: PredictionsSource | None = None,
-    test_annotations: AnnotationsSource | None = None,
+    predictions: PredictionsLike,
+    annotations: LabelsLike,
+    test_predictions: PredictionsLike | None = None,
+    test_annotations: LabelsLike = None,
     options: CompareOptions | None = None,
     *,
     split: str | Sequence[str] | None = None,
     test_split: str | Sequence[str] | None = None,
     train_split: str | Sequence[str] | None = None,
-    extra: Mapping[str, tuple[PredictionsSource, PredictionsSource]] | None = None,
+    extra: Mapping[str, tuple[PredictionsLike, PredictionsLike]] | None = None,
     progress: Progress = no_progress,
     **settings: Any,
 ) -> Comparison:
@@ -112,29 +114,32 @@ def compare(
     >>> found["edo"].ce < found["uniform"].ce
     True
     """
-    options, reading = merge_options(CompareOptions, options, settings)
-    reader = InputReader(**reading)
-    dev = Source(predictions, annotations, split)
-    test = None
+    changes, arguments = separate_settings(settings, CompareOptions)
+    options = replace(options or CompareOptions(), **changes)
+    reading = ReadOptions.from_arguments(arguments, split=split)
     if test_predictions is None:
         _refuse_test_options(test_annotations, test_split)
+        data = read_samples(predictions, annotations, reading, options)
     else:
-        test_labels = annotations if test_annotations is None else test_annotations
-        test = Source(test_predictions, test_labels, test_split)
-    data = read_samples(reader, dev, test, options)
+        data = read_test_samples(
+            predictions,
+            annotations,
+            reading,
+            test_predictions,
+            annotations if test_annotations is None else test_annotations,
+            replace(reading, split=test_split),
+        )
     if train_split is not None:
-        train_labels = reader.annotations("train_annotations", annotations, train_split)
-        data = replace(data, train_labels=train_labels.with_classes(data.classes))
+        data = _with_train_labels(data, annotations, replace(reading, split=train_split))
 
     names, skipped = _requested_methods(options.methods)
     candidates = _method_candidates(names, data)
-    pool_reader = InputReader(scale=reading.get("scale"))
     pools = {} if extra is None else extra
     soft = _soft_candidate(data)
     if soft is not None and SOFT not in pools:
         candidates.append(soft)
     for name, pool in pools.items():
-        candidates.extend(_pool_candidates(pool_reader, name, pool, data, with_edo=EDO in names))
+        candidates.extend(_pool_candidates(name, pool, data, reading.scale, with_edo=EDO in names))
     fits, failures = fit_methods(candidates, data, options, progress)
 
     losses = {fit.score.name: fit.losses for fit in fits}
@@ -150,14 +155,26 @@ def compare(
         ),
         data=_compared_data(data, options, fits),
         skipped=skipped | failures,
-        files=reader,
+        inputs=data.inputs,
         losses=losses,
         clusters=clusters,
     )
 
 
+def _with_train_labels(data: Samples, annotations: LabelsLike, reading: ReadOptions) -> Samples:
+    """The data, with these annotations as those that the members were trained on."""
+    if not isinstance(annotations, Annotations | str | Path):
+        raise InputError(
+            f"{option('train_split')} needs annotations with splits, but they are an array",
+            "give Annotations, or the path to a table",
+        )
+    train = load_annotations(annotations, reading, "train_annotations")
+    labels = train.annotations.with_classes(data.classes)
+    return replace(data, train_labels=labels, inputs={**data.inputs, **train.inputs})
+
+
 def _refuse_test_options(
-    test_annotations: AnnotationsSource | None, test_split: str | Sequence[str] | None
+    test_annotations: LabelsLike, test_split: str | Sequence[str] | None
 ) -> None:
     """Refuse options of test items where there are no test predictions."""
     for name, value in {"test_annotations": test_annotations, "test_split": test_split}.items():
@@ -212,10 +229,10 @@ def _soft_candidate(data: Samples) -> Candidate | None:
 
 
 def _pool_candidates(
-    reader: InputReader,
     name: str,
-    pool: tuple[PredictionsSource, PredictionsSource],
+    pool: tuple[PredictionsLike, PredictionsLike],
     data: Samples,
+    scale: ScaleLike | None,
     *,
     with_edo: bool,
 ) -> list[Candidate]:
@@ -226,7 +243,7 @@ def _pool_candidates(
             f" method: {name!r}",
             "choose another name",
         )
-    dev, test = align_extra_pool(reader, name, pool, data)
+    dev, test = align_extra_pool(name, pool, data, scale)
     count = len(dev.members)
     if count == 1:
         return [Candidate(name, f"{name} alone", UNIFORM, dev, test)]

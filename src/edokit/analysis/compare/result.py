@@ -19,7 +19,7 @@ from edokit.metrics import headline_metric
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
 from edokit.runs.folder import output_folder
-from edokit.runs.inputs import InputReader
+from edokit.runs.inputs import Input
 from edokit.runs.record import RunRecord, begin_run
 from edokit.scales import Scale
 
@@ -114,8 +114,8 @@ class Comparison:
         Items, classes, the constant answer, level of the intervals.
     skipped : mapping of str to str
         Methods that could not be fitted on these data, with the reason.
-    files : InputReader
-        The files that were read, for the record of the run.
+    inputs : mapping of str to Input
+        The files that were read, by role, for the record of the run.
     losses : mapping of str to mapping
         The main metrics of each method by test item, ``losses["edo"]["ce"]`` [N].
     clusters : ndarray of int of shape (N,) or None
@@ -133,7 +133,7 @@ class Comparison:
     test_predictions: Predictions
     data: ComparedData
     skipped: Mapping[str, str] = field(default_factory=dict)
-    files: InputReader = field(default_factory=InputReader, repr=False)
+    inputs: Mapping[str, Input] = field(default_factory=dict, repr=False)
     losses: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict, repr=False)
     clusters: Ints | None = field(default=None, repr=False)
 
@@ -210,7 +210,8 @@ class Comparison:
             If the folder holds something else, or another process writes to it.
         """
         folder = local_path(folder)
-        with output_folder(folder, "comparison", *self.files.paths, overwrite=overwrite):
+        paths = [Path(source.path) for source in self.inputs.values()]
+        with output_folder(folder, "comparison", *paths, overwrite=overwrite):
             begin_run(folder)
             results = folder / "compare"
             write_json(self.to_dict(), results / "methods.json")
@@ -220,5 +221,5 @@ class Comparison:
             ensemble = self.fitted.get(EDO)
             if isinstance(ensemble, EDOEnsemble):
                 ensemble.save(folder / "ensemble", overwrite=overwrite)
-            record = RunRecord("compare", self.files.inputs, seed=self.data.seed, command=command)
+            record = RunRecord("compare", self.inputs, seed=self.data.seed, command=command)
             record.save(folder)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import EDOWarning, InputError, counted, option
 from edokit._types import Ints
@@ -18,22 +15,11 @@ from edokit.annotations.core import Annotations
 from edokit.datasets.item_groups import item_clusters
 from edokit.datasets.similar_texts import warn_of_similar_texts
 from edokit.fitdata import inputs
+from edokit.fitdata.reading import LabelsLike, PredictionsLike, ReadOptions
 from edokit.folds import stratified_folds
 from edokit.predictions.core import Predictions
-from edokit.runs.inputs import InputReader
-from edokit.scales import Scale, check_same_scale
-
-PredictionsSource: TypeAlias = Predictions | npt.ArrayLike | str | Path
-AnnotationsSource: TypeAlias = Annotations | npt.ArrayLike | str | Path
-
-
-@dataclass(frozen=True)
-class Source:
-    """Predictions and annotations of some items as they are given: in memory or as files."""
-
-    predictions: PredictionsSource
-    annotations: AnnotationsSource
-    split: str | Sequence[str] | None
+from edokit.runs.inputs import Input
+from edokit.scales import Scale, ScaleLike, check_same_scale
 
 
 @dataclass(frozen=True)
@@ -42,6 +28,7 @@ class Samples:
 
     In a cross-validation both are the same, and ``folds`` [N] has the fold of each row.
     ``train_labels`` are the labels whose shares the constant answer has; None for those of dev.
+    ``inputs`` are the files that were read, by role.
     """
 
     dev: Predictions
@@ -50,6 +37,7 @@ class Samples:
     test_labels: Annotations
     folds: Ints | None = None
     train_labels: Annotations | None = None
+    inputs: Mapping[str, Input] = field(default_factory=dict)
 
     @property
     def scale(self) -> Scale:
@@ -63,34 +51,51 @@ class Samples:
 
 
 def read_samples(
-    reader: InputReader, dev: Source, test: Source | None, options: CompareOptions
+    predictions: PredictionsLike,
+    annotations: LabelsLike,
+    reading: ReadOptions,
+    options: CompareOptions,
 ) -> Samples:
-    """Predictions and annotations of dev and test, read and matched.
-
-    Without a test source, the items of dev are dealt into folds.
-    """
-    dev_labels = reader.annotations("annotations", dev.annotations, dev.split)
-    dev_predictions = reader.predictions("predictions", dev.predictions)
-    dev_predictions, dev_labels = inputs.align_inputs(dev_predictions, dev_labels)
-    if test is None:
-        folds = _deal_folds(dev_labels, options)
-        return Samples(dev_predictions, dev_labels, dev_predictions, dev_labels, folds)
-
-    test_labels = reader.annotations("test_annotations", test.annotations, test.split)
-    test_predictions = reader.predictions("test_predictions", test.predictions)
-    test_predictions, test_labels = inputs.align_test_inputs(
-        test_predictions, test_labels, test.split
+    """Predictions and annotations to cross-validate on, read and matched; folds are dealt."""
+    dev = inputs.match_inputs(predictions, annotations, reading)
+    return Samples(
+        dev=dev.predictions,
+        dev_labels=dev.annotations,
+        test=dev.predictions,
+        test_labels=dev.annotations,
+        folds=_deal_folds(dev.annotations, options),
+        inputs=dev.inputs,
     )
-    is_same_kind = test_labels.scale.kind == dev_labels.scale.kind
-    if is_same_kind and test_labels.classes != dev_labels.classes:
-        test_labels = test_labels.with_classes(dev_labels.classes)
-    check_same_scale(dev_labels.scale, "annotations", test_labels.scale, "test annotations")
-    test_predictions = test_predictions.order_classes(dev_labels.classes)
-    test_predictions = inputs.select_members(
-        test_predictions, dev_predictions.members, "test predictions"
+
+
+def read_test_samples(
+    predictions: PredictionsLike,
+    annotations: LabelsLike,
+    reading: ReadOptions,
+    test_predictions: PredictionsLike,
+    test_annotations: LabelsLike,
+    test_reading: ReadOptions,
+) -> Samples:
+    """Predictions and annotations of dev and test, read and matched."""
+    dev = inputs.match_inputs(predictions, annotations, reading)
+    test = inputs.match_inputs(test_predictions, test_annotations, test_reading, is_test=True)
+    classes = dev.annotations.classes
+    test_labels = test.annotations
+    is_same_kind = test_labels.scale.kind == dev.annotations.scale.kind
+    if is_same_kind and test_labels.classes != classes:
+        test_labels = test_labels.with_classes(classes)
+    check_same_scale(dev.annotations.scale, "annotations", test_labels.scale, "test annotations")
+    members = inputs.select_members(
+        test.predictions.order_classes(classes), dev.predictions.members, "test predictions"
     )
-    inputs.check_disjoint(dev_predictions, test_predictions)
-    return Samples(dev_predictions, dev_labels, test_predictions, test_labels)
+    inputs.check_disjoint(dev.predictions, members)
+    return Samples(
+        dev=dev.predictions,
+        dev_labels=dev.annotations,
+        test=members,
+        test_labels=test_labels,
+        inputs={**dev.inputs, **test.inputs},
+    )
 
 
 def _deal_folds(labels: Annotations, options: CompareOptions) -> Ints:
@@ -119,19 +124,25 @@ def _deal_folds(labels: Annotations, options: CompareOptions) -> Ints:
 
 
 def align_extra_pool(
-    reader: InputReader, name: str, pool: tuple[PredictionsSource, PredictionsSource], data: Samples
+    name: str,
+    pool: tuple[PredictionsLike, PredictionsLike],
+    data: Samples,
+    scale: ScaleLike | None,
 ) -> tuple[Predictions, Predictions]:
     """The predictions of another pool of members on the items of dev and of test."""
-    dev_source, test_source = pool
-    dev = _align_pool(reader, name, dev_source, data.dev, data)
-    test = _align_pool(reader, name, test_source, data.test, data)
+    dev = _align_pool(name, pool[0], data.dev, data, scale)
+    test = _align_pool(name, pool[1], data.test, data, scale)
     return dev, inputs.select_members(test, dev.members, f"test predictions of {name!r}")
 
 
 def _align_pool(
-    reader: InputReader, name: str, source: PredictionsSource, members: Predictions, data: Samples
+    name: str,
+    source: PredictionsLike,
+    members: Predictions,
+    data: Samples,
+    scale: ScaleLike | None,
 ) -> Predictions:
     """The predictions of a pool, in the order of these members' items and classes."""
-    predictions = inputs.predictions_for(data.dev_labels, reader.predictions("extra", source))
+    predictions = inputs.load_predictions(source, ReadOptions(scale=scale), data.dev_labels)
     predictions = predictions.align(members.rows, f"the predictions to compare {name!r} with")
     return predictions.order_classes(data.classes)

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-
-from edokit.analysis.evaluate.answers import (
-    ProbabilitiesSource,
-    TableLike,
-    read_answers,
-    read_labels,
-)
+from edokit.analysis.evaluate.answers import ProbabilitiesLike, read_answers
 from edokit.analysis.evaluate.options import EvaluateOptions
 from edokit.analysis.evaluate.result import Evaluation
 from edokit.analysis.evaluate.statistics import evaluate_answers
 from edokit.analysis.scores.slices import find_slices
 from edokit.analysis.scores.statistics import constant_of, constant_of_annotations
-from edokit.annotations.core import Annotations
-from edokit.predictions.core import Predictions
-from edokit.runs.inputs import InputReader, merge_options
+from edokit.fitdata.inputs import load_annotations
+from edokit.fitdata.reading import (
+    AnnotationsLike,
+    PredictionsLike,
+    ReadOptions,
+    separate_settings,
+)
 
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
 
 
 def evaluate(
-    probabilities: ProbabilitiesSource | None,
-    annotations: Annotations | str | Path | TableLike,
+    probabilities: ProbabilitiesLike | None,
+    annotations: AnnotationsLike,
     options: EvaluateOptions | None = None,
     *,
-    predictions: Predictions | npt.ArrayLike | str | Path | None = None,
+    predictions: PredictionsLike | None = None,
     ensemble: EDOEnsemble | str | Path | None = None,
     split: str | Sequence[str] | None = None,
     train_split: str | Sequence[str] | None = None,
@@ -92,9 +90,10 @@ def evaluate(
     >>> round(found.ce_floor, 4)
     0.3183
     """
-    options, reading = merge_options(EvaluateOptions, options, settings)
-    reader = InputReader(**reading)
-    labels = read_labels(reader, "annotations", annotations, split)
+    changes, arguments = separate_settings(settings, EvaluateOptions)
+    options = replace(options or EvaluateOptions(), **changes)
+    reading = ReadOptions.from_arguments(arguments, split=split)
+    labels = load_annotations(annotations, reading).annotations
     slices = find_slices(labels, options.by)
     if isinstance(ensemble, str | Path):
         from edokit.ensemble.estimator import EDOEnsemble
@@ -106,7 +105,8 @@ def evaluate(
     if train_split is None:
         constant = constant_of(ensemble, labels, y)
     else:
-        train = read_labels(reader, "train_annotations", annotations, train_split)
+        train_reading = replace(reading, split=train_split)
+        train = load_annotations(annotations, train_reading, "train_annotations").annotations
         train = train.with_classes(labels.classes)
         constant = constant_of_annotations(train, "train", ties=options.ties)
     subject = "The predictions"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +18,17 @@ from edokit._types import Floats
 from edokit.analysis.evaluate.result import ANONYMOUS
 from edokit.analysis.scores.result import UNIFORM
 from edokit.annotations.core import Annotations
-from edokit.fitdata.inputs import as_predictions, select_members
+from edokit.fitdata.inputs import load_predictions, select_members
+from edokit.fitdata.reading import PredictionsLike, ReadOptions, TableLike
 from edokit.predictions.core import Invalid, Predictions
 from edokit.predictions.join import model_from_table
 from edokit.predictions.shards import read_predictions
-from edokit.runs.inputs import InputReader
 from edokit.scales import check_same_scale
 
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
 
-TableLike: TypeAlias = "pd.DataFrame | pa.Table | Mapping[str, Any]"
-ProbabilitiesSource: TypeAlias = "str | Path | TableLike | Predictions | npt.ArrayLike"
+ProbabilitiesLike: TypeAlias = "str | Path | TableLike | Predictions | npt.ArrayLike"
 
 _MEMBER = "predictions"
 
@@ -57,22 +56,9 @@ class EvaluatedAnswers:
         return next(iter(self.by_name.values()))
 
 
-def read_labels(
-    reader: InputReader,
-    role: str,
-    source: Annotations | str | Path | TableLike,
-    split: str | Sequence[str] | None,
-) -> Annotations:
-    """Annotations of these splits, from a file, a table, or as given."""
-    annotations = reader.annotations(role, source, split)
-    if isinstance(annotations, Annotations):
-        return annotations
-    return Annotations.from_table(annotations)
-
-
 def read_answers(
-    probabilities: ProbabilitiesSource | None,
-    predictions: Predictions | npt.ArrayLike | str | Path | None,
+    probabilities: ProbabilitiesLike | None,
+    predictions: PredictionsLike | None,
     ensemble: EDOEnsemble | None,
     labels: Annotations,
     invalid: Invalid,
@@ -82,7 +68,7 @@ def read_answers(
     if ensemble is not None:
         check_same_scale(labels.scale, "annotations", ensemble.fitted_.scale, "ensemble")
     if predictions is not None:
-        members = as_predictions(InputReader().predictions("predictions", predictions))
+        members = load_predictions(predictions, ReadOptions())
         members = members.annotated(labels).on_scale(labels.scale, "annotations")
     if probabilities is not None:
         answers = _as_one_member(probabilities, labels, invalid)
@@ -119,9 +105,7 @@ def read_answers(
     return EvaluatedAnswers(labels, by_name, by_annotator)
 
 
-def _as_one_member(
-    source: ProbabilitiesSource, labels: Annotations, invalid: Invalid
-) -> Predictions:
+def _as_one_member(source: ProbabilitiesLike, labels: Annotations, invalid: Invalid) -> Predictions:
     """The probabilities of items, or of pairs of an item and an annotator, as one member."""
     predictions = _read_probabilities(source, labels, invalid)
     p = predictions.uniform[:, None]
@@ -131,7 +115,7 @@ def _as_one_member(
 
 
 def _read_probabilities(
-    source: ProbabilitiesSource, labels: Annotations, invalid: Invalid
+    source: ProbabilitiesLike, labels: Annotations, invalid: Invalid
 ) -> Predictions:
     if isinstance(source, Predictions):
         return source

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import InputError, option
 from edokit._types import Floats
@@ -19,20 +17,26 @@ from edokit.analysis.plan.options import PlanOptions
 from edokit.analysis.plan.result import CurveRow, Plan
 from edokit.analysis.plan.soft_labels import soft_label_errors
 from edokit.annotations.core import Annotations
+from edokit.fitdata.inputs import load_annotations, load_predictions
+from edokit.fitdata.reading import (
+    AnnotationsLike,
+    PredictionsLike,
+    ReadOptions,
+    separate_settings,
+)
 from edokit.metrics import headline_metric
 from edokit.metrics.resampling import quantiles
 from edokit.predictions.core import Predictions
-from edokit.runs.inputs import InputReader, merge_options
 
 # Means are quickly resampled: with so many times the samples, decisions hardly depend on the seed.
 _SAMPLES_OF_MEANS = 10
 
 
 def plan(
-    annotations: Annotations | str | Path,
+    annotations: AnnotationsLike,
     options: PlanOptions | None = None,
     *,
-    predictions: Predictions | npt.ArrayLike | str | Path | None = None,
+    predictions: PredictionsLike | None = None,
     split: str | Sequence[str] | None = None,
     **settings: object,
 ) -> Plan:
@@ -40,7 +44,7 @@ def plan(
 
     Parameters
     ----------
-    annotations : Annotations, str or Path
+    annotations : Annotations, table, str or Path
         The pilot, of which some items have two annotators or more.
     options : PlanOptions, default=None
         Costs of annotation, and samples and intervals of the plan.
@@ -74,12 +78,13 @@ def plan(
     >>> errors[0] > errors[1] > errors[2]
     True
     """
-    options, reading = merge_options(PlanOptions, options, settings)
-    files = InputReader(**reading)
-    pilot = files.annotations("annotations", annotations, split)
+    changes, arguments = separate_settings(settings, PlanOptions)
+    options = replace(options or PlanOptions(), **changes)
+    reading = ReadOptions.from_arguments(arguments, split=split)
+    pilot = load_annotations(annotations, reading).annotations
     jury = None
     if predictions is not None:
-        jury, pilot = match_jury(files.predictions("predictions", predictions), pilot)
+        jury, pilot = match_jury(load_predictions(predictions, reading), pilot)
     options = _with_budget(options, pilot)
     counts = _affordable_counts(options)
     items = [options.items(count) for count in counts]

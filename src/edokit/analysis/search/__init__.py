@@ -15,11 +15,17 @@ from edokit.analysis.search.result import JOURNAL, SearchResult
 from edokit.analysis.search.storage import find_storage, open_storage
 from edokit.analysis.search.study import run_study
 from edokit.fitdata.data import FitData
-from edokit.fitdata.inputs import PredictionsLike, open_inputs
-from edokit.fitdata.reading import LabelsLike, ReadOptions, ShardOptions, as_shard_options
+from edokit.fitdata.inputs import open_inputs
+from edokit.fitdata.reading import (
+    LabelsLike,
+    PredictionsLike,
+    ReadOptions,
+    ShardOptions,
+    as_shard_options,
+    separate_settings,
+)
 from edokit.fitdata.sharded import ShardedData
 from edokit.runs.folder import check_output, output_folder
-from edokit.runs.inputs import merge_options
 from edokit.runs.record import RunRecord, begin_run, command_text
 
 
@@ -98,10 +104,11 @@ def search(
     >>> found.ensemble.predict_proba(P).shape
     (60, 2)
     """
-    options, reading = merge_options(SearchOptions, options, settings)
+    changes, arguments = separate_settings(settings, SearchOptions)
+    options = replace(options or SearchOptions(), **changes)
     plan = options.plan()
-    read_options = ReadOptions.from_arguments(
-        reading,
+    reading = ReadOptions.from_arguments(
+        arguments,
         split=split,
         ties=options.ties,
         seed=options.random_state,
@@ -119,7 +126,7 @@ def search(
         elif folder is not None:
             guard = output_folder(folder, "search", *inputs, overwrite=overwrite)
             stack.enter_context(guard)
-        members = stack.enter_context(open_inputs(predictions, annotations, read_options))
+        members = stack.enter_context(open_inputs(predictions, annotations, reading))
         data = members
         if options.groups:
             data = members.grouped()

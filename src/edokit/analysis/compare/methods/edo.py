@@ -5,8 +5,8 @@ from __future__ import annotations
 from edokit.analysis.compare.method import EDO, register_method, sort_by_name
 from edokit.annotations.core import Annotations, Ties
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.fitdata.inputs import PredictionsLike, align_inputs
-from edokit.fitdata.reading import LabelsLike
+from edokit.fitdata.inputs import align_inputs
+from edokit.fitdata.reading import LabelsLike, PredictionsLike
 from edokit.predictions.core import Predictions
 
 register_method(EDO, "EDO as in edo fit: shrunk towards uniform by cross-validation", order=100)(
