@@ -12,6 +12,7 @@ from edokit._errors import InputError, local_path
 from edokit.analysis.compare import compare as compare_methods
 from edokit.analysis.compare.options import CompareOptions
 from edokit.analysis.compare.result import Comparison
+from edokit.annotations.core import Ties
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.runs.folder import output_folder
@@ -31,10 +32,9 @@ def extra_pools(texts: Sequence[str], option: str, form: str) -> dict[str, tuple
     return pools
 
 
-@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class Methods(CompareOptions):
-    """The options of a comparison as one types them.
+class CompareFlags:
+    """Methods to compare, and how they are evaluated.
 
     Parameters
     ----------
@@ -42,9 +42,35 @@ class Methods(CompareOptions):
         Only these, separated by commas: majority, best-single, top-5, wel, wel-ce, greedy,
         linear-pool, log-pool, edo-paper-fixed, edo-paper, edo (constant and uniform always); or
         all. If not given, all but wel and wel-ce, the slowest.
+    samples : int
+        Bootstrap samples of the intervals (and half the sign flips of the tests); 0 for neither.
+    level : float
+        Level of the intervals.
+    ties : str
+        Hard label of evenly split items.
+    random_state : int
+        Seed of searches, intervals, folds and random ties.
+    folds : int
+        Folds of the cross-validation, where there are no test predictions.
     """
 
     methods: options.Names = None
+    samples: int = 1000
+    level: float = 0.95
+    ties: Ties = "first"
+    random_state: int = 0
+    folds: int = 5
+
+    def to_options(self) -> CompareOptions:
+        """Return the options of the comparison."""
+        return CompareOptions(
+            methods=self.methods,
+            samples=self.samples,
+            level=self.level,
+            ties=self.ties,
+            random_state=self.random_state,
+            folds=self.folds,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +86,7 @@ def compare(
     extra: Annotated[
         dict[str, tuple[Path, Path]] | None, options.parser(extra_pools, "NAME=DEV,TEST")
     ] = None,
-    methods: Annotated[Methods, options.FLAT] = Methods(),
+    flags: Annotated[CompareFlags, options.FLAT] = CompareFlags(),
     out: Path | None = None,
     report: options.WithReport = True,
     overwrite: options.Overwrite = False,
@@ -89,7 +115,7 @@ def compare(
         comparison = compare_methods(
             predictions,
             annotations,
-            options=methods,
+            options=flags.to_options(),
             extra=extra,
             progress=progress,
             **options.keywords(files),

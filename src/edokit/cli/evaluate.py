@@ -4,26 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from edokit._errors import InputError, option
 from edokit.analysis.evaluate import evaluate as evaluate_probabilities
 from edokit.analysis.evaluate.options import EvaluateOptions
 from edokit.analysis.evaluate.text import further_tables, metric_table
 from edokit.analysis.gate import gate as compare_with_fit
+from edokit.annotations.core import Ties
 from edokit.cli import console, options
+from edokit.predictions.core import Invalid
 
 FAILED = 1
 """The exit code of a gate that fails."""
 
 
-@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class Scoring(EvaluateOptions):
-    """The options of an evaluation as one types them."""
+class EvaluateFlags:
+    """Metrics and confidence intervals to compute.
+
+    Parameters
+    ----------
+    ties : str
+        Hard label of evenly split items.
+    samples : int
+        Bootstrap samples; 0 for no intervals.
+    level : float
+        Level of the intervals.
+    random_state : int
+        Seed of the bootstrap and of random ties.
+    """
 
     by: options.By = None
-    invalid: Annotated[Literal["error"], options.HIDDEN] = "error"
+    ties: Ties = "first"
+    samples: int = 1000
+    level: float = 0.95
+    random_state: int = 0
+
+    def to_options(self, invalid: Invalid) -> EvaluateOptions:
+        """Return the options of the evaluation."""
+        return EvaluateOptions(
+            by=self.by,
+            ties=self.ties,
+            samples=self.samples,
+            level=self.level,
+            random_state=self.random_state,
+            invalid=invalid,
+        )
 
 
 def evaluate(
@@ -37,7 +64,7 @@ def evaluate(
     ensemble: Path | None = None,
     predictions: Path | None = None,
     train: Annotated[options.TrainFiles, options.FLAT] = options.TrainFiles(),
-    scoring: Annotated[Scoring, options.FLAT] = Scoring(),
+    flags: Annotated[EvaluateFlags, options.FLAT] = EvaluateFlags(),
     normalize: options.Normalize = False,
     reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
@@ -71,14 +98,14 @@ def evaluate(
         they are pooled, and --probabilities is not needed.
     """
     if gate:
-        _check_gate(run, probabilities, ensemble, train, scoring)
+        _check_gate(run, probabilities, ensemble, train, flags)
         assert run is not None
         found = compare_with_fit(
             run,
             annotations,
             predictions=predictions,
-            by=None if not scoring.by else scoring.by[0],
-            level=scoring.level,
+            by=None if not flags.by else flags.by[0],
+            level=flags.level,
             tolerance=tolerance,
             **options.keywords(reading),
         )
@@ -94,10 +121,9 @@ def evaluate(
     evaluation = evaluate_probabilities(
         probabilities,
         annotations,
-        scoring,
+        flags.to_options("normalize" if normalize else "error"),
         predictions=predictions,
         ensemble=ensemble,
-        invalid="normalize" if normalize else "error",
         **options.keywords(train),
         **options.keywords(reading),
     )
@@ -116,7 +142,7 @@ def _check_gate(
     probabilities: Path | None,
     ensemble: Path | None,
     train: options.TrainFiles,
-    scoring: Scoring,
+    flags: EvaluateFlags,
 ) -> None:
     """Refuse options that a gate does not take."""
     if run is None:
@@ -131,5 +157,5 @@ def _check_gate(
                 "leave it out",
             )
     options.refuse(train, "an evaluation, not for --gate")
-    if scoring.by is not None and len(scoring.by) > 1:
+    if flags.by is not None and len(flags.by) > 1:
         raise InputError("a gate takes one column of slices", f"give {option('by')} once")

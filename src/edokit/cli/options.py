@@ -5,7 +5,7 @@ import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 FLAT = Parameter(name="*")
 """The fields of a class of options are options of the command."""
 POSITIONAL = Parameter(allow_leading_hyphen=False)
-HIDDEN = Parameter(parse=False)
-"""A field that is no option."""
 TWO_SIDED = Parameter(negative_bool="no-")
 """A switch that has ``--no-…``."""
 
@@ -88,15 +86,6 @@ def key_value(form: str) -> Parameter:
 NAMES = parser(lambda texts, *_: [name for text in texts for name in split_names(text)], "NAMES")
 """Names, separated by commas."""
 Names = Annotated[list[str] | None, NAMES]
-Class = TypeVar("Class", bound=type)
-
-
-def evaluated(kind: Class) -> Class:
-    """A class of options whose base is in another module, with its annotations evaluated there."""
-    kind.__init__.__annotations__ = get_type_hints(kind, include_extras=True)  # type: ignore[misc]
-    return kind
-
-
 Argument = Annotated[Path, POSITIONAL]
 AnnotationsSource = Annotated[
     Path,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
 from edokit._errors import InputError, counted
 from edokit.cli import console, options
+from edokit.predictions.core import Invalid
 from edokit.predictions.files import write_predictions
-from edokit.predictions.join import JoinOptions, join_models
+from edokit.predictions.join import JoinOptions, Missing, join_models
+from edokit.predictions.sampled import SMOOTHING, Unparsed
 from edokit.predictions.shards import describe_predictions
 from edokit.runs.folder import output_files
 
@@ -23,35 +25,68 @@ DETAILS = ("model", "prompt", "persona", "answers", "failures")
 LOGITS = ":logits"
 
 
-@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class Join(JoinOptions):
-    """The options of a join as one types them.
+class JoinFlags:
+    """How files of models are read and joined.
 
     Parameters
     ----------
     groups : dict of str, optional
         The recipe of a member (repeatable).
-    logits : bool, default=False
+    logits : bool
         All files hold logits; else FILE:logits for one.
     columns : dict of str, optional
         Another column name for item, member, group or p_CLASS, e.g. item=id or p_yes=score; of
         sampled answers also for answer, annotator, model, prompt or persona (repeatable).
     label_map : dict of str, optional
         Read a class, or a sampled answer, as another (repeatable).
+    missing : str
+        What to do with items that a file has no prediction for: refuse them, or leave them out
+        with a warning that names them.
+    scale : str, optional
+        The answer scale of files that note none: ordinal, multi-label, or with the classes as in
+        ordinal:low=0,mid=1,high=3. Multi-label columns are probabilities (or logits) of each label
+        on its own. Files of different scales are refused.
+    classes : list of str, optional
+        All classes in order, separated by commas; by default those of the scale, else of the files.
+        For sampled answers they must be declared.
+    smoothing : float
+        What is added to the count of each class where answers were sampled.
+    unparsed : str
+        What to do with sampled answers that are not a class: refuse them, or leave them out, with a
+        warning and the number of failures in member_info.
     """
 
-    names: Annotated[None, options.HIDDEN] = None
-    invalid: Annotated[Literal["error"], options.HIDDEN] = "error"
-    items: Annotated[None, options.HIDDEN] = None
     groups: Annotated[
         dict[str, str] | None, options.key_value("NAME=GROUP"), Parameter(name="--group")
     ] = None
     logits: bool = False
     columns: Annotated[dict[str, str] | None, options.key_value("ROLE=NAME")] = None
     label_map: Annotated[dict[str, str] | None, options.key_value("OLD=NEW")] = None
+    missing: Missing = "error"
     scale: str | None = None
     classes: options.Names = None
+    smoothing: float = SMOOTHING
+    unparsed: Unparsed = "error"
+
+    def to_options(
+        self, models: Sequence[JoinedFile], invalid: Invalid, items: Iterable[str] | None
+    ) -> JoinOptions:
+        """Return the options of joining these files, for these items alone."""
+        return JoinOptions(
+            names=[model.name for model in models],
+            groups=self.groups,
+            logits=[self.logits or model.holds_logits for model in models],
+            invalid=invalid,
+            columns=self.columns,
+            label_map=self.label_map,
+            missing=self.missing,
+            scale=self.scale,
+            classes=self.classes,
+            smoothing=self.smoothing,
+            unparsed=self.unparsed,
+            items=items,
+        )
 
 
 def join(
@@ -59,7 +94,7 @@ def join(
     /,
     *,
     out: Path,
-    reading: Annotated[Join, options.FLAT] = Join(),
+    flags: Annotated[JoinFlags, options.FLAT] = JoinFlags(),
     normalize: options.Normalize = False,
     annotations: Path | None = None,
     split: str | None = None,
@@ -92,19 +127,13 @@ def join(
         items = None
         if annotations is not None:
             items = read_annotations(annotations, split=split).items
-        joined = join_models(
-            paths,
-            reading,
-            names=[model.name for model in models],
-            logits=[reading.logits or model.holds_logits for model in models],
-            invalid="normalize" if normalize else "error",
-            items=items,
-        )
+        invalid: Invalid = "normalize" if normalize else "error"
+        joined = join_models(paths, flags.to_options(models, invalid, items))
         write_predictions(joined, out)
     console.print_predictions(joined, out, json)
 
 
-class _JoinedFile(NamedTuple):
+class JoinedFile(NamedTuple):
     """A file of a model's predictions, as one types it."""
 
     name: str | None
@@ -112,13 +141,13 @@ class _JoinedFile(NamedTuple):
     holds_logits: bool
 
 
-def _model_file(text: str) -> _JoinedFile:
+def _model_file(text: str) -> JoinedFile:
     """Read ``[NAME=]FILE[:logits]``."""
     holds_logits = text.endswith(LOGITS) and not Path(text).exists()
     if holds_logits:
         text = text.removesuffix(LOGITS)
     name, path = options.named_file(text)
-    return _JoinedFile(name, path, holds_logits)
+    return JoinedFile(name, path, holds_logits)
 
 
 def info(path: options.Argument, /, *, json: options.Json = False) -> None:

@@ -14,35 +14,56 @@ from edokit.pipeline.options import RunOptions
 from edokit.pipeline.result import Run
 
 
-@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class Thoroughness(RunOptions):
-    """The options of a run as one types them.
+class RunFlags:
+    """How thorough a run is.
 
     Parameters
     ----------
-    quality : str, default="fast"
+    quality : str
         fast (TF-IDF), good (also a sentence encoder) or best (also transformers, on a GPU).
     time : str, optional
         How long it may take, such as 90s, 10m or 2h: the pool is cut to fit.
-    encoder : str, default="sentence-transformers/all-MiniLM-L6-v2"
+    encoder : str
         The sentence encoder of good: a folder, or a hub id that has been downloaded.
-    transformer : str, default="microsoft/mpnet-base"
+    transformer : str
         The transformer of best: a folder, or a hub id that has been downloaded.
     by : list of str, optional
         Do groups differ? Also compare the levels of these attributes of annotators, e.g.
         gender,age.
+    random_state : int
+        Seed of members, folds and intervals.
     jobs : int, optional
         Members that train at a time; by default one per core.
-    overwrite : bool, default=False
+    overwrite : bool
         Replace a run on other annotations, also what edo did not write.
-    no_people : bool, default=False
+    no_people : bool
         Do not estimate how annotators and their attributes differ from the pool.
     """
 
-    quality: str = "fast"  # type: ignore[assignment]
-    no_people: bool = False
+    quality: str = "fast"
+    time: str | None = None
+    encoder: str = "sentence-transformers/all-MiniLM-L6-v2"
+    transformer: str = "microsoft/mpnet-base"
     by: options.Names = None
+    random_state: int = 0
+    jobs: int | None = None
+    overwrite: bool = False
+    no_people: bool = False
+
+    def to_options(self) -> RunOptions:
+        """Return the options of the run."""
+        return RunOptions(
+            quality=self.quality,  # type: ignore[arg-type]
+            time=self.time,
+            encoder=self.encoder,
+            transformer=self.transformer,
+            by=self.by,
+            random_state=self.random_state,
+            jobs=self.jobs,
+            overwrite=self.overwrite,
+            no_people=self.no_people,
+        )
 
 
 def run(
@@ -50,7 +71,7 @@ def run(
     /,
     *,
     out: Path,
-    thoroughness: Annotated[Thoroughness, options.FLAT] = Thoroughness(),
+    flags: Annotated[RunFlags, options.FLAT] = RunFlags(),
     reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
     json: options.Json = False,
 ) -> None:
@@ -67,7 +88,7 @@ def run(
         result = run_all(
             annotations,
             out,
-            thoroughness,
+            flags.to_options(),
             progress=console.add_stages(bars, "reading"),
             command=console.command_line(),
             **options.keywords(reading),

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from edokit._errors import InputError
 from edokit.analysis.search import search as run_search
@@ -14,6 +14,7 @@ from edokit.analysis.search import text
 from edokit.analysis.search.options import SearchOptions
 from edokit.analysis.search.result import SearchResult
 from edokit.analysis.search.space import ParameterSpace, SearchSpace
+from edokit.annotations.core import Ties
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.members.recipe_options import plain_value
@@ -49,22 +50,70 @@ def space_value(written: str) -> ParameterSpace:
     return choices
 
 
-@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class Search(SearchOptions):
-    """The options of a search as one types them.
+class SearchFlags:
+    """What a search tries, how its trials compete, and where they are stored.
 
     Parameters
     ----------
-    space : list of str, optional
+    trials : int
+        Trials in all, those of an earlier run included.
+    space : list of str
         paper for the paper's space, ordinal for the terms of ordered classes, else thorough; or
         another range (lambda_reg=1e-4..1e-1), choice (pool=linear,log) or fixed value
         (lambda_div=0) of a parameter (repeatable).
+    solver : str
+        How the weights of a trial are found.
+    population : int
+        Trials per generation. All trials of a generation are fitted in one batch.
+    folds : int, optional
+        Parts of the data that are held out in turn to estimate trials, which compete by this
+        estimate; with 0 they compete in-sample. By default 5, but gumbel trials in the paper's
+        space compete in-sample.
+    groups : bool
+        Average the members of each group first.
+    ties : str
+        Hard label of evenly split items.
+    random_state : int
+        Seed of the search, the solver, the folds and random ties.
+    storage : str, optional
+        Where trials are stored and found again: a file, or postgresql://USER@HOST/DATABASE. By
+        default search/journal.log in the folder of the results; without one, in memory.
+    study : str
+        Name of the search in its storage.
+    worker : bool
+        Share the search on PostgreSQL with other processes.
     """
 
-    space: Annotated[Any, options.parser(read_space, "NAME | PARAMETER=VALUE")] = "thorough"
+    trials: int = 50
+    space: Annotated[
+        SearchSpace | Literal["thorough"], options.parser(read_space, "NAME | PARAMETER=VALUE")
+    ] = "thorough"
+    solver: Literal["gumbel", "exact"] = "gumbel"
+    population: int = 10
+    folds: int | None = None
     groups: Annotated[bool, options.TWO_SIDED] = False
+    ties: Ties = "first"
+    random_state: int = 0
     storage: str | None = None
+    study: str = "edo"
+    worker: bool = False
+
+    def to_options(self) -> SearchOptions:
+        """Return the options of the search."""
+        return SearchOptions(
+            trials=self.trials,
+            space=self.space,
+            solver=self.solver,
+            population=self.population,
+            folds=self.folds,
+            groups=self.groups,
+            ties=self.ties,
+            random_state=self.random_state,
+            storage=self.storage,
+            study=self.study,
+            worker=self.worker,
+        )
 
 
 def search(
@@ -72,7 +121,7 @@ def search(
     predictions: options.PredictionsPath,
     annotations: options.AnnotationsPath,
     out: Path | None = None,
-    settings: Annotated[Search, options.FLAT] = Search(),
+    flags: Annotated[SearchFlags, options.FLAT] = SearchFlags(),
     report: options.WithReport = True,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.FitReading, options.FLAT] = options.FitReading(),
@@ -88,15 +137,15 @@ def search(
     out : Path, optional
         Folder for the trials and the ensemble; a worker needs none.
     """
-    if out is None and not settings.worker:
+    if out is None and not flags.worker:
         raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
     with console.kept_if_interrupted(), console.progress() as bars:
         passes = streaming.passes(bars, predictions, reading.learn)
-        progress = console.add_stages(bars, "searching", total=settings.trials)
+        progress = console.add_stages(bars, "searching", total=flags.trials)
         result = run_search(
             predictions,
             annotations,
-            settings,
+            flags.to_options(),
             out=out,
             overwrite=overwrite,
             streaming=passes,
@@ -111,7 +160,7 @@ def search(
     if out is not None:
         summary["nothing_learned"] = result.ensemble.fitted_.nothing_learned
     console.print_result(
-        {**result.to_dict(), **summary}, lambda: show(result, out, settings.trials), json
+        {**result.to_dict(), **summary}, lambda: show(result, out, flags.trials), json
     )
 
 

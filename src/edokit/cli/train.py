@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,24 +71,54 @@ class GroupOptions:
         )
 
 
-@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class TrainingFlags(TrainingOptions):
-    """The options of a training as one types them.
+class TrainingFlags:
+    """How members are trained.
 
     Parameters
     ----------
+    random_state : int
+        Seed of all members; each derives its own from it.
+    cross_fit : int, optional
+        Number of folds of train and dev to train in; the predictions called fit are out-of-fold.
+    jobs : int, optional
+        Members that train at a time, in processes of their own. By default, on a GPU as many as
+        fit into its memory, else one per core if there is enough work.
     device : str, optional
         Where to compute, e.g. cpu or cuda.
-    overwrite : bool, default=False
-        Replace what is there already, also what edo did not write.
-    keep_models : bool, default=True
+    keep_models : bool
         Keep the models beside their predictions.
+    overwrite : bool
+        Replace what is there already, also what edo did not write.
+    budget : float, optional
+        What the requests of this run to servers may cost together, in the unit of their prices.
+        Members that it does not cover fail; all answers are kept, and not asked again.
+    allow_http : bool
+        Whether members may send texts, and your key, to other machines over http, unencrypted.
     """
 
+    random_state: int = 0
+    cross_fit: int | None = None
+    jobs: int | None = None
+    device: str | None = None
     keep_models: Annotated[bool, options.TWO_SIDED] = True
-    source: Annotated[str, options.HIDDEN] = ""
-    unlabelled: Annotated[Any, options.HIDDEN] = None
+    overwrite: bool = False
+    budget: float | None = None
+    allow_http: bool = False
+
+    def to_options(self, source: str) -> TrainingOptions:
+        """Return the options of a training on annotations from this source."""
+        return TrainingOptions(
+            random_state=self.random_state,
+            cross_fit=self.cross_fit,
+            jobs=self.jobs,
+            device=self.device,
+            keep_models=self.keep_models,
+            overwrite=self.overwrite,
+            source=source,
+            budget=self.budget,
+            allow_http=self.allow_http,
+        )
 
 
 def train(
@@ -97,7 +127,7 @@ def train(
     *,
     out: Path,
     group_options: Annotated[GroupOptions, options.FLAT] = GroupOptions(),
-    training: Annotated[TrainingFlags, options.FLAT] = TrainingFlags(),
+    flags: Annotated[TrainingFlags, options.FLAT] = TrainingFlags(),
     dry_run: bool = False,
     reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
     json: options.Json = False,
@@ -112,10 +142,10 @@ def train(
         Show the prompts of language models for three items, and the requests, tokens and cost to
         expect; send and write nothing.
     """
-    check_output(out, "members", data, overwrite=training.overwrite)
+    check_output(out, "members", data, overwrite=flags.overwrite)
     groups = group_options.groups()
     annotations = reading.annotations(data)
-    settings = replace(training, source=data.name)
+    settings = flags.to_options(data.name)
     if dry_run:
         preview = preview_training(annotations, groups, options=settings)
         console.print_result(preview.to_dict(), lambda: _show_preview(preview), json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ from edokit.analysis.estimate.statistics import FEWEST_LABELS
 from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle
 from edokit.ensemble.views import PanelLike
+from edokit.fitdata.reading import separate_settings
 from edokit.members.texts import Texts
 from edokit.metrics.sample_mean import sample_mean
-from edokit.runs.inputs import merge_options
 
 _NOT_RANDOM = 3.9
 """Standard errors by which the mean answer to labelled texts may differ from that to all."""
@@ -85,7 +86,8 @@ def estimate(
     >>> result.shares["offensive"]  # doctest: +SKIP
     {'share': 0.126, 'low': 0.108, 'high': 0.147}
     """
-    options, reading = merge_options(EstimateOptions, options, settings)
+    changes, reading = separate_settings(settings, EstimateOptions)
+    options = replace(options or EstimateOptions(), **changes)
     folder = None
     if not isinstance(bundle, Bundle):
         folder = local_path(bundle)

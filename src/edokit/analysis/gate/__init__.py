@@ -25,11 +25,11 @@ from edokit.datasets.item_groups import item_clusters
 from edokit.datasets.read import read_annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.fitdata.inputs import align_inputs
+from edokit.fitdata.reading import separate_settings
 from edokit.members.texts import Texts
 from edokit.metrics import headline_metric
 from edokit.predictions.core import Predictions
 from edokit.predictions.shards import read_predictions
-from edokit.runs.inputs import merge_options
 from edokit.scales import check_same_scale
 
 
@@ -76,7 +76,8 @@ def gate(
     >>> result.gate  # doctest: +SKIP
     'pass'
     """
-    options, reading = merge_options(GateOptions, options, settings)
+    changes, reading = separate_settings(settings, GateOptions)
+    options = replace(options or GateOptions(), **changes)
     folder = local_path(run)
     bundle = None
     if predictions is None:
