@@ -108,7 +108,7 @@ def test_a_file_that_changes_while_it_is_read_is_noted_as_changed(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs = run.parent / "inputs"
-    from edokit.fitdata import files as module
+    from edokit.fitdata import reading as module
 
     read = module.read_recorded_annotations
 

@@ -210,19 +210,20 @@ def fit(
     out : Path
         Folder for the ensemble.
     """
+    ensemble = flags.ensemble()
     read_options = options.keywords(reading)
     split = read_options.pop("split", None)
     with console.progress() as bars:
         fitted = fit_ensemble(
             predictions,
             annotations,
+            ensemble=ensemble,
+            out=out,
+            split=split,
+            overwrite=overwrite,
             command=console.command_line(),
             streaming=streaming.passes(bars, predictions, reading.learn),
-            split=split,
             read_options=read_options,
-            ensemble=flags.ensemble(),
-            out=out,
-            overwrite=overwrite,
         ).fitted_
     recalibrated = flags.recalibrate is not None
     console.print_result(fitted.summary(), lambda: _print(fitted, out, recalibrated), json)

@@ -18,10 +18,10 @@ from edokit._types import Floats
 from edokit.annotations.core import Annotations
 from edokit.fitdata.arrays import as_annotations, as_predictions, class_labels, with_scale
 from edokit.fitdata.data import FitData
-from edokit.fitdata.files import InputFiles
 from edokit.fitdata.reading import (
     AnnotationsLike,
     ClassLabels,
+    InputFiles,
     LabelsLike,
     PredictionsLike,
     ReadOptions,
@@ -122,7 +122,9 @@ def match_inputs(
         if not reading.split and isinstance(labels, Annotations):
             hint = f"choose one split of the annotations: {option('test_split', 'test')}"
         raise InputError(f"of the test data, {error._message}", hint) from None
-    typed_labels = class_labels(labels, labelled.classes, scale=labelled.scale)
+    typed_labels = None
+    if not isinstance(labels, Annotations):
+        typed_labels = class_labels(labels, labelled.classes, scale=labelled.scale)
     return MatchedInputs(aligned, labelled, typed_labels, files.inputs)
 
 
@@ -180,8 +182,9 @@ def predictions_for(
     labels: LabelsLike, predictions: PredictionsLike, scale: ScaleLike | None = None
 ) -> Predictions:
     """Predictions on this scale; an array without one has scale and classes of annotations."""
-    bare = not isinstance(predictions, Predictions) and scale is None
-    if bare and isinstance(labels, Annotations) and labels.scale != NOMINAL:
+    if isinstance(predictions, Predictions):
+        return predictions if scale is None else predictions.on_scale(scale)
+    if scale is None and isinstance(labels, Annotations) and labels.scale != NOMINAL:
         return as_predictions(predictions, classes=labels.classes, scale=labels.scale)
     return as_predictions(predictions, scale=scale)
 
