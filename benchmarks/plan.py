@@ -226,7 +226,8 @@ def models(lewidi2023: Path, lewidi2025: Path, pilots: int) -> str:
             rng = np.random.default_rng(number)
             order = rng.permutation(len(data.items))
             pilot = with_labels(data.take(np.sort(order[:400])), 3, rng)
-            test = data.take(np.sort(order[1600:2600]))
+            # Its soft labels have as many annotators as those of the pilot.
+            test = with_labels(data.take(np.sort(order[1600:2600])), 3, rng)
             for count in (1, 3):
                 made = plan(pilot, budget=1200 * count, annotators=[count], samples=100)
                 estimate, low, high = made.curve[0]["model"][made.metric]

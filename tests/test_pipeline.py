@@ -162,6 +162,28 @@ def test_a_run_keeps_to_its_time_says_what_it_left_out_and_goes_on(
         edokit.run(table[table["item"] != table["item"].iloc[0]], tmp_path / "RUN", jobs=1)
 
 
+@pytest.mark.parametrize(("seconds_left", "fits"), [(99, False), (101, True)])
+def test_a_group_costs_the_time_of_all_its_members(
+    seconds_left: float, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first member took 10 seconds: two members of five times its cost need 100."""
+    pool = [
+        Ingredient(Group("linear", 1, "soft", "soft"), 0.0),
+        Ingredient(Group("linear", 2, "pair", "soft"), 5.0),
+    ]
+    monkeypatch.setattr(pipeline, "default_pool", lambda options: pool)
+    run = SimpleNamespace(
+        options=RunOptions(jobs=1),
+        left_out=[],
+        out_of_time=[],
+        seconds_left=lambda: seconds_left,
+        is_trained=lambda group: False,
+    )
+    chosen = [group.name for group in pipeline._RunSteps.choose(run, seconds=10.0)]
+    assert chosen == (["soft", "pair"] if fits else ["soft"])
+    assert run.out_of_time == ([] if fits else ["pair"])
+
+
 def test_groups_of_the_default_pool_have_names_and_can_be_made() -> None:
     groups = [ingredient.group for ingredient in default_pool(RunOptions(quality="best"))]
     assert len({group.name for group in groups} - {""}) == len(groups)

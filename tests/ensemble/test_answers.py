@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edokit import Annotations, EDOEnsemble
-from edokit.ensemble.answers import FOLDS, LOGS, _best_temperature, fit_answers
+from edokit.ensemble.answers import FOLDS, LOGS, _best_temperature, fit_answers, least_steps
 from edokit.metrics import ce, md
 from edokit.objective.pools import LOWEST_TEMPERATURE, sharpen
 from edokit.scales import NOMINAL, Scale
@@ -85,3 +85,17 @@ def test_the_held_out_loss_is_that_of_a_step_that_other_items_chose() -> None:
     losses = np.full((len(LOGS), 200), 2.0)
     losses[0], losses[1 : FOLDS + 1] = 0.9, folds != np.arange(FOLDS)[:, None]
     assert _best_temperature(losses, None)[2] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("standard_errors", "moves"), [(0.9, False), (1.1, True)])
+def test_the_plain_step_stays_within_one_standard_error_of_the_best(standard_errors, moves) -> None:
+    """The best step is better by so many standard errors of the difference, item by item."""
+    items = 400
+    difference = np.random.default_rng(0).normal(size=items)
+    difference = (difference - difference.mean()) / difference.std()
+    difference += standard_errors / np.sqrt(items)
+    losses = np.full((len(LOGS), items), 9.0)
+    losses[0] = 3.0 + difference
+    losses[7] = 3.0
+    (step,) = least_steps(losses, np.ones((1, items)))
+    assert step == (7 if moves else 0)

@@ -11,8 +11,10 @@ from member_cases import KIND, RUDE
 
 from edokit.annotations.core import Annotations
 from edokit.members.recipe import MemberData
+from edokit.members.recipes.nearest import Lookup
 from edokit.members.registry import make_member
 from edokit.members.supervision import soft
+from edokit.scales import NOMINAL
 
 TEXTS = ["tea garden river", "awful rubbish late"]
 
@@ -104,3 +106,20 @@ def test_many_texts_are_predicted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(nearest, "_BLOCK", 7)
     parts = fitted(data)
     np.testing.assert_allclose(parts.predict_proba(data.texts, annotators=names), asked)
+
+
+def test_an_answer_from_afar_counts_for_less_than_one() -> None:
+    """Weights 1 and 1/2 are worth (1 + 1/2)² / (1 + 1/4) = 1.8 answers, and 2/3 of them say 0."""
+    prior = np.array([[0.5, 0.5]])
+    lookup = Lookup(
+        texts=np.array([0, 1]),
+        whose=np.array([0, 0]),
+        labels=np.eye(2),
+        expected=np.tile(prior, (2, 1)),
+        power=1.0,
+        strength=3.0,
+    )
+    nobody = np.array([0])
+    p = lookup.answers(np.array([[1.0, 0.5]]), nobody, nobody, prior, NOMINAL)
+    moved = 1.8 * np.array([2 / 3, 1 / 3]) + 3.0 * prior[0]
+    assert p[0] == pytest.approx(moved / moved.sum())

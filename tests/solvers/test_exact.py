@@ -213,6 +213,21 @@ def test_suppress_with_ce_all_and_no_penalty_proves_its_vertex() -> None:
     assert solution.terms["total"] <= others.min()
 
 
+def test_suppress_with_the_cross_entropy_of_the_pool_claims_no_optimum() -> None:
+    """It is neither convex nor concave: the gap bounds nothing, no vertex is known to be best."""
+    settings = Objective(ce="mean", div=0.5, reg=0.0, diversity="suppress").resolve()
+    data = make(150, 6, 2, 3)
+    solution = solve_exact(FitData.from_arrays(*data), settings)
+    assert solution.certificate is not None
+    assert not solution.certificate.convex
+    assert not solution.certificate.global_optimum
+    objective = JointObjective(problem_of(data, settings), settings)
+    optima = local_optima(objective, [])
+    assert len(optima) > 1
+    assert objective.value(optima[0]) < objective.value(optima[-1])
+    assert solution.terms["total"] <= objective.value(optima[0]) + 1e-12
+
+
 def test_a_strong_penalty_makes_even_suppress_convex() -> None:
     settings = Objective(ce="all", div=0.01, reg=5.0, diversity="suppress").resolve()
     solution = solve_exact(FitData.from_arrays(*make(100, 5, 2, 0)), settings)

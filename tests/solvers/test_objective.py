@@ -61,6 +61,26 @@ def test_value_slope_and_curvature_belong_together(
     assert (concave is None) == (settings.div == 0 or settings.diversity == "preserve")
 
 
+STRONG_SUPPRESS = Objective(div=20.0, diversity="suppress").resolve()
+
+
+@pytest.mark.parametrize("settings", [*SETTINGS, STRONG_SUPPRESS], ids=str)
+def test_the_parts_of_the_curvature_are_convex_and_concave(settings: ObjectiveSettings) -> None:
+    """Along the simplex: the solver steps through the first part and bounds the second."""
+    problem = problem_of(40, 5, 3, settings)
+    objective = JointObjective(problem, settings)
+    convex, concave = objective.curvature(weights(5), np.arange(5))
+    along = np.eye(5) - 1 / 5
+    bends = np.linalg.eigvalsh(along @ convex @ along)
+    assert bends.min() > -1e-12
+    if settings.ce == "mean":
+        assert bends.max() > 1e-3
+    if concave is not None:
+        bends = np.linalg.eigvalsh(along @ concave @ along)
+        assert bends.max() < 1e-12
+        assert bends.min() < -1e-3
+
+
 def test_the_curvature_of_some_members_is_part_of_that_of_all() -> None:
     settings = SETTINGS[1]
     problem = problem_of(40, 5, 2, settings)
