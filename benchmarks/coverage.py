@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from coverage_scenarios import metrics
+from coverage_scenarios import juries, metrics, pilots
 from coverage_scenarios.coverage_row import CoverageRow, table_line
 
 from edokit import EDOWarning
@@ -31,6 +31,8 @@ Scenario = Callable[[int, int], Iterator[CoverageRow]]
 SCENARIOS: dict[str, Scenario] = {
     "evaluate": metrics.evaluate,
     "compare": metrics.compare,
+    "plan": pilots.plan,
+    "audit": juries.audit,
 }
 """What can be run, by name: the command whose output it checks. The order is that of the table."""
 
