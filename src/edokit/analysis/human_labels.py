@@ -100,3 +100,12 @@ class HumanLabels:
         """The headline loss of predictions [N, C] against the soft labels, by item [N]."""
         loss = item_values(self.scale)[headline_metric(self.scale)]
         return loss(p, self.soft_labels, self.scale.hard(self.soft_labels))
+
+    def label_losses(self, p: Floats) -> Floats:
+        """The headline loss of predictions [N, C] against single labels, averaged by item [N].
+
+        Unlike the loss against soft labels, its mean does not depend on how many labels items have.
+        """
+        loss = item_values(self.scale)[headline_metric(self.scale)]
+        rows = p[self.item_codes]
+        return self.mean_by_item(loss(rows, self.shares, self.scale.hard(self.shares)))

@@ -194,7 +194,7 @@ class _Losses:
 
     def add(self, name: str | None, p: Floats) -> None:
         """Add the losses of answers [N, C]."""
-        self.by_member[name] = self.labels.losses(p[self.labels.item_codes])
+        self.by_member[name] = self.labels.label_losses(p)
 
 
 @dataclass(frozen=True, eq=False)
