@@ -30,6 +30,7 @@ from edokit._io.documents import Count, Document, read_model, write_json
 from edokit._io.markup import markdown_text
 from edokit._package import __version__
 from edokit._types import Floats, Ints
+from edokit.ensemble.escalation import Escalation
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.persistence import write_fitted
 from edokit.ensemble.pooled import Pooled, check_no_people_class
@@ -182,7 +183,7 @@ class Bundle:
             N texts, or pairs (text, context) where the members were trained on them.
         **view
             Whose answers, for which metric, and what unfamiliar texts get: ``annotators``,
-            ``panel``, ``answer_for`` and ``unfamiliar``, as for ``describe``.
+            ``panel``, ``answer_for``, ``unfamiliar`` and ``escalate``, as for ``describe``.
 
         Returns
         -------
@@ -222,7 +223,7 @@ class Bundle:
             For each text the annotator, or annotators, whose answer is to be predicted: the mean
             over them. Annotators who are not known get the anonymous answer.
         **view
-            As for ``describe_parts``: ``panel``, ``answer_for`` and ``unfamiliar``.
+            As for ``describe_parts``: ``panel``, ``answer_for``, ``unfamiliar`` and ``escalate``.
 
         Returns
         -------
@@ -245,6 +246,7 @@ class Bundle:
         panel: PanelLike | None = None,
         answer_for: str | None = None,
         unfamiliar: UnfamiliarPolicy | None = None,
+        escalate: Escalation | float | str | None = None,
     ) -> Iterator[Pooled]:
         """The same of texts that come in parts, one at a time.
 
@@ -263,6 +265,11 @@ class Bundle:
             What texts get that are unlike those of the fit: the ensemble's answer, the constant
             answer (the mean distribution of the fit), or people's decision. None: a text that can't
             be read, as in another script, gets the constant answer, others are answered.
+        escalate : Escalation, float or str, default=None
+            Hand items to people, so that at most this share of the answers, such as 0.05 or
+            ``"5%"``, would be overruled by a majority of annotators, with 95 % confidence; or what
+            `EDOEnsemble.escalation` returned. Unfamiliar texts are handed over, too, unless
+            ``unfamiliar`` says otherwise.
         """
         self._check_policy(unfamiliar)
         if annotators is not None and panel is not None:
@@ -270,6 +277,11 @@ class Bundle:
                 f"both {option('annotators')} and {option('panel')} are given",
                 "leave one of them out",
             )
+        if escalate is not None:
+            yield from self._escalate(
+                parts, escalate, annotators, panel, answer_for=answer_for, unfamiliar=unfamiliar
+            )
+            return
         if answer_for is not None:
             self.ensemble.answer_step(answer_for)  # refused before anything is predicted
         people = self.ensemble.people_
@@ -295,6 +307,31 @@ class Bundle:
             elif by_annotator:
                 pooled = pooled.mean_over_annotators()
             yield _with_ranks(pooled, part, ranks, unfamiliar)
+
+    def _escalate(
+        self,
+        parts: Iterable[Texts],
+        escalate: Escalation | float | str,
+        annotators: Mapping[str, Iterable[str]] | None,
+        panel: PanelLike | None,
+        *,
+        answer_for: str | None,
+        unfamiliar: UnfamiliarPolicy | None,
+    ) -> Iterator[Pooled]:
+        """The anonymous answers, of which the less confident ones are handed to people."""
+        if annotators is not None or panel is not None:
+            raise InputError(
+                f"{option('escalate')} promises something about the annotators of the fit, not"
+                " about single annotators or a panel",
+                "leave it out, or leave them out",
+            )
+        escalation = escalate
+        if not isinstance(escalation, Escalation):
+            escalation = self.ensemble.escalation(escalation)
+        if unfamiliar is None and self.members.familiarity is not None:
+            unfamiliar = "people"  # what is promised holds for texts like those of the fit
+        for pooled in self.describe_parts(parts, answer_for=answer_for, unfamiliar=unfamiliar):
+            yield escalation.decide(pooled)
 
     def _describe_for_people(
         self,

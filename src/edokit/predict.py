@@ -14,6 +14,7 @@ from edokit._errors import InputError, check_number, one_of, option
 
 if TYPE_CHECKING:
     from edokit.bundle import Bundle
+    from edokit.ensemble.escalation import Escalation
     from edokit.ensemble.estimator import EDOEnsemble
     from edokit.ensemble.panel_table import PanelTable
     from edokit.ensemble.people import PeopleEffects
@@ -109,6 +110,12 @@ class PredictOptions:
         What texts unlike those of the fit get: answer, constant (the mean distribution of the fit)
         or people (the column decision). By default those that can't be read get the constant
         answer, and others are answered.
+    escalate : str, optional
+        Hand items to people, so that at most this share of the answers, e.g. 5%, would be overruled
+        (with 95 % confidence): the column decision has the label or people, and the items for
+        people are also written beside --out, for Label Studio.
+    against : str, default="majority"
+        With --escalate: overruled by a majority of annotators, or by an annotator drawn at random.
     raw : bool, default=False
         In a CSV, put no ' before text that a spreadsheet would run as a formula.
     """
@@ -127,6 +134,8 @@ class PredictOptions:
     annotations: Path | None = None
     sort: str | None = None
     unfamiliar: str | None = None
+    escalate: str | None = None
+    against: str = "majority"
     raw: bool = False
 
     @property
@@ -158,7 +167,7 @@ class PredictOptions:
                         f" {option('panel')}",
                         "leave one of them out, or name the panel",
                     )
-        if self.review is None and self.annotations:
+        if self.review is None and self.escalate is None and self.annotations:
             raise InputError(
                 f"{option('annotations')} are texts to review, without {option('review', 'N')}",
                 "add the number of items to review, or leave them out",
@@ -172,6 +181,14 @@ class PredictOptions:
             check_number("review", self.review, 1, whole=True)
         if self.unfamiliar is not None:
             self._check_unfamiliar(self.unfamiliar)
+        if self.escalate is not None:
+            self._check_escalation(self.escalate)
+        elif self.against != "majority":
+            raise InputError(
+                f"{option('against', self.against)} is about {option('escalate')}, which is not"
+                " given",
+                f"add {option('escalate', '5%')}, or leave it out",
+            )
 
     def _check_unfamiliar(self, policy: str) -> None:
         from edokit.members.familiarity import POLICIES
@@ -183,12 +200,32 @@ class PredictOptions:
                 " given",
                 f"leave it out, or give {option('texts')} to a bundle",
             )
-        if self.n_panels == 2 and policy == "people":
+        if policy == "people" and (self.n_panels > 1 or self.by is not None):
             raise InputError(
-                f"{option('unfamiliar', policy)} decides about one answer an item, but two panels"
-                " are given",
+                f"{option('unfamiliar', policy)} decides about one answer an item, but several"
+                " panels are given",
                 "give one panel, or none",
             )
+
+    def _check_escalation(self, limit: str) -> None:
+        """Refuse what no promise can be made about."""
+        from edokit.ensemble.escalation import parse_share
+
+        parse_share(limit)
+        views = {
+            "panel": self.panel,
+            "as_annotator": self.as_annotator,
+            "by": self.by,
+            "judges": self.judges,
+            "annotators": self.annotators,
+        }
+        for name, view in views.items():
+            if view is not None:
+                raise InputError(
+                    f"{option('escalate', limit)} promises something about all annotators, but"
+                    f" {option(name)} asks for the view of some",
+                    "leave one of them out",
+                )
 
     def _check_sources(self, ensemble: Path, bundled: bool) -> None:
         names = ("predictions", "members", "texts")
@@ -198,7 +235,7 @@ class PredictOptions:
             allowed.append(["texts"])
         else:
             allowed.append(["members", "texts"])
-        if self.review is not None:
+        if self.review is not None or self.escalate is not None:
             allowed.append(["predictions", "texts"])  # people are shown the texts
         if sources in allowed:
             return
@@ -314,6 +351,10 @@ class Predictor:
             )
         if options.answer_for is not None:
             self.ensemble.answer_step(options.answer_for)  # refused before anything is read
+        self.escalation: Escalation | None = None
+        if options.escalate is not None:
+            against: Any = options.against  # checked there
+            self.escalation = self.ensemble.escalation(options.escalate, against)
 
     @property
     def lists_panels(self) -> bool:
@@ -327,7 +368,8 @@ class Predictor:
 
         answers: Any = self._answers()
         texts = None
-        if self.options.review is not None:
+        hands_over = self.escalation is not None or self.options.unfamiliar == "people"
+        if self.options.review is not None or hands_over:
             texts = self._shown_texts()
         return predict_to_file(
             self.ensemble,
@@ -408,6 +450,8 @@ class Predictor:
         if options.predictions is not None or options.texts is None:
             if knows_people and self._panel is not None:
                 return self._panel_answers(self._panel)
+            if self.escalation is not None:
+                return self._escalated_answers(self.escalation)
             return options.predictions
         source = self._source(options.texts)
         people = options.judges
@@ -435,7 +479,23 @@ class Predictor:
             panel=self._panel,
             answer_for=options.answer_for,
             unfamiliar=unfamiliar,
+            escalate=self.escalation,
         )
+
+    def _escalated_answers(self, escalation: Escalation) -> Iterator[Pooled]:
+        """Answers to predictions of the members, shard by shard, with what is for people."""
+        from edokit.predictions.shards import read_shards
+
+        assert self.options.predictions is not None
+        for shard in read_shards(self.options.predictions):
+            if shard.rows.people:
+                raise InputError(
+                    f"{option('escalate')} decides about items, but {self.options.predictions} is"
+                    " of pairs of an item and an annotator",
+                    "give predictions of items",
+                )
+            answer_for = self.options.answer_for
+            yield escalation.decide(self.ensemble.describe(shard, answer_for=answer_for))
 
     def _panel_answers(self, panel: Panel) -> Iterator[Pooled]:
         """What a panel would answer, from predictions of the members, shard by shard."""

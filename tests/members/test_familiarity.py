@@ -74,6 +74,30 @@ def test_what_cannot_be_read_gets_the_constant_answer(made: Path) -> None:
             np.testing.assert_allclose(handled.probabilities[flags], expected, atol=1e-9)
 
 
+def test_unfamiliar_texts_are_for_people_where_a_promise_is_made(made: Path) -> None:
+    from edokit.serve.batching import Answers
+    from edokit.serve.requests import Question
+
+    bundle = edokit.load(made / "bundle")
+    escalation = bundle.ensemble.escalation("45%")
+    assert escalation.threshold is not None
+    texts = [*ORDINARY, *STRANGE[:3]]
+    handled = bundle.describe(texts, escalate=escalation)
+    assert handled.for_people is not None
+    assert handled.for_people[-3:].all()
+    assert not handled.for_people.all()
+    answered = bundle.describe(texts, escalate="45%", unfamiliar="answer")
+    assert answered.for_people is not None
+    assert (answered.for_people <= handled.for_people).all()
+    records = Answers(bundle, None, escalation)(Question(texts))
+    assert [record["decision"] for record in records] == list(handled.decisions)
+    person = str(PEOPLE.annotators[0])
+    (record,) = Answers(bundle, None, escalation)(Question(texts[:1], panel=(person,)))
+    assert "decision" not in record
+    with pytest.raises(InputError, match="not about single annotators or a panel"):
+        bundle.describe(texts, escalate="45%", panel=[person])
+
+
 @pytest.mark.parametrize("temperature", [0.5, 3.0])
 def test_the_constant_survives_the_temperature_of_a_pool(made: Path, temperature: float) -> None:
     from dataclasses import replace

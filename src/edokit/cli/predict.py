@@ -55,6 +55,8 @@ def predict(
         values = {"out": str(out)} | comparison.summary()
         console.print_result(values, lambda: console.print_panels(comparison, str(out)), json)
         return
+    if predictor.escalation is not None:
+        result["escalation"] = predictor.escalation.to_dict()
     if requests.budget.spent:
         result["cost"] = requests.budget.spent
     console.print_result(result, "; ".join(_notes(result, predictor)), json)
@@ -64,7 +66,10 @@ def _notes(result: dict[str, Any], predictor: Predictor) -> Iterator[str]:
     """What was written, whose answers these are, what requests cost, and what to review."""
     yield _rows(result)
     if "unfamiliar" in result:
-        yield _unfamiliar(result["unfamiliar"], predictor.options.unfamiliar)
+        policy = predictor.options.unfamiliar
+        if policy is None and predictor.escalation is not None:
+            policy = "people"
+        yield _unfamiliar(result["unfamiliar"], policy)
     elif predictor.options.predictions is None:
         from edokit.bundle import NO_FAMILIARITY
 
@@ -76,8 +81,18 @@ def _notes(result: dict[str, Any], predictor: Predictor) -> Iterator[str]:
     if metric := predictor.options.answer_for:
         step = predictor.ensemble.answer_step(metric)
         yield f"p_… are answers for {metric}, all else describes the pool: {step}"
-    if predictor.options.review is not None:
-        yield _review(result["review"], predictor.options.review)
+    if "people" in result:
+        yield _decisions(result)
+    if predictor.escalation is not None:
+        yield str(predictor.escalation)
+    if "review" in result:
+        yield _review(result["review"], predictor.options.review or result["review"]["items"])
+
+
+def _decisions(result: dict[str, Any]) -> str:
+    """How many items are answered, and how many are for people."""
+    share = result["people"] / result["items"]
+    return f"{1 - share:.0%} answered, {share:.0%} for people"
 
 
 def _unfamiliar(count: int, policy: str | None) -> str:

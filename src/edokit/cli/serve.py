@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from edokit._errors import check_number, counted, one_of
 from edokit.cli import console, options
+from edokit.ensemble.escalation import parse_share
 from edokit.serve import TOKEN, About, Limits
 from edokit.serve import serve as run
 
@@ -20,6 +21,8 @@ def serve(
     port: int = 8000,
     show_people: bool = False,
     unfamiliar: str | None = None,
+    escalate: str | None = None,
+    against: str = "majority",
     limits: Annotated[Limits, options.FLAT] = Limits(),
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     json: options.Json = False,
@@ -45,21 +48,39 @@ def serve(
         What texts unlike those of the fit get: answer, constant (the mean distribution of the fit)
         or people (the field decision). By default those that can't be read get the constant answer,
         and others are answered.
+    escalate : str, optional
+        Hand texts to people, so that at most this share of the answers, e.g. 5%, would be overruled
+        (with 95 % confidence): the field decision has the label or people.
+    against : str, default="majority"
+        With --escalate: overruled by a majority of annotators, or by an annotator drawn at random.
     """
     check_number("port", port, 0, 65535, whole=True)
     policy: Any = unfamiliar
     if unfamiliar is not None:
         one_of("unfamiliar", unfamiliar, ("answer", "constant", "people"))
 
+    if escalate is not None:
+        parse_share(escalate)
+    chosen_against: Any = against
+    one_of("against", against, ("majority", "annotator"))
+
     def ready(loaded: About, url: str) -> None:
-        about = {"url": url, "version": loaded.version, "classes": loaded.classes}
+        about: dict[str, Any] = {
+            "url": url,
+            "version": loaded.version,
+            "classes": loaded.classes,
+        }
+        promises = []
+        if loaded.escalation is not None:
+            about["escalation"] = loaded.escalation.to_dict()
+            promises.append(str(loaded.escalation))
         line = (
             f"{url} answers with {bundle} (version {loaded.version},"
             f" {counted(len(loaded.classes), 'class')}); Ctrl-C ends it. In another terminal:"
         )
 
         def show() -> None:
-            console.print_lines([line])
+            console.print_lines([*promises, line])
             console.print_lines([_example(loaded, url)], copied=True)
 
         console.print_result(about, show, json)
@@ -72,6 +93,8 @@ def serve(
         token=os.environ.get(TOKEN),
         show_people=show_people,
         unfamiliar=policy,
+        escalate=escalate,
+        against=chosen_against,
         ready=ready,
         # Not by sys.stderr, whose lock a thread that waits for a full pipe would keep.
         log=lambda line: os.write(2, f"edo serve: {line}\n".encode()),

@@ -22,6 +22,7 @@ from edokit._types import Floats
 from edokit.config import FitConfig, settings_document
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import GIVEN, Constant, Fitted, Kind, Reason, on_simplex
+from edokit.ensemble.held_out import HeldOut
 from edokit.ensemble.people import PeopleEffects
 from edokit.fitdata.data import FitData, pooled
 from edokit.metrics import ce_items
@@ -75,20 +76,14 @@ def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, Any]
         rows = pooled(units.sample.P, solved.solution.weights, config.pool)
         temperature = fit_temperature(rows, units.sample.q)
     fitted = _fitted(data, units, config, solved, temperature, parameters, reasons)
-    return replace(fitted, people=_fit_people(data, units, config, solved, temperature))
-
-
-def _fit_people(
-    data: FitData, units: FitData, config: FitConfig, solved: _Solved, temperature: float
-) -> PeopleEffects | None:
-    """How the annotators differ from the pool; None without names, or without two annotators."""
-    annotations = data.annotations
-    if not config.people or annotations is None or len(annotations.annotators) < 2:
-        return None
     if data.n_items < len(data):  # rows of single annotators: the members know them
-        return None
+        return fitted
     answers = held_out_answers(units, config, solved, temperature)
-    return PeopleEffects.fit(answers, annotations)
+    people = None
+    annotations = data.annotations
+    if config.people and annotations is not None and len(annotations.annotators) > 1:
+        people = PeopleEffects.fit(answers, annotations)
+    return replace(fitted, people=people, held_out=HeldOut.from_fit(units, answers))
 
 
 def held_out_answers(
@@ -230,7 +225,12 @@ def fit_given_weights(
     reasons = explain(data, solution, objective)
     solved = _Solved(objective, replace(config.solver, max_members=None), solution)
     fitted = _fitted(data, data, config, solved, 1.0, parameters, reasons)
-    return replace(fitted, settings={**fitted.settings, "solver": GIVEN})
+    held_out = None
+    if data.n_items == len(data):
+        answers, _, _ = data.per_item(pooled(data.sample.P, v, config.pool))
+        held_out = HeldOut.from_fit(data, answers)
+    settings = {**fitted.settings, "solver": GIVEN}
+    return replace(fitted, settings=settings, held_out=held_out)
 
 
 def _fitted(

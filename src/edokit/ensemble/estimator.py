@@ -22,6 +22,7 @@ from edokit.annotations.core import Annotations, Ties
 from edokit.config import FitConfig, from_parameters
 from edokit.ensemble._fit import fit_ensemble, fit_given_weights
 from edokit.ensemble.answers import Answer, find_answer
+from edokit.ensemble.escalation import Against, Escalation, parse_share
 from edokit.ensemble.fitted import Fitted, Reason
 from edokit.ensemble.persistence import read_fitted, write_fitted
 from edokit.ensemble.pooling import pool_known, pool_members
@@ -536,6 +537,57 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             pooled.as_predictions(), annotations, self._config().declared_scale
         )
         return aligned.probabilities[:, 0], labelled
+
+    def escalation(self, limit: float | str, against: Against = "majority") -> Escalation:
+        """Which items to answer, so that few of the answers would be overruled.
+
+        Parameters
+        ----------
+        limit : float or str
+            The share of answers that may be overruled, such as 0.05 or ``"5%"``, with 95 %
+            confidence.
+        against : {"majority", "annotator"}, default="majority"
+            Overruled by more than half of the annotators, or by one drawn at random.
+
+        Returns
+        -------
+        Escalation
+            A threshold with what it promises; printed, it is a sentence. ``decide`` applies it to
+            what ``describe`` returns.
+
+        Raises
+        ------
+        InputError
+            If the ensemble holds no cross-fitted answers, or the limit is not a share.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from edokit import EDOEnsemble
+        >>> rng = np.random.default_rng(0)
+        >>> yes = rng.choice([0.02, 0.5, 0.98], 600)
+        >>> votes = (rng.random((600, 5)) < yes[:, None]).astype(int)
+        >>> P = np.stack([1 - yes, yes], axis=1)[:, None].repeat(2, axis=1)
+        >>> ensemble = EDOEnsemble().fit(P, votes)
+        >>> escalation = ensemble.escalation("5%")
+        >>> round(escalation.answered, 2)
+        0.68
+        >>> escalation.decide(ensemble.describe(P[:3])).for_people.tolist()
+        [False, True, True]
+        """
+        check_is_fitted(self)
+        share = parse_share(limit)
+        held_out = self.fitted_.held_out
+        if held_out is None:
+            reason = "an earlier version fitted it"
+            if self.fitted_.pairs is not None:
+                reason = "it was fitted on labels of single annotators"
+            raise InputError(
+                f"{option('escalate', limit)} needs cross-fitted answers, which the ensemble does"
+                f" not hold: {reason}",
+                "fit it again, on items",
+            )
+        return Escalation.fit(held_out, self.scale_, share, against)
 
     def needed_members(self) -> list[str]:
         """Names of the members that carry weight: all that predicting needs."""

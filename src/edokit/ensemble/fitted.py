@@ -26,6 +26,7 @@ from edokit._types import Floats, Ints
 from edokit.config import parameters_from_document, parameters_to_document
 from edokit.ensemble import text
 from edokit.ensemble.answers import Answer, Positive, Temperature
+from edokit.ensemble.held_out import HeldOut, HeldOutDocument
 from edokit.ensemble.people import PeopleDocument, PeopleEffects
 from edokit.metrics import entropy_items
 from edokit.objective.pools import group_names
@@ -68,6 +69,23 @@ class _ReadPeople:
     ) -> CoreSchema:
         stored = handler.generate_schema(PeopleDocument | None)
         return core_schema.with_info_after_validator_function(_read_people, stored)
+
+
+def _read_held_out(document: HeldOutDocument | None, info: ValidationInfo) -> HeldOut | None:
+    if document is None:
+        return None
+    return HeldOut.from_document(document, len(info.data.get("classes", ())))
+
+
+@dataclass(frozen=True)
+class _ReadHeldOut:
+    """Annotates the field that a document holds as a `HeldOutDocument`."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        stored = handler.generate_schema(HeldOutDocument | None)
+        return core_schema.with_info_after_validator_function(_read_held_out, stored)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +216,9 @@ class Fitted:
     """Steps that make answers for a metric."""
     people: Annotated[PeopleEffects | None, _ReadPeople()] = None
     """How the annotators differ from the pool; None where it was not fitted."""
+    held_out: Annotated[HeldOut | None, _ReadHeldOut()] = None
+    """Cross-fitted answers to the items of the fit; None for rows of single annotators, and where
+    an earlier version fitted it."""
 
     @property
     def learned_from(self) -> str:
@@ -277,7 +298,9 @@ class Fitted:
         content = {part.name: getattr(self, part.name) for part in fields(self)}
         if self.people is not None:
             content["people"] = self.people.to_document()
-        for name in ("labels", "pairs", "people"):
+        if self.held_out is not None:
+            content["held_out"] = self.held_out.to_document()
+        for name in ("labels", "pairs", "people", "held_out"):
             if content[name] is None:
                 del content[name]
         del content["scale"]

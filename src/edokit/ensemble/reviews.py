@@ -54,6 +54,8 @@ class Review:
 def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Review]:
     """The items most in need of annotation, the most urgent first.
 
+    Where items are handed to people (``for_people``), only these.
+
     People are needed where annotators are expected to disagree (entropy), where one label would
     hide a minority's view, and where the members are far apart (spread).
 
@@ -91,7 +93,10 @@ def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Rev
     shares = np.clip(np.stack(measures, axis=1), 0.0, 1.0)
     urgency = shares.mean(axis=1)
     candidates = list(queue)
-    for row in np.argsort(-urgency, kind="stable")[:count]:
+    most_urgent = np.argsort(-urgency, kind="stable")
+    if pooled.for_people is not None:
+        most_urgent = most_urgent[pooled.for_people[most_urgent]]
+    for row in most_urgent[:count]:
         p = pooled.probabilities[row]
         spread = float(pooled.spread[row])
         label: str | list[str] = pooled.classes[int(p.argmax())]
@@ -101,6 +106,8 @@ def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Rev
         reason = f"the members are far apart: spread {spread:.2f}"
         if shares[row, -1] <= urgency[row]:
             reason = _expected_disagreement(pooled.classes, p, scale)
+        if pooled.unfamiliar is not None and pooled.unfamiliar[row]:
+            reason = "the text is unlike those that the ensemble learned from"
         candidates.append(
             Review(
                 item=str(pooled.items[row]),
@@ -290,7 +297,8 @@ def predict_to_file(
         and label; see `Pooled.to_table`.
     review : int, optional
         Also write this many items that most need annotators, as tasks for Label Studio beside `out`
-        (``<out>-review.json``).
+        (``<out>-review.json``). Of answers of which some are handed to people, these are written,
+        all of them by default.
     texts : mapping of str to str, optional
         Text of each item to review.
     sort : str, optional
@@ -310,9 +318,9 @@ def predict_to_file(
     dict
         ``out``, ``items`` (and ``pairs`` of an item and an annotator, where predictions are of
         these), mean ``entropy`` and ``spread``; how many items are ``unfamiliar``, where that is
-        known; ``answer_for`` with the metric and its
-        step where answers were asked for, and ``review`` with ``out``, ``config`` and ``items``
-        where a review was.
+        known, and how many are for ``people``, where some are handed over; ``answer_for`` with
+        the metric and its step where answers were asked for, and ``review`` with ``out``,
+        ``config`` and ``items`` where a review was.
 
     Raises
     ------
@@ -322,8 +330,9 @@ def predict_to_file(
     out = Path(out)
     tasks = out.with_name(f"{out.stem}-review.json")
     if isinstance(predictions, str | Path):
-        for path in (out, tasks) if review is not None else (out,):
-            refuse_input(path, Path(predictions))
+        refuse_input(out, Path(predictions))
+        if review is not None:
+            refuse_input(tasks, Path(predictions))
 
     def pooled_parts() -> Iterator[Pooled]:
         for part in _in_parts(predictions):
@@ -339,7 +348,7 @@ def predict_to_file(
         for pooled in pooled_parts():
             summary.add(pooled)
             yield pooled.to_table()
-        if review is not None:
+        if summary.writes_tasks:
             # Texts that are missing are noticed before anything is in its place.
             label_studio_tasks(summary.queue, texts)
 
@@ -347,9 +356,9 @@ def predict_to_file(
     result: dict[str, Any] = {"out": str(out), **summary.to_dict(rows)}
     if answer_for is not None:
         result["answer_for"] = {"metric": answer_for, **asdict(ensemble.answers_[answer_for])}
-    if review is None:
+    if not summary.writes_tasks:
         return result
-    if texts is None:
+    if texts is None and summary.queue:
         warn(
             "annotators who review will see ids of items alone; give"
             f" {option('annotations')} or {option('texts')}"
@@ -387,6 +396,12 @@ class _Summary:
         self.items: set[str] = set()  # of pairs
         self.pairs = 0
         self.unfamiliar: int | None = None
+        self.for_people: int | None = None
+
+    @property
+    def writes_tasks(self) -> bool:
+        """Whether tasks for people are written."""
+        return self.review is not None or self.for_people is not None
 
     def add(self, pooled: Pooled) -> None:
         """Count further items."""
@@ -397,7 +412,7 @@ class _Summary:
             unfamiliar_rows = pooled.rows.item_codes[pooled.unfamiliar]
             self.unfamiliar = (self.unfamiliar or 0) + len(np.unique(unfamiliar_rows))
         if pooled.rows.people:
-            if self.review is not None:
+            if self.review is not None or pooled.for_people is not None:
                 raise InputError(
                     "a review picks items, but these predictions are of pairs of an item and an"
                     " annotator",
@@ -406,8 +421,13 @@ class _Summary:
                 )
             self.items.update(map(str, pooled.rows.items))
             self.pairs += int(pooled.rows.is_named.sum())
-        if self.review is not None:
-            self.queue = review(pooled, self.review, self.queue)
+        count = self.review
+        if pooled.for_people is not None:
+            self.for_people = (self.for_people or 0) + int(pooled.for_people.sum())
+            if count is None:
+                count = len(self.queue) + len(pooled.items)
+        if count is not None:
+            self.queue = review(pooled, count, self.queue)
 
     def to_dict(self, rows: int) -> dict[str, Any]:
         """Numbers of items and of pairs, and means over rows."""
@@ -416,6 +436,8 @@ class _Summary:
         counts: dict[str, Any] = {"items": len(self.items) or rows, **pairs, **means}
         if self.unfamiliar is not None:
             counts["unfamiliar"] = self.unfamiliar
+        if self.for_people is not None:
+            counts["people"] = self.for_people
         return counts
 
 

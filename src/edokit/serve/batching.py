@@ -17,6 +17,7 @@ from edokit.serve.requests import About, Question, RefusedError
 
 if TYPE_CHECKING:
     from edokit.bundle import Bundle
+    from edokit.ensemble.escalation import Escalation
     from edokit.members.familiarity import UnfamiliarPolicy
 
 # A JSON object for each text.
@@ -60,11 +61,19 @@ class Answers:
         The bundle, with its members in memory.
     unfamiliar : {"answer", "constant", "people"}, default=None
         What unfamiliar texts get, as in `Bundle.describe_parts`.
+    escalation : Escalation, default=None
+        Which items are handed to people.
     """
 
-    def __init__(self, bundle: Bundle, unfamiliar: UnfamiliarPolicy | None = None) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        unfamiliar: UnfamiliarPolicy | None = None,
+        escalation: Escalation | None = None,
+    ) -> None:
         self._bundle = bundle
         self._unfamiliar: UnfamiliarPolicy | None = unfamiliar
+        self._escalation = escalation
         self.about = About(
             bundle.version,
             list(bundle.classes),
@@ -72,18 +81,23 @@ class Answers:
             tuple(bundle.ensemble.fitted_.answers or ()),
             bundle.members.manifest["data"].get("pairs"),
             bundle.ensemble.people_,
+            escalation,
         )
         if not bundle.members.endpoints:  # else texts are sent elsewhere, at a cost
             self(Question([("warm-up", "")] if self.about.has_contexts else ["warm-up"]))
 
     def __call__(self, question: Question) -> Answer:
         """Answer the texts of a question, in their order."""
+        escalation = self._escalation
+        if question.annotators is not None or question.panel is not None:
+            escalation = None  # what it promises is about the anonymous answer
         pooled = self._bundle.describe(
             question.texts,
             annotators=question.annotators,
             panel=None if question.panel is None else Panel(question.panel),
             answer_for=question.answer_for,
             unfamiliar=self._unfamiliar,
+            escalate=escalation,
         )
         return pooled.to_records()
 

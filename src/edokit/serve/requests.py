@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edokit._errors import EDOError, InputError, counted
 from edokit._io.documents import parse_json
+from edokit.ensemble.escalation import Escalation
 from edokit.ensemble.people import PeopleEffects
 from edokit.ensemble.views import panel_of_levels
 from edokit.panels import unknown_hint
@@ -52,6 +53,8 @@ class About:
         Metrics that there are answers for.
     has_contexts : bool or None
         Whether texts need contexts; None if both are possible.
+    escalation : Escalation or None
+        Which items are handed to people.
     """
 
     version: str
@@ -60,6 +63,7 @@ class About:
     metrics: tuple[str, ...]
     has_contexts: bool | None
     people: PeopleEffects | None = None
+    escalation: Escalation | None = None
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from edokit.serve.batching import Answers, Batcher, Limits, reported
 from edokit.serve.requests import About
 
 if TYPE_CHECKING:
+    from edokit.ensemble.escalation import Against
     from edokit.members.familiarity import UnfamiliarPolicy
 
 PATIENCE = 20.0  # seconds in which a request must have arrived
@@ -259,6 +260,8 @@ def serve(
     token: str | None = None,
     show_people: bool = False,
     unfamiliar: UnfamiliarPolicy | None = None,
+    escalate: float | str | None = None,
+    against: Against = "majority",
     ready: Callable[[About, str], None] = lambda about, url: None,
     log: Callable[[str], object] = lambda line: None,
 ) -> None:
@@ -284,6 +287,11 @@ def serve(
         Let ``GET /people`` list the names of annotators beside their attributes.
     unfamiliar : {"answer", "constant", "people"}, default=None
         What texts get that are unlike those of the fit, as in `Bundle.describe_parts`.
+    escalate : float or str, default=None
+        Hand items to people, so that at most this share of the answers would be overruled, as in
+        `EDOEnsemble.escalation`. Answers for annotators and panels are not handed over.
+    against : {"majority", "annotator"}, default="majority"
+        Who overrules.
     ready : callable
         Called with what is known of the bundle and with the address once the members are loaded.
     log : callable
@@ -308,7 +316,10 @@ def serve(
         loaded_bundle = Bundle.load(
             bundle, device=device, trust=trust, max_length=limits.max_length
         )
-        return Answers(loaded_bundle, unfamiliar)
+        escalation = None
+        if escalate is not None:
+            escalation = loaded_bundle.ensemble.escalation(escalate, against)
+        return Answers(loaded_bundle, unfamiliar, escalation)
 
     def loaded(about: About) -> None:
         gc.freeze()  # else what was loaded is gone through again and again, while requests wait

@@ -1,0 +1,296 @@
+"""Which items to answer and which to hand to people, with a promise about those that are answered.
+
+An item is answered if the ensemble is confident enough. The threshold is chosen on cross-fitted
+answers to the items of the fit, by learn-then-test (Angelopoulos et al.): for each of several
+thresholds, the hypothesis that too many of the answers above it would be overruled is tested, and
+the fallback procedure keeps the probability that any true hypothesis is rejected below 5 %. Of the
+thresholds whose hypothesis is rejected, the one that answers most is used.
+
+Losses of single items are tested by the binomial distribution. Losses of groups of items, or
+between 0 and 1, are tested by betting (Waudby-Smith & Ramdas), which is as exact and assumes
+nothing about how the items of a group depend on each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from edokit._errors import InputError, counted, one_of, option
+from edokit._types import Bools, Floats, Ints
+from edokit.ensemble.held_out import HeldOut
+from edokit.scales import Scale
+
+if TYPE_CHECKING:
+    from edokit.ensemble.pooled import Pooled
+
+Against = Literal["majority", "annotator"]
+"""Whose label may overrule an answer: that of most annotators, or of one drawn at random."""
+CONFIDENCE = 0.95
+"""How sure promises are."""
+_STEPS = 50
+"""Thresholds that are tried: those that answer 2 %, 4 %, … of the items."""
+_STARTS = (5, 12, 25, 38, 50)
+"""The steps that share the 5 % between them; a rejection passes its part on to the next step."""
+_BETS = 2.0 ** -np.arange(12)
+"""Bets, as shares of the largest one."""
+_HALF = 0.5 + 1e-9
+"""More than this is a majority, rounding aside."""
+
+
+def parse_share(value: float | str, name: str = "escalate") -> float:
+    """Return the share that a number or a text such as ``5%`` stands for.
+
+    Examples
+    --------
+    >>> parse_share("5%"), parse_share(0.01)
+    (0.05, 0.01)
+    """
+    text = str(value).strip()
+    percent = text.endswith("%")
+    try:
+        share = float(text.removesuffix("%"))
+    except ValueError:
+        share = float("nan")
+    if percent:
+        share /= 100
+    if not 0 < share < 1:
+        raise InputError(
+            f"{option(name, value)} is not a share above 0 % and below 100 %",
+            f"say how many answers may be overruled, as in {option(name, '5%')}",
+        )
+    return share
+
+
+@dataclass(frozen=True)
+class Escalation:
+    """A threshold of confidence, and what is promised about the answers above it.
+
+    Attributes
+    ----------
+    limit : float
+        Of the items that are answered at most this share would be overruled.
+    against : {"majority", "annotator"}
+        By most annotators of the item, or by one drawn at random.
+    threshold : float or None
+        Items with a higher confidence are answered; None if no threshold can promise it.
+    answered : float
+        The share of the items of the fit that is answered.
+    overruled : float or None
+        The share of these that was overruled; None if none is answered.
+    items : int
+        Number of items that the threshold was chosen on.
+    groups : int or None
+        Number of groups that they are in, where groups are named.
+    """
+
+    limit: float
+    against: Against
+    threshold: float | None
+    answered: float
+    overruled: float | None
+    items: int
+    groups: int | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        held_out: HeldOut,
+        scale: Scale,
+        limit: float,
+        against: Against = "majority",
+    ) -> Escalation:
+        """Choose the threshold.
+
+        Parameters
+        ----------
+        held_out : HeldOut
+            Cross-fitted answers and soft labels.
+        scale : Scale
+            The answer scale.
+        limit : float
+            The share of answers that may be overruled.
+        against : {"majority", "annotator"}, default="majority"
+            Who overrules.
+        """
+        one_of("against", against, get_args(Against))
+        if scale.is_multi_label and against == "annotator":
+            raise InputError(
+                f"{option('against', against)} is not defined for multi-label data: shares of"
+                " labels do not say which sets the annotators chose",
+                f"promise against {option('against', 'majority')}",
+            )
+        confidences = confidence(held_out.answers, scale, against)
+        losses = overruled_shares(held_out.answers, held_out.shares, scale, against)
+        n_items = len(held_out)
+        descending = np.sort(confidences)[::-1]
+        thresholds = []
+        p_values = []
+        for step in range(1, _STEPS + 1):
+            n_answered = n_items * step // _STEPS
+            threshold = -1.0
+            if n_answered < n_items:
+                threshold = float(descending[n_answered])
+            thresholds.append(threshold)
+            is_answered = confidences > threshold
+            p_values.append(_p_value(losses, is_answered, limit, held_out.groups))
+        accepted = _fallback(p_values)
+        n_groups = None
+        if held_out.groups is not None:
+            n_groups = len(np.unique(held_out.groups))
+        if accepted is None:
+            return cls(limit, against, None, 0.0, None, n_items, n_groups)
+        is_answered = confidences > thresholds[accepted]
+        return cls(
+            limit=limit,
+            against=against,
+            threshold=thresholds[accepted],
+            answered=float(is_answered.mean()),
+            overruled=float(losses[is_answered].mean()),
+            items=n_items,
+            groups=n_groups,
+        )
+
+    def decide(self, pooled: Pooled) -> Pooled:
+        """Return answers with the items that are handed to people.
+
+        Parameters
+        ----------
+        pooled : Pooled
+            Anonymous answers; those that are handed to people already stay so.
+        """
+        from edokit.ensemble.pooled import check_no_people_class
+
+        check_no_people_class(pooled.classes)
+        for_people = np.ones(len(pooled.items), dtype=bool)
+        if self.threshold is not None:
+            confidences = confidence(pooled.probabilities, pooled.scale, self.against)
+            for_people = confidences <= self.threshold
+        if pooled.for_people is not None:
+            for_people = for_people | pooled.for_people
+        return replace(pooled, for_people=for_people)
+
+    @property
+    def promise(self) -> str:
+        """What is promised, in words."""
+        judge = "a majority of annotators"
+        if self.against == "annotator":
+            judge = "an annotator drawn at random"
+        return f"at most {percent(self.limit)} of the answers would be overruled by {judge}"
+
+    def __str__(self) -> str:
+        """What is promised, and how many items of the fit are answered; or that nothing can be."""
+        sure = f"with {percent(CONFIDENCE)} confidence"
+        if self.threshold is None:
+            basis = counted(self.items, "item")
+            if self.groups is not None:
+                basis += f" in {counted(self.groups, 'group')}"
+            return (
+                f"no threshold can promise, {sure}, that {self.promise}: the answers to the"
+                f" {basis} of the fit are too few or too often overruled; everything is for people"
+            )
+        return (
+            f"{sure}, {self.promise}, by a threshold that answers {self.answered:.0%} of the items"
+            " of the fit"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, ready for JSON, with the confidence of the promise."""
+        return {**asdict(self), "confidence": CONFIDENCE}
+
+
+def percent(share: float) -> str:
+    """A share in percent, such as ``5 %``."""
+    return f"{100 * share:.3g} %"
+
+
+def confidence(answers: Floats, scale: Scale, against: Against) -> Floats:
+    """Return the ensemble's own probability that its label is not overruled [N].
+
+    It orders items, and is not taken at its word: the threshold is chosen on labels.
+    """
+    if against == "annotator":
+        return 1.0 - _dissent(answers, answers, scale)
+    return 1.0 - _opposition(answers, answers, scale)
+
+
+def overruled_shares(answers: Floats, shares: Floats, scale: Scale, against: Against) -> Floats:
+    """Return how far each answer is overruled [N], from its label and what the annotators said.
+
+    Against an annotator this is the share that gave another label; against a majority it is 1 or 0:
+    more than half gave another label (on an ordinal scale, a higher one or a lower one; for
+    multi-label data, more than half differ about some label).
+    """
+    if against == "annotator":
+        return _dissent(answers, shares, scale)
+    return (_opposition(answers, shares, scale) > _HALF).astype(np.float64)
+
+
+def _dissent(answers: Floats, shares: Floats, scale: Scale) -> Floats:
+    """The share of annotators with another label than the likeliest one [N]."""
+    labels = scale.hard(answers)
+    return np.asarray(1.0 - shares[np.arange(len(labels)), labels])
+
+
+def _opposition(answers: Floats, shares: Floats, scale: Scale) -> Floats:
+    """The largest share of annotators who agree that the label is wrong, and in which way [N]."""
+    labels = scale.hard(answers)
+    if scale.is_multi_label:
+        return np.asarray(np.abs(shares - labels).max(axis=1))
+    if scale.positions is None:
+        return _dissent(answers, shares, scale)
+    rows = np.arange(len(labels))
+    up_to = np.cumsum(shares, axis=1)[rows, labels]
+    lower = up_to - shares[rows, labels]
+    return np.asarray(np.maximum(lower, 1.0 - up_to))
+
+
+def _p_value(losses: Floats, is_answered: Bools, limit: float, groups: Ints | None) -> float:
+    """The p-value of the hypothesis that more than ``limit`` of the answers are overruled."""
+    is_binary = bool(np.isin(losses, (0.0, 1.0)).all())
+    if groups is None and is_binary:
+        from scipy.special import bdtr
+
+        n_overruled = float(losses[is_answered].sum())
+        return float(bdtr(n_overruled, int(is_answered.sum()), limit))
+    excess = np.where(is_answered, losses - limit, 0.0)
+    largest = 1.0 - limit
+    if groups is not None:
+        excess = np.bincount(groups, excess)
+        # No group is taken to be larger than the largest one of the fit.
+        largest *= float(np.bincount(groups).max())
+    return _betting_p_value(excess, largest)
+
+
+def _betting_p_value(excess: Floats, largest: float) -> float:
+    """The p-value of the hypothesis that the mean of independent values is above 0.
+
+    Under the hypothesis, the expected wealth of someone who bets on values below 0, never more than
+    they have, is at most 1 (Waudby-Smith & Ramdas, 2024); so is the mean over several bets. Values
+    are at most ``largest``.
+    """
+    with np.errstate(divide="ignore"):
+        bets = np.log1p(-np.outer(_BETS / largest, excess)).sum(axis=1)
+    log_wealth = np.logaddexp.reduce(bets) - np.log(len(bets))
+    return float(np.exp(-max(log_wealth, 0.0)))
+
+
+def _fallback(p_values: Sequence[float]) -> int | None:
+    """The last step whose hypothesis the fallback procedure rejects (Wiens, 2003).
+
+    Every start has a part of the 5 %; a step that is rejected passes on what it had.
+    """
+    part = (1.0 - CONFIDENCE) / len(_STARTS)
+    last = None
+    level = 0.0
+    for step, p_value in enumerate(p_values, start=1):
+        if step in _STARTS:
+            level += part
+        if level > 0 and p_value <= level:
+            last = step - 1
+        else:
+            level = 0.0
+    return last
