@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shlex
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +18,12 @@ import edokit
 from commands import answer, assert_one_line, edo
 from edokit import EDOWarning, InputError, Run, RunOptions, pipeline, simulate
 from edokit.analysis.scores.result import Gain
+from edokit.analysis.scores.text import result_sentence
 from edokit.members import Group
 from edokit.members.registry import make_member
 from edokit.pipeline.pool import Ingredient, default_pool
 from edokit.pipeline.source import read_source
-from edokit.pipeline.text import sentence
+from edokit.report import collect
 
 TEXTS = ["what a lovely day", "such a rude and awful reply"]
 pytestmark = pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
@@ -250,18 +252,28 @@ BETTER, EQUAL, WORSE = (
 
 
 def test_the_sentence_says_what_the_intervals_say() -> None:
-    text = sentence({"uniform": BETTER, "greedy": EQUAL, "constant": BETTER})
+    text = result_sentence({"uniform": BETTER, "greedy": EQUAL, "constant": BETTER})
     assert text == (
-        "Matches your annotators 4 % better than a plain average of your models; no better than"
-        " greedy selection."
+        "Matches your annotators clearly better than a plain average of your models (+4 %, +2 to"
+        " +6 %); not clearly better than greedy selection (+0.1 %, −1 to +1 %)."
     )
-    text = sentence({"uniform": EQUAL, "soft": WORSE, "constant": BETTER})
-    assert "4 % better than the same answer for every text" in text
-    assert "2 % worse than one model" in text
-    assert "no better than a plain average" in text
-    for constant in (EQUAL, WORSE):
-        text = sentence({"uniform": BETTER, "constant": constant})
-        assert text.startswith("No better than the same answer for every text")
+    text = result_sentence({"uniform": EQUAL, "soft": WORSE, "constant": BETTER})
+    assert "clearly better than the same answer for every text (+4 %, +2 to +6 %)" in text
+    assert "clearly worse than one model trained on the shares of answers (−2 %," in text
+    assert "not clearly better than a plain average" in text
+    text = result_sentence({"uniform": BETTER, "constant": EQUAL})
+    assert text == "Not clearly better than the same answer for every text (+0.1 %, −1 to +1 %)."
+    text = result_sentence({"uniform": BETTER, "constant": WORSE})
+    assert text == "Clearly worse than the same answer for every text (−2 %, −3 to −1 %)."
+
+
+def test_the_page_has_the_sentence_of_the_terminal(finished: Any) -> None:
+    page = (finished[0].folder / "report.html").read_text(encoding="utf-8")
+    assert finished[0].summary in page
+    gains = collect(finished[0].folder).comparison.gains
+    assert {name: asdict(gain) for name, gain in gains.items()} == Run.load(
+        finished[0].folder
+    ).results["gains"]
 
 
 def test_json_has_the_sentence_and_the_commands(finished: Any, votes: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from numbers import Integral, Real
@@ -185,6 +185,13 @@ def money(value: float | None) -> str:
 def signed(value: float, digits: int = 4) -> str:
     """A number with its sign: ``+0.0012`` or ``−0.0097``; zero has no minus."""
     return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
+
+
+def listed(words: Sequence[str], joint: str = "and") -> str:
+    """``a, b and c``."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {joint} {words[-1]}"
 
 
 def in_bytes(number: float) -> str:

@@ -15,6 +15,7 @@ from edokit._io.documents import write_json
 from edokit._types import Floats
 from edokit.analysis.compare import compare
 from edokit.analysis.scores.result import Gain, Score
+from edokit.analysis.scores.text import result_sentence
 from edokit.metrics import MAIN_METRICS, Interval, PairedTest
 from edokit.report import collect
 from edokit.report.charts import all_charts
@@ -77,9 +78,9 @@ def test_doubt_of_the_models_is_not_called_disagreement(found: ReportData) -> No
 @pytest.mark.parametrize(
     ("ce", "lead", "evidence"),
     [
-        (DOWN, r"Matches your annotators \d+\u00a0% better than a plain average", "is significant"),
-        (UP, r"Matches your annotators \d+\u00a0% worse than a plain average", "is significant"),
-        (LEVEL, "Matches your annotators about as well as a plain average", "not significant"),
+        (DOWN, "Matches your annotators clearly better than a plain average", "is significant"),
+        (UP, r"better than the same answer.*; clearly worse than a plain", "is significant"),
+        (LEVEL, "; not clearly better than a plain average", "not significant"),
     ],
 )
 def test_the_headline_says_better_or_worse_only_if_the_interval_does(
@@ -87,7 +88,7 @@ def test_the_headline_says_better_or_worse_only_if_the_interval_does(
 ) -> None:
     assert found.evaluation is not None
     summary = summary_of(found.ensemble, with_differences(found.evaluation, ce=ce))
-    assert re.match(lead, summary.lead)
+    assert re.search(lead, summary.lead)
     assert evidence in summary.evidence[0]
 
 
@@ -95,10 +96,10 @@ def test_the_headline_has_the_size_of_the_gain() -> None:
     rival = Score("uniform", metrics={"ce": 0.5, "f1": 0.8})
     gain = Gain.from_test("ce", DOWN, rival)
     assert (gain.share, gain.low, gain.high) == pytest.approx((0.04, 0.02, 0.06))
-    plain = "Matches your annotators 4\u00a0% better than a plain average of your models"
-    assert gain.sentence() == plain
+    plain = "Matches your annotators clearly better than a plain average of your models"
+    assert result_sentence({"uniform": gain}) == f"{plain} (+4 %, +2 to +6 %)."
     slight = Gain.from_test("ce", replace(DOWN, difference=-0.002), rival)
-    assert "0.4\u00a0% better" in slight.sentence()
+    assert "(+0.4 %," in result_sentence({"uniform": slight})
     # Higher is better in F1.
     assert Gain.from_test("f1", UP, rival).standing == "better"
     assert Gain.from_test("f1", DOWN, rival).standing == "worse"
@@ -123,8 +124,8 @@ def test_the_gain_in_every_metric_is_one_chart(found: ReportData) -> None:
 def test_a_page_of_items_of_the_fit_has_the_headline_of_its_comparison(tmp_path: Path) -> None:
     run = make_run(tmp_path, test=False, compare=True)
     summary = summarize(collect(run))
-    plain = "Matches your annotators 3\u00a0% better than a plain average of your models"
-    assert summary.lead == plain
+    plain = "Matches your annotators clearly better than a plain average of your models (+3 %,"
+    assert summary.lead.startswith(plain)
     assert "held-out item" in summary.evidence[0]
     assert "Headline and comparison are of held-out items" in summary.caveats[0]
 
@@ -161,7 +162,7 @@ def test_an_ensemble_no_better_than_a_constant_is_called_so(found: ReportData) -
     level = replace(edo, against_constant={**edo.against_constant, "ce": LEVEL})
     said = with_score(evaluation, level).result.headline
     lead = summary_of(found.ensemble, with_score(evaluation, level)).lead
-    assert lead == "Matches your annotators about as well as one fixed answer for every item"
+    assert lead.startswith("Not clearly better than the same answer for every text (")
     assert len(said) == 1
     shares = "a constant answer (the shares of the items of the fit)"
     assert f"not clearly better than {shares} in CE ({edo.ce:.4f}" in said[0]

@@ -29,6 +29,7 @@ from edokit.analysis.compare import compare
 from edokit.analysis.compare.result import Comparison
 from edokit.analysis.diagnose.groups import compare_groups
 from edokit.analysis.diagnose.groups.result import GroupComparison
+from edokit.analysis.scores.text import result_sentence
 from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle
 from edokit.datasets.similar_texts import SimilarTextsWarning, warn_of_similar_texts
@@ -38,9 +39,9 @@ from edokit.members import Group, train_members
 from edokit.members.train import Trained
 from edokit.pipeline.options import RunOptions
 from edokit.pipeline.pool import default_pool, write_groups
-from edokit.pipeline.result import SUMMARY, Run, RunSummary, leaderboard, rival_gains
+from edokit.pipeline.result import SUMMARY, Run, RunSummary, leaderboard
 from edokit.pipeline.source import AnnotationsFile, read_source
-from edokit.pipeline.text import sentence, step_commands
+from edokit.pipeline.text import step_commands
 from edokit.predictions.core import Predictions
 from edokit.report import write_report
 from edokit.report.data import GROUPS, collect_comparison
@@ -348,7 +349,7 @@ class _RunSteps:
             left_out.append(f"{names}: no time; the same command goes on with them")
         for failure in trained.failed:
             left_out.append(f"{failure.job.path}: it failed: {failure.reason}")
-        gains = rival_gains(comparison)
+        gains = comparison.gains
         commands = step_commands(
             self.folder,
             self.source.path,
@@ -360,7 +361,7 @@ class _RunSteps:
             by=self.options.by or (),
         )
         return RunSummary(
-            summary=sentence(gains),
+            summary=result_sentence(gains),
             options=self.options,
             left_out=left_out,
             out_of_time=self.out_of_time,

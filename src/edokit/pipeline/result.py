@@ -20,9 +20,7 @@ from edokit.bundle import Bundle
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.members.contexts import Text
 from edokit.members.train import Trained
-from edokit.metrics import paired_test
 from edokit.pipeline.options import RunOptions
-from edokit.pipeline.text import RIVALS
 from edokit.report.data import GROUPS, read_groups
 from edokit.runs.record import RUN_RECORD
 
@@ -178,20 +176,6 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run {self.folder}: {self.summary}"
-
-
-def rival_gains(comparison: Comparison) -> dict[str, Gain]:
-    """The gain of EDO over each rival in the headline metric, from paired items."""
-    metric = comparison.data.headline_metric
-    losses = comparison.losses
-    gains: dict[str, Gain] = {}
-    for name in RIVALS:
-        if name in losses:
-            test = paired_test(
-                losses["edo"][metric], losses[name][metric], clusters=comparison.clusters
-            )
-            gains[name] = Gain.from_test(metric, test, comparison[name])
-    return gains
 
 
 def leaderboard(comparison: Comparison, trained: Trained) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A run in words: its result in one sentence, and the commands that do the same."""
+"""A run in words: the commands that do the same."""
 
 from __future__ import annotations
 
@@ -8,41 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import typed_values
-from edokit.analysis.scores.result import Gain
-from edokit.report.formatting import listed
-
-RIVALS = {
-    "uniform": "a plain average of your models",
-    "soft": "one model trained on the shares of answers",
-    "greedy": "greedy selection",
-    "constant": "the same answer for every text",
-}
-"""What the summary compares EDO with, in words."""
-
-
-def sentence(gains: Mapping[str, Gain]) -> str:
-    """The result for somebody who has to decide, from the gains on `RIVALS`."""
-    if gains["constant"].standing != "better":
-        return (
-            f"No better than {RIVALS['constant']}: from these texts the models could not learn how"
-            " your annotators answer."
-        )
-    by_standing: dict[str, list[str]] = {"better": [], "worse": [], "unclear": []}
-    for name, gain in gains.items():
-        by_standing[gain.standing].append(name)
-    better = [name for name in by_standing["better"] if name != "constant"] or ["constant"]
-    parts = ["Matches your annotators " + listed([_against(name, gains) for name in better])]
-    if by_standing["worse"]:
-        parts.append(listed([_against(name, gains) for name in by_standing["worse"]]))
-    if by_standing["unclear"]:
-        rivals = [RIVALS[name] for name in by_standing["unclear"]]
-        parts.append(f"no better than {listed(rivals, 'or')}")
-    return "; ".join(parts) + "."
-
-
-def _against(name: str, gains: Mapping[str, Gain]) -> str:
-    gain = gains[name]
-    return f"{gain.percent} {gain.standing} than {RIVALS[name]}"
 
 
 def step_commands(

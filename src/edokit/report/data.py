@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edokit._errors import EDOError, EDOWarning, InputError, option
+from edokit._errors import EDOError, EDOWarning, InputError, listed, option
 from edokit._io.digests import digest_input
 from edokit._io.documents import read_json
 from edokit.analysis.compare.result import Comparison
@@ -20,7 +20,6 @@ from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions
 from edokit.report.evaluation import EvaluatedItems, evaluate_items
-from edokit.report.formatting import listed
 from edokit.report.results import MethodScores, SearchTrials, read_comparison, read_search
 from edokit.rows import in_order
 from edokit.runs.record import RUN_RECORD, RunRecord

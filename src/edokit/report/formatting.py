@@ -12,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from edokit import _errors
+from edokit._errors import listed
 from edokit._io.documents import json_text
 from edokit.metrics import METRIC
 
@@ -57,13 +58,6 @@ def interval(ends: Sequence[float | None] | None, digits: int = 4) -> str:
     if ends is None or len(ends) != 2 or ends[0] is None or ends[1] is None:
         return ""
     return f"{number(ends[0], digits)} to {number(ends[1], digits)}"
-
-
-def listed(words: Sequence[str], joint: str = "and") -> str:
-    """``a, b and c``."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {joint} {words[-1]}"
 
 
 def named(metric: str) -> str:

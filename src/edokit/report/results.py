@@ -18,7 +18,8 @@ from edokit._io.documents import Count, Document, read_json, read_model, show_va
 from edokit._io.tables import read_table
 from edokit.analysis.compare.result import Comparison
 from edokit.analysis.evaluate.result import Evaluation
-from edokit.analysis.scores.result import CONSTANT, Gain, Score
+from edokit.analysis.scores.result import CONSTANT, UNIFORM, Gain, Score
+from edokit.analysis.scores.text import RIVALS, result_sentence
 from edokit.metrics import METRIC, PairedTest, search_metrics
 from edokit.report.evaluation import EvaluatedItems
 from edokit.report.formatting import number
@@ -91,6 +92,7 @@ class _ComparisonFile(Document):
     samples: Count | None = None
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     skipped: list[SkippedMethod] = Field(default_factory=list)
+    gains: dict[str, Gain] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,12 +108,15 @@ class MethodScores:
         Of the intervals.
     skipped : list[SkippedMethod]
         Methods that could not be fitted.
+    gains : mapping of str to Gain
+        Of EDO over its main rivals; empty where the file has none.
     """
 
     scores: list[Score]
     samples: int | None = None
     level: float = 0.95
     skipped: list[SkippedMethod] = field(default_factory=list)
+    gains: Mapping[str, Gain] = field(default_factory=dict)
 
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> MethodScores:
@@ -124,6 +129,7 @@ class MethodScores:
                 SkippedMethod(name=name, reason=reason)
                 for name, reason in comparison.skipped.items()
             ],
+            gains=comparison.gains,
         )
 
 
@@ -242,7 +248,8 @@ def read_comparison(path: Path) -> MethodScores:
         hint="run the comparison again",
     )
     scores = [_score(row) for row in file.methods]
-    return MethodScores(scores, file.samples, file.level, file.skipped)
+    gains = {name: file.gains[name] for name in RIVALS if name in file.gains}
+    return MethodScores(scores, file.samples, file.level, file.skipped, gains)
 
 
 def _score(row: _Method) -> Score:
@@ -286,6 +293,8 @@ class Headline:
         Confidence level of the intervals.
     held_out : bool or None
         Whether the ensemble was fitted without the items; None if that is not known.
+    rival_gains : mapping of str to Gain
+        Over all rivals of a comparison; empty where only the tests of the scores are known.
     """
 
     edo: Score
@@ -293,6 +302,7 @@ class Headline:
     constant: Score | None
     level: float
     held_out: bool | None
+    rival_gains: Mapping[str, Gain] = field(default_factory=dict)
 
     @property
     def gains(self) -> dict[str, Gain]:
@@ -307,13 +317,14 @@ class Headline:
 
     @property
     def sentence(self) -> str:
-        """The headline: that over a constant answer where it is not better than that."""
+        """The headline, in the words of `edo run`."""
+        if self.rival_gains:
+            return result_sentence(self.rival_gains)
+        gains = {UNIFORM: self.gains[self.metric]}
         test = self.edo.against_constant.get(self.metric)
         if test is not None and self.constant is not None:
-            over_constant = Gain.from_test(self.metric, test, self.constant)
-            if over_constant.standing != "better":
-                return over_constant.sentence("one fixed answer for every item")
-        return self.gains[self.metric].sentence()
+            gains[CONSTANT] = Gain.from_test(self.metric, test, self.constant)
+        return result_sentence(gains)
 
 
 def find_headline(
@@ -335,7 +346,11 @@ def find_headline(
     uniform = scores.get("uniform")
     if edo is None or uniform is None or edo.headline not in edo.against:
         return None
-    return Headline(edo, uniform, scores.get(CONSTANT), source.level, held_out)
+    rival_gains: Mapping[str, Gain] = {}
+    if isinstance(source, MethodScores):
+        rival_gains = source.gains
+    constant = scores.get(CONSTANT)
+    return Headline(edo, uniform, constant, source.level, held_out, rival_gains)
 
 
 def best_values(scores: Sequence[Score]) -> dict[str, str]:

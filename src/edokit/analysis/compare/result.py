@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from edokit._errors import local_path
@@ -12,10 +13,11 @@ from edokit._io.documents import write_json
 from edokit._io.markup import Table
 from edokit._types import Floats, Ints
 from edokit.analysis.compare.method import EDO, Method
-from edokit.analysis.scores.result import UNIFORM, Score, lowest_score
+from edokit.analysis.scores.result import UNIFORM, Gain, Score, lowest_score
+from edokit.analysis.scores.text import RIVALS
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Constant
-from edokit.metrics import headline_metric
+from edokit.metrics import headline_metric, paired_test
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
 from edokit.runs.folder import output_folder
@@ -151,6 +153,31 @@ class Comparison:
         """The method with the lowest CE (on an ordinal scale: RPS)."""
         return lowest_score(self.scores)
 
+    @cached_property
+    def gains(self) -> dict[str, Gain]:
+        """The gain of EDO in the headline metric over its main rivals, with intervals.
+
+        Over the uniform mean, a single model of soft labels, greedy selection and the constant
+        answer, where they were compared. Empty without EDO, without intervals, and where there are
+        too few items for them.
+        """
+        metric = self.data.headline_metric
+        if EDO not in self.losses or not self[EDO].intervals:
+            return {}
+        gains: dict[str, Gain] = {}
+        for name in RIVALS:
+            if name in self.losses:
+                test = paired_test(
+                    self.losses[EDO][metric],
+                    self.losses[name][metric],
+                    clusters=self.clusters,
+                    samples=self.data.samples,
+                    level=self.data.level,
+                    random_state=self.data.seed,
+                )
+                gains[name] = Gain.from_test(metric, test, self[name])
+        return gains
+
     @property
     def headline(self) -> list[str]:
         """What must not be missed: EDO (else the best method) is no better than the constant.
@@ -173,6 +200,7 @@ class Comparison:
             "lowest_ce": min(self.scores, key=lambda score: score.ce).name,
             f"lowest_{self.lowest.headline}": self.lowest.name,
             "headline": self.headline,
+            "gains": {name: asdict(gain) for name, gain in self.gains.items()},
             **self.data.to_dict(),
         }
 

@@ -163,20 +163,6 @@ class Gain:
             return "worse"
         return "unclear"
 
-    @property
-    def percent(self) -> str:
-        """``4 %``; below one percent, ``0.4 %``."""
-        size = abs(100 * self.share)
-        if size >= 0.95:
-            return f"{size:.0f} %"
-        return f"{size:.1g} %"
-
-    def sentence(self, rival: str = "a plain average of your models") -> str:
-        """The result in plain words; better and worse only where the interval says so."""
-        from edokit.analysis.scores.text import gain_sentence
-
-        return gain_sentence(self, rival)
-
 
 @dataclass(frozen=True)
 class Slice:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from edokit._errors import signed
+from edokit._errors import listed, signed
 from edokit._io.markup import Table
-from edokit.analysis.scores.result import CONSTANT, UNIFORM, Gain, Score, Slice
+from edokit.analysis.scores.result import CONSTANT, UNIFORM, Gain, Score, Slice, Standing
 from edokit.metrics import METRIC, PairedTest
+
+RIVALS = {
+    UNIFORM: "a plain average of your models",
+    "soft": "one model trained on the shares of answers",
+    "greedy": "greedy selection",
+    CONSTANT: "the same answer for every text",
+}
+"""What the result compares EDO with, in words."""
 
 # What the constant answer is, by its source.
 SHARES = {
@@ -70,12 +78,62 @@ def _constant_verdict(score: Score, constant: Score, metric: str) -> str | None:
     return "not clearly better"
 
 
-def gain_sentence(gain: Gain, rival: str) -> str:
-    """The result in plain words; better and worse only where the interval says so."""
-    if gain.standing == "unclear":
-        return f"Matches your annotators about as well as {rival}"
-    percent = gain.percent.replace(" ", "\u00a0")  # a space at which lines do not break
-    return f"Matches your annotators {percent} {gain.standing} than {rival}"
+def result_sentence(gains: Mapping[str, Gain]) -> str:
+    """The result for somebody who has to decide, from the gains over `RIVALS`.
+
+    It says what the intervals say: clearly better or worse where they exclude 0. Where the same
+    answer for every text is not clearly beaten, that is the result.
+
+    Examples
+    --------
+    >>> from edokit.analysis.scores.result import Gain
+    >>> result_sentence({"uniform": Gain(0.04, 0.02, 0.06), "constant": Gain(0.03, -0.01, 0.07)})
+    'Not clearly better than the same answer for every text (+3 %, −1 to +7 %).'
+    """
+    constant = gains.get(CONSTANT)
+    if constant is not None and constant.standing != "better":
+        return _capitalized(_clause(constant.standing, {CONSTANT: constant})) + "."
+    by_standing: dict[Standing, dict[str, Gain]] = {"better": {}, "worse": {}, "unclear": {}}
+    for name, gain in gains.items():
+        if name != CONSTANT:
+            by_standing[gain.standing][name] = gain
+    if constant is not None and not by_standing["better"]:
+        by_standing["better"] = {CONSTANT: constant}
+    clauses = [_clause(standing, group) for standing, group in by_standing.items() if group]
+    if by_standing["better"]:
+        clauses[0] = f"matches your annotators {clauses[0]}"
+    return _capitalized("; ".join(clauses)) + "."
+
+
+def _clause(standing: Standing, gains: Mapping[str, Gain]) -> str:
+    """``not clearly better than greedy selection (+1 %, −1 to +3 %)``."""
+    rivals = [f"{RIVALS[name]} ({_gain_interval(gain)})" for name, gain in gains.items()]
+    if standing == "unclear":
+        return f"not clearly better than {listed(rivals, 'or')}"
+    return f"clearly {standing} than {listed(rivals)}"
+
+
+def _gain_interval(gain: Gain) -> str:
+    """``+3 %, −1 to +7 %``."""
+    return f"{_points(gain.share)} %, {_points(gain.low)} to {_points(gain.high)} %"
+
+
+def _points(share: float) -> str:
+    """``+4``; below one percent, ``+0.4``; zero without a sign."""
+    size = abs(100 * share)
+    if size >= 0.95:
+        text = f"{size:.0f}"
+    else:
+        text = f"{size:.1g}"
+    if size == 0:
+        return text
+    if share > 0:
+        return f"+{text}"
+    return f"\u2212{text}"
+
+
+def _capitalized(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def short_ends(ends: Sequence[float], digits: int = 3) -> str:
