@@ -106,6 +106,6 @@ def test_it_resumes_where_a_kill_left_it_with_the_same_results(
         assert read(run / name / "run.json")["inputs"] == inputs
     assert {path: path.stat().st_mtime_ns for path in cards} == cards  # nothing was trained
     again = read(run / "bundle" / "bundle.json")["files"]
-    assert again.keys() == bundled.keys()
+    assert bundled.keys() <= again.keys()  # a later build may add files
     models = [name for name in bundled if name.endswith(".npz")]
     assert [again[name] for name in models] == [bundled[name] for name in models]

@@ -562,6 +562,20 @@ def test_by_ce_the_lowest_wins_and_the_first_of_equals(
     assert epochs_by_dev(model, monkeypatch, scores, patience=1).best_epoch_ == 2
 
 
+def test_by_f1_the_highest_wins_and_small_gains_do_not_keep_it_training(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coming = iter([0.80, 0.85, 0.855, 0.845, 0.9])
+
+    def given(*_: object, **__: object) -> dict[str, float]:
+        return {"ce": 0.5, "f1": next(coming)}
+
+    monkeypatch.setattr("edokit.members.recipes._training.compute_metrics", given)
+    options = {"epochs": 5, "patience": 2, "epoch_metric": "f1", "least_gain": 0.01}
+    tuned = member(model, **options).fit(lesson(n=16, n_dev=8), random_state=0)
+    assert (len(tuned.history_), tuned.best_epoch_) == (4, 3)
+
+
 def test_a_folder_without_a_member_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no file .*transformer\.json"):
         TransformerMember.load(tmp_path)

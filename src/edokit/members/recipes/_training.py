@@ -185,6 +185,8 @@ class Training:
         )
         lengths = np.array([len(text["input_ids"]) for text in tokens])
         best_score = np.inf
+        gained_score = np.inf
+        gained_epoch = 0
         best_weights: dict[str, torch.Tensor] = {}
         for epoch in range(1, member.epochs + 1):
             self.targets.begin(epoch - 1)
@@ -223,7 +225,10 @@ class Training:
                     for name, weight in network.named_parameters()
                     if weight.requires_grad
                 }
-            elif member.best_epoch_ and 0 < member.patience <= epoch - member.best_epoch_:
+            if score < gained_score - member.least_gain:
+                gained_score = score
+                gained_epoch = epoch
+            elif gained_epoch and 0 < member.patience <= epoch - gained_epoch:
                 break
         network.load_state_dict(best_weights, strict=False)
         if member.adapter_rank:
@@ -277,7 +282,10 @@ class Training:
         return (pairs * batch["pair_weights"]).sum() / n + _ANONYMOUS_WEIGHT * anonymous
 
     def _evaluate(self, tuned: FineTuned) -> tuple[dict[str, float], float]:
-        """Metrics on the dev texts, also of known annotators, and that which chooses epochs."""
+        """Metrics on the dev texts, also of known annotators, and the score of this epoch.
+
+        The lower the score, the better the epoch.
+        """
         data = self.data
         criterion = "rps" if data.scale.positions else "ce"
         pairs, labels = self.dev_pairs or (None, None)
@@ -286,6 +294,8 @@ class Training:
         soft_labels = np.asarray(data.dev_soft_labels, dtype=np.float64)
         scores = self._scores(answers, soft_labels, data.dev_hard_labels)
         score = scores[criterion]
+        if self.member.epoch_metric == "f1":
+            score = -scores["f1"]
         if labels is not None:
             pair_scores = self._scores(pair_answers, labels, None)
             score = (score + pair_scores[criterion]) / 2

@@ -22,7 +22,6 @@ from edokit.members.recipe_options import Range, check_options, check_types, kno
 from edokit.scales import NOMINAL, Scale
 
 WEIGHT_DECAY = (0.005, 0.015)  # where the weight decay of a member is drawn from
-WARMUP_SHARE = 0.1  # warm-up never takes more than this share of the run
 
 
 class SavedTransformer(Document):
@@ -61,11 +60,17 @@ class TransformerMember(Member):
     epochs : int, default=20
         The most epochs; the learning rate falls linearly to 0 over all of them.
     patience : int, default=3
-        Epochs without a better one after which training stops; 0: never. An epoch is better by a
-        lower cross-entropy, of ordinal scales a lower ranked probability score, to the soft labels
-        of the dev texts.
+        Epochs without a gain after which training stops; 0: never. The weights of the best epoch
+        are kept.
+    epoch_metric : {"loss", "f1"}, default="loss"
+        What makes an epoch the best on the dev texts: the lowest cross-entropy to the soft labels
+        (for ordinal scales, ranked probability score), or the highest micro-F1 to the hard labels.
+    least_gain : float, default=0
+        A smaller gain of this metric does not count for ``patience``.
     warmup_steps : int, default=500
-        Steps in which the learning rate rises; at most a tenth of the run.
+        Steps in which the learning rate rises.
+    warmup_share : float, default=0.1
+        The share of the run that these steps take at most.
     weight_decay : float, default=None
         None: drawn in [0.005, 0.015] by the member's seed.
     max_length : int, default=512
@@ -128,7 +133,10 @@ class TransformerMember(Member):
     eval_batch_size: Annotated[int, Range(1)] = 32
     epochs: Annotated[int, Range(1)] = 20
     patience: Annotated[int, Range(0)] = 3
+    epoch_metric: Literal["loss", "f1"] = "loss"
+    least_gain: Annotated[float, Range(0)] = 0.0
     warmup_steps: Annotated[int, Range(0)] = 500
+    warmup_share: Annotated[float, Range(0, 1)] = 0.1
     weight_decay: Annotated[float | None, Range(0, 1)] = None
     max_length: Annotated[int, Range(8)] = 512
     loss: Literal["ce", "md", "rps", "ce+rps"] = "ce"
@@ -160,6 +168,12 @@ class TransformerMember(Member):
                 f" {option('adapter_rank', self.adapter_rank)} leaves frozen",
                 "choose one of the two",
             )
+        if self.annotators and self.epoch_metric == "f1":
+            raise InputError(
+                f"{option('epoch_metric', 'f1')} is the micro-F1 of nobody in particular, which"
+                f" says little about {option('annotators', True)}",
+                f"choose {option('epoch_metric', 'loss')}",
+            )
         if self.annotators and self.loss == "md":
             raise InputError(
                 f"annotators give single labels, from which {option('loss', 'md')} learns no"
@@ -175,7 +189,7 @@ class TransformerMember(Member):
 
     def count_warmup_steps(self, steps: int) -> int:
         """Warm-up steps of a run of ``steps`` steps."""
-        return min(self.warmup_steps, int(WARMUP_SHARE * steps))
+        return min(self.warmup_steps, int(self.warmup_share * steps))
 
     @property
     def history(self) -> list[dict[str, Any]]:
