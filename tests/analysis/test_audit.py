@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import false_discovery_control, ttest_1samp
+from scipy.stats import false_discovery_control, t, ttest_1samp
 
 import edokit
 from commands import answer, edo
@@ -383,20 +384,56 @@ def test_annotators_who_share_items_count_once_in_the_interval_of_the_advantage(
     assert widths[1] > 0.8 * widths[0]
 
 
-def test_the_interval_of_a_dropped_member_is_that_of_a_mean_over_items() -> None:
-    people = Annotations.from_matrix([[0, 0], [0, 1], [1, 1], [1, 0], [1, 1]], classes=[0, 1])
-    p = np.array([[0.2, 0.4], [0.5, 0.3], [0.9, 0.6], [0.4, 0.4], [0.7, 0.9]])
-    found = edokit.audit(jury_of(p, people, members=["a", "b"]), people)
+@pytest.mark.parametrize("level", [0.95, 0.8])
+def test_the_interval_of_a_dropped_member_is_that_of_a_mean_over_items(level: float) -> None:
+    """Student's t where the values are hardly skewed, and longer at one end where they are."""
+    people = Annotations.from_matrix([[0, 0], [0, 1], [1, 1], [1, 0], [1, 1]] * 8, classes=[0, 1])
+    p = np.array([[0.2, 0.4], [0.5, 0.3], [0.9, 0.6], [0.4, 0.4], [0.7, 0.9]] * 8)
+    found = edokit.audit(jury_of(p, people, members=["a", "b"]), people, level=level)
     yes = people.soft_labels[:, 1]
 
     def losses(answer: np.ndarray) -> np.ndarray:
         return np.asarray(-yes * np.log(answer) - (1 - yes) * np.log(1 - answer))
 
     gaps = losses(p[:, 1]) - losses(p.mean(axis=1))
-    margin = 1.96 * gaps.std(ddof=1) / np.sqrt(len(gaps))
+    margin = t.ppf((1 + level) / 2, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
     (row,) = [row for row in found.members if row["member"] == "a"]
     assert row["uniform"]["difference"] == pytest.approx(gaps.mean())
-    assert row["uniform"]["interval"] == pytest.approx((gaps.mean() - margin, gaps.mean() + margin))
+    low, high = row["uniform"]["interval"]
+    shorter, longer = sorted([gaps.mean() - low, high - gaps.mean()])
+    assert shorter == pytest.approx(margin)
+    assert margin <= longer + 1e-12 < 1.2 * margin
+
+
+def test_items_of_a_group_count_once_in_an_audit() -> None:
+    """Five copies of each item add no information, and intervals and tests stay as long."""
+    rng = np.random.default_rng(3)
+    q = rng.uniform(0.2, 0.8, 60)
+    votes = (rng.random((60, 4)) < q[:, None]).astype(int)
+    p = np.clip(q[:, None] + rng.normal(0, 0.2, (60, 3)), 0.01, 0.99)
+    once = Annotations.from_matrix(votes, classes=[0, 1])
+    copies = Annotations.from_matrix(np.repeat(votes, 5, axis=0), classes=[0, 1])
+    grouped = replace(copies, item_groups=np.repeat(once.items, 5))
+    audits = [
+        edokit.audit(jury_of(p, once), once, replace=True),
+        edokit.audit(jury_of(np.repeat(p, 5, axis=0), grouped), grouped, replace=True),
+    ]
+    shown = []
+    for found in audits:
+        assert found.judges is not None
+        uniform = next(row for row in found.replacement if row["candidate"] == "uniform")
+        overall = next(row for row in found.strata if row["stratum"] == "all")
+        assert overall["interval"] is not None
+        shown.append(
+            [
+                *(found.judges.low, found.judges.high),
+                *found.members[0]["uniform"]["interval"],
+                *overall["interval"],
+                *uniform["interval"],
+                *(person["p"] for person in uniform["annotators"]),
+            ]
+        )
+    np.testing.assert_allclose(shown[1], shown[0], rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edokit._errors import InputError, option
-from edokit._types import Floats
+from edokit._types import Bools, Floats, Ints
 from edokit.analysis.audit.options import AuditOptions
 from edokit.analysis.audit.replacement import AlternativeAnnotatorTest
 from edokit.analysis.audit.result import (
@@ -38,6 +38,7 @@ from edokit.analysis.audit.statistics import (
 )
 from edokit.analysis.human_labels import HumanLabels, match_jury
 from edokit.analysis.scores.slices import FEWEST_ITEMS, agreement_strata
+from edokit.datasets.item_groups import item_clusters
 from edokit.fitdata.inputs import load_annotations, load_predictions
 from edokit.fitdata.reading import (
     AnnotationsLike,
@@ -126,6 +127,7 @@ def audit(
             f" {option('replace')} whether it can replace an annotator",
         )
     labels = HumanLabels(labelled)
+    clusters = item_clusters(labelled)
     judges = None
     limit = None
     correlation = None
@@ -134,17 +136,19 @@ def audit(
     if len(jury.members) > 1:
         P = np.asarray(jury.probabilities, dtype=np.float64)
         errors = JuryErrors.from_predictions(P, labels)
-        judges = effective_judges(errors, options.samples, options.level, options.random_state)
+        of_errors = _resampling(options, clusters, labels.has_several)
+        judges = effective_judges(errors, of_errors)
         if judges.estimate is not None:
             limit = most_judges(judges.estimate, len(jury.members))
         matrix = errors.correlations(judges.estimate)
         correlation = mean_correlation(matrix)
         for name, row in zip(jury.members, matrix, strict=True):
             correlations[name] = dict(zip(jury.members, map(_none_if_nan, row), strict=True))
-        members = _member_rows(jury, labels, errors, judges)
+        dropped = dropped_members(P, jury.uniform, labels, options.level, clusters)
+        members = _member_rows(jury.members, dropped, errors, judges)
     replacement: list[CandidateRow] = []
     if options.replace:
-        replacement = _candidate_rows(jury, labels, ensemble, options)
+        replacement = _candidate_rows(jury, labels, ensemble, options, clusters)
     return Audit(
         items=len(labelled.items),
         annotators=len(labelled.annotators),
@@ -155,23 +159,32 @@ def audit(
         correlation=correlation,
         correlations=correlations,
         members=members,
-        strata=_strata_rows(jury.uniform, labels, options),
+        strata=_strata_rows(jury.uniform, labels, options, clusters),
         replacement=replacement,
         epsilon=options.epsilon,
     )
 
 
+def _resampling(options: AuditOptions, clusters: Ints | None, chosen: Bools) -> Resampling:
+    """How the chosen items [N] are resampled; those of a group are kept together."""
+    if clusters is not None:
+        clusters = np.unique(clusters[chosen], return_inverse=True)[1]
+    return Resampling(options.samples, options.level, options.random_state, clusters)
+
+
 def _member_rows(
-    jury: Predictions, labels: HumanLabels, errors: JuryErrors, judges: Interval
+    names: Sequence[str],
+    dropped_members: Sequence[DroppedMember],
+    errors: JuryErrors,
+    judges: Interval,
 ) -> list[MemberRow]:
     """What each member adds to the uniform mean; lowest loss first."""
-    P = np.asarray(jury.probabilities, dtype=np.float64)
     matrix = errors.correlations(judges.estimate)
     # The more judges, the lower their correlations.
     low_matrix = errors.correlations(judges.high)
     high_matrix = errors.correlations(judges.low)
     rows: list[MemberRow] = []
-    for k, dropped in enumerate(dropped_members(P, jury.uniform, labels)):
+    for k, dropped in enumerate(dropped_members):
         correlations = np.delete(matrix[k], k)
         correlation = None
         if not np.isnan(correlations).all():
@@ -180,7 +193,7 @@ def _member_rows(
         high = np.delete(high_matrix[k], k).mean()
         rows.append(
             {
-                "member": jury.members[k],
+                "member": names[k],
                 "loss": dropped.loss,
                 "correlation": correlation,
                 "correlation_interval": [_none_if_nan(low), _none_if_nan(high)],
@@ -201,7 +214,9 @@ def _verdict(dropped: DroppedMember) -> Verdict:
     return "worse" if dropped.low > 0 else "unclear"
 
 
-def _strata_rows(p: Floats, labels: HumanLabels, options: AuditOptions) -> list[StratumRow]:
+def _strata_rows(
+    p: Floats, labels: HumanLabels, options: AuditOptions, clusters: Ints | None
+) -> list[StratumRow]:
     """Agreement of a jury [N, C] beside that of people, by division of votes."""
     agreement = agreements(p, labels)
     gaps = agreement.jury - agreement.person
@@ -215,7 +230,7 @@ def _strata_rows(p: Floats, labels: HumanLabels, options: AuditOptions) -> list[
             continue
         interval = None
         if count >= FEWEST_ITEMS:
-            resampling = Resampling(options.samples, options.level, options.random_state)
+            resampling = _resampling(options, clusters, chosen)
             intervals, _ = intervals_and_tests({"gap": gaps[chosen]}, (), resampling)
             interval = intervals["gap"]
         rows.append(
@@ -237,9 +252,12 @@ def _candidate_rows(
     labels: HumanLabels,
     ensemble: EDOEnsemble | str | Path | None,
     options: AuditOptions,
+    clusters: Ints | None,
 ) -> list[CandidateRow]:
     """The alternative annotator test of every candidate; highest advantage first."""
-    test = AlternativeAnnotatorTest(labels, options.epsilon, options.min_items, options.level)
+    test = AlternativeAnnotatorTest(
+        labels, options.epsilon, options.min_items, options.level, clusters
+    )
     names = labels.annotations.annotators[test.annotators]
     rows: list[CandidateRow] = []
     for candidate, p in _candidates(jury, labels, ensemble).items():

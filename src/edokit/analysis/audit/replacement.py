@@ -64,7 +64,14 @@ class AlternativeAnnotatorTest:
         The items that each of them shares with others [A].
     """
 
-    def __init__(self, labels: HumanLabels, epsilon: float, min_items: int, level: float) -> None:
+    def __init__(
+        self,
+        labels: HumanLabels,
+        epsilon: float,
+        min_items: int,
+        level: float,
+        clusters: Ints | None = None,
+    ) -> None:
         self.labels = labels
         self.epsilon = epsilon
         self.level = level
@@ -86,6 +93,10 @@ class AlternativeAnnotatorTest:
         rows = shared[is_compared]
         self._items = labels.item_codes[rows]
         self._places = np.searchsorted(self.annotators, codes[is_compared])
+        # The item, or the group of items, of each of these labels [R].
+        self._units = self._items
+        if clusters is not None:
+            self._units = clusters[self._items]
         # The mean vector of the item's other labels, and their mean squared length.
         vectors = labels.vectors(labels.shares, absolute=False)
         columns = np.column_stack([vectors, np.square(vectors).sum(axis=1)])
@@ -123,14 +134,14 @@ class AlternativeAnnotatorTest:
         )
 
     def _interval(self, as_good: Floats, advantages: Floats) -> tuple[float, float]:
-        """Score interval of the mean advantage over items."""
+        """Score interval of the mean advantage over items, or groups of items."""
         # The influence of each item on the mean over annotators: annotators share items.
         deviations = as_good - advantages[self._places]
         weights = deviations / (self.counts[self._places] * len(self.annotators))
-        influences = np.bincount(self._items, weights)
+        influences = np.bincount(self._units, weights)
         variance = float(np.square(influences).sum())
-        items = len(np.unique(self._items))
-        low, high = score_interval(float(advantages.mean()), variance, items, level=self.level)
+        units = len(np.unique(self._units))
+        low, high = score_interval(float(advantages.mean()), variance, units, level=self.level)
         return float(low), float(high)
 
     def _means(self, values: Floats) -> Floats:
@@ -142,8 +153,15 @@ class AlternativeAnnotatorTest:
         from scipy.special import stdtr  # Student's t
 
         means = self._means(gaps)
-        variances = self._means(np.square(gaps - means[self._places])) * self.counts
-        errors = np.sqrt(variances / (self.counts - 1) / self.counts)
+        # The sum of the deviations of each annotator in each item, or group of items.
+        keys = self._places * (self._units.max() + 1) + self._units
+        units, unit_of = np.unique(keys, return_inverse=True)
+        sums = np.bincount(unit_of, gaps - means[self._places])
+        unit_places = units // (self._units.max() + 1)
+        unit_counts = np.bincount(unit_places)
+        squares = np.bincount(unit_places, np.square(sums))
+        degrees = np.maximum(unit_counts - 1, 1)
+        errors = np.sqrt(squares * unit_counts / degrees) / self.counts
         # Where nothing varies, the sign decides.
         t = (means - self.epsilon) / np.maximum(errors, ROUNDING)
-        return np.asarray(stdtr(self.counts - 1, t))
+        return np.asarray(stdtr(degrees, t))

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.analysis.human_labels import HumanLabels
 from edokit.metrics import Interval
-from edokit.metrics.resampling import quantiles, resampled_means
+from edokit.metrics.mean_intervals import UnitDeviations, difference_ends
+from edokit.metrics.resampling import Resampling, quantiles, resampled_means
 
 # Squared distances that differ by rounding alone are ties.
 ROUNDING = 1e-9
-# Half the width of a 95 % interval, in standard errors.
-STANDARD_ERRORS = 1.96
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +78,7 @@ class JuryErrors:
             return np.asarray(np.clip(covariance / np.outer(deviations, deviations), -1, 1))
 
 
-def effective_judges(errors: JuryErrors, samples: int, level: float, random_state: int) -> Interval:
+def effective_judges(errors: JuryErrors, resampling: Resampling) -> Interval:
     """How many judges with independent errors K members count as, with a bootstrap interval.
 
     If errors correlate by ρ, that is K / (1 + (K − 1) ρ), the effective sample size of equally
@@ -93,15 +92,15 @@ def effective_judges(errors: JuryErrors, samples: int, level: float, random_stat
         if errors.mean_error.mean() > 0:
             judges = 1.0
         return Interval(judges, judges, judges)
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(resampling.random_state)
     columns = [errors.spread, errors.mean_error]
-    spread, mean_error = resampled_means(columns, samples, rng, None)
+    spread, mean_error = resampled_means(columns, resampling.samples, rng, resampling.clusters)
     smallest_error = spread / (errors.members - 1)
     visible_error = np.maximum(mean_error, smallest_error)
     # A resample of items on which all members answer alike has one judge.
     ratios = np.divide(spread, visible_error, out=np.zeros_like(spread), where=visible_error > 0)
     counts = 1 + ratios
-    low, high = quantiles(counts, level)
+    low, high = quantiles(counts, resampling.level)
     is_visible = mean_error > smallest_error
     estimate = high
     if is_visible.any():
@@ -149,27 +148,30 @@ class DroppedMember:
     high: float
 
 
-def dropped_members(P: Floats, uniform: Floats, labels: HumanLabels) -> list[DroppedMember]:
+def dropped_members(
+    P: Floats, uniform: Floats, labels: HumanLabels, level: float, clusters: Ints | None
+) -> list[DroppedMember]:
     """What each member adds to the uniform mean [N, C] of all members [N, K, C].
 
-    The interval is normal: 1.96 standard errors of the mean over items on both sides.
+    The interval is that of a mean over items, or over groups of items by ``clusters`` [N].
     """
     members = P.shape[1]
     pool_losses = labels.losses(uniform)
+    with_all = UnitDeviations.from_values(pool_losses, clusters)
     dropped = []
     for k in range(members):
         without = (members * uniform - P[:, k]) / (members - 1)
         losses = labels.losses(without)
-        gaps = losses - pool_losses
-        difference = float(gaps.mean())
-        margin = STANDARD_ERRORS * float(gaps.std() / np.sqrt(max(len(gaps) - 1, 1)))
+        difference = float((losses - pool_losses).mean())
+        without_member = UnitDeviations.from_values(losses, clusters)
+        low, high = difference_ends(without_member, with_all, level)
         dropped.append(
             DroppedMember(
                 loss=float(labels.losses(P[:, k]).mean()),
                 pool_loss=float(losses.mean()) - difference,
                 difference=difference,
-                low=difference - margin,
-                high=difference + margin,
+                low=low,
+                high=high,
             )
         )
     return dropped
