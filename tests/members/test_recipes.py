@@ -25,6 +25,7 @@ RECIPES = {
     "encoder": {},
     "nearest": {"model": None},
     "sklearn": {"estimator": "sklearn.naive_bayes.ComplementNB(alpha=0.3)"},
+    "trees": {"trees": 5},
     "transformer": {"epochs": 1, "max_length": 24},
 }
 

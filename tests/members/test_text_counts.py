@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from edokit.members.recipes import linear as text_counts
-from edokit.members.recipes.linear import WIDTH, TfIdf, count, counts_of
+from edokit.members.recipes.linear import BLOCKS, WIDTH, Counts, TfIdf, count, counts_of
 
 TEXTS = ["A warm cup of tea", "tea in the garden", "the river is warm, warm, warm", "tea"]
 
 
-def block(matrix: object, number: int) -> object:
-    return matrix[:, number * WIDTH : (number + 1) * WIDTH]  # type: ignore[index]
+def all_columns(counts: Counts) -> sparse.csr_matrix:
+    matrix = counts.matrix
+    parts = (matrix.data, counts.columns[matrix.indices], matrix.indptr)
+    return sparse.csr_matrix(parts, shape=(matrix.shape[0], len(BLOCKS) * WIDTH))
+
+
+def block(counts: Counts, number: int) -> sparse.csr_matrix:
+    return all_columns(counts)[:, number * WIDTH : (number + 1) * WIDTH]
+
+
+def are_same(first: Counts, second: Counts) -> bool:
+    return bool((all_columns(first) != all_columns(second)).nnz == 0)
 
 
 def test_tfidf_of_each_block_is_scikit_learns() -> None:
@@ -51,22 +62,22 @@ def test_texts_that_share_nothing_keep_everything() -> None:
 
 def test_arabic_vowel_marks_and_stretching_make_no_difference() -> None:
     plain, marked = "كتاب جميل", "كِتَابٌ جَمِيــل"
-    assert (count([plain]) != count([marked])).nnz == 0
+    assert are_same(count([plain]), count([marked]))
 
 
 def test_utterance_and_context_are_counted_apart() -> None:
     single, pair = count(["tea"]), count([("tea", "river")])
-    assert (block(single, 0) != block(pair, 0)).nnz == 0  # type: ignore[attr-defined]
-    assert block(single, 2).nnz == 0  # type: ignore[attr-defined]
-    assert block(pair, 2).nnz == 1  # type: ignore[attr-defined]
+    assert (block(single, 0) != block(pair, 0)).nnz == 0
+    assert block(single, 2).nnz == 0
+    assert block(pair, 2).nnz == 1
 
 
 def test_texts_that_were_read_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     counts_of(TEXTS)
     expected = count([TEXTS[2], TEXTS[0]])
     monkeypatch.setattr(text_counts, "_counters", lambda: pytest.fail("read again"))
-    assert (counts_of([TEXTS[2], TEXTS[0]], TEXTS) != expected).nnz == 0
+    assert are_same(counts_of([TEXTS[2], TEXTS[0]], TEXTS), expected)
 
 
 def test_new_texts_are_read() -> None:
-    assert (counts_of(["tea", "coffee"], TEXTS) != count(["tea", "coffee"])).nnz == 0
+    assert are_same(counts_of(["tea", "coffee"], TEXTS), count(["tea", "coffee"]))

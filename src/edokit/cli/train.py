@@ -41,8 +41,8 @@ class GroupOptions:
     Parameters
     ----------
     recipe : str, default="linear"
-        linear, nearest, encoder, sklearn, transformer or llm; several as linear:5,encoder:5; or a
-        TOML file.
+        linear, trees, nearest, encoder, sklearn, transformer or llm; several as
+        linear:5,encoder:5; or a TOML file.
     supervision : str, default="random-select"
         Targets: random-select, per-annotator, soft or majority.
     draw : str, optional

@@ -37,10 +37,6 @@ class Ingredient:
         return ""
 
 
-# Randomised trees that learn shares: they err on other texts than a regression does.
-_TREES = "sklearn.ensemble.ExtraTreesRegressor(50, min_samples_leaf=3, max_features=0.05)"
-
-
 def _linear(
     name: str, cost: float, supervision: str = "soft", **options: float | bool
 ) -> Ingredient:
@@ -53,10 +49,10 @@ def default_pool(options: RunOptions) -> list[Ingredient]:
 
     The last ones are left out when time is short.
     """
-    forest = Group("sklearn", 2, "forest", "soft", options={"estimator": _TREES, "pieces": 5000})
+    trees = Group("trees", 1, "trees", "soft")
     pool = [
         _linear("bold", 2.0, strength=20.0),
-        Ingredient(forest, 5.0),
+        Ingredient(trees, 5.0),
         _linear("cautious", 1.0, strength=1.0),
         _linear("words", 1.0, words=2.0, strength=1.0),
         _linear("drawn", 1.0, "random-select", strength=2.0),

@@ -73,23 +73,46 @@ BLOCK_WEIGHTS = (0.5, 1.0, 0.2, 0.4)
 _MARKS = dict.fromkeys([*range(0x064B, 0x0653), 0x0670, 0x0640])
 
 
-def counts_of(texts: Sequence[Text], corpus: Sequence[Text] = ()) -> sparse.csr_matrix:
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How often pieces of text occur in texts.
+
+    Attributes
+    ----------
+    matrix : csr_matrix of shape (N, U)
+        The counts, sorted by column in each row.
+    columns : ndarray of shape (U,)
+        The column of each piece among all blocks, ascending. Members look up each piece once, not
+        once for each text.
+    """
+
+    matrix: sparse.csr_matrix
+    columns: npt.NDArray[np.int32]
+
+    def take(self, rows: Sequence[int]) -> Counts:
+        """The counts of some of the texts."""
+        return Counts(self.matrix[rows], self.columns)
+
+
+def counts_of(texts: Sequence[Text], corpus: Sequence[Text] = ()) -> Counts:
     """The counts of `count`; texts of a corpus are counted once for all members."""
     rows, counts = _distinct_counts(tuple(corpus or texts))
     if any(text not in rows for text in texts):
         rows, counts = _distinct_counts(tuple(texts))
-    return counts[[rows[text] for text in texts]]
+    if len(rows) == len(texts) and not corpus:
+        return counts  # each text once, in this order
+    return counts.take([rows[text] for text in texts])
 
 
 @lru_cache(maxsize=2)
-def _distinct_counts(texts: tuple[Text, ...]) -> tuple[dict[Text, int], sparse.csr_matrix]:
+def _distinct_counts(texts: tuple[Text, ...]) -> tuple[dict[Text, int], Counts]:
     """The row of each text, and the counts of each row."""
     rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
     return rows, count(list(rows))
 
 
-def count(texts: Sequence[Text]) -> sparse.csr_matrix:
-    """Counts [N, blocks · WIDTH] of words and pairs of words, and of 2 to 5 characters in a row."""
+def count(texts: Sequence[Text]) -> Counts:
+    """Counts of words and pairs of words, and of 2 to 5 characters in a row."""
     segments = [[text if isinstance(text, str) else text[0] for text in texts]]
     if have_contexts(texts):
         segments.append(["" if isinstance(text, str) else text[1] for text in texts])
@@ -100,7 +123,12 @@ def count(texts: Sequence[Text]) -> sparse.csr_matrix:
     ]
     empty = sparse.csr_matrix((len(texts), WIDTH * (len(BLOCKS) - len(parts))))
     joined: sparse.csr_matrix = sparse.hstack([*parts, empty], format="csr", dtype=np.float32)
-    return joined
+    joined.sort_indices()
+    columns, places = np.unique(joined.indices, return_inverse=True)
+    matrix = sparse.csr_matrix(
+        (joined.data, places.astype(np.int32), joined.indptr), shape=(len(texts), len(columns))
+    )
+    return Counts(matrix, columns.astype(np.int32))
 
 
 @cache
@@ -133,7 +161,7 @@ class TfIdf:
     @classmethod
     def fit(
         cls,
-        counts: sparse.csr_matrix,
+        counts: Counts,
         block_weights: Sequence[float],
         fewest: int = 2,
         most: float = np.inf,
@@ -143,27 +171,33 @@ class TfIdf:
 
         Of these, the ``pieces`` most frequent ones are kept; 0: all.
         """
-        columns, frequency = np.unique(counts.indices, return_counts=True)
-        frequent = (frequency >= fewest) & (frequency <= most)
-        frequent |= not frequent.any()
+        n = counts.matrix.shape[0]
+        frequency = np.bincount(counts.matrix.indices, minlength=len(counts.columns))
+        occurs = frequency > 0  # others are pieces of other texts of the corpus
+        frequent = occurs & (frequency >= fewest) & (frequency <= most)
+        if not frequent.any():
+            frequent = occurs
         if pieces:
             frequent[np.argsort(-frequency * frequent, kind="stable")[pieces:]] = False
-        idf = np.log((1 + counts.shape[0]) / (1 + frequency[frequent])) + 1
+        idf = np.log((1 + n) / (1 + frequency[frequent])) + 1
         weights = np.asarray(block_weights, dtype=np.float32)
-        return cls(columns[frequent].astype(np.int32), idf.astype(np.float32), weights)
+        return cls(counts.columns[frequent], idf.astype(np.float32), weights)
 
-    def transform(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
+    def transform(self, counts: Counts) -> sparse.csr_matrix:
         """Features [N, F]: (1 + ln count) · idf, each block of a row scaled to its weight."""
-        n = counts.shape[0]
+        matrix = counts.matrix
+        n = matrix.shape[0]
         size = len(self.columns)
-        places = np.searchsorted(self.columns, counts.indices)
-        matches = places < size
-        matches[matches] = self.columns[places[matches]] == counts.indices[matches]
-        places = places[matches]
-        rows = np.repeat(np.arange(n), np.diff(counts.indptr))[matches]
-        values = (1 + np.log(counts.data[matches].astype(np.float64))) * self.idf[places]
-        blocks = self.columns[places] // WIDTH
-        parts = rows * len(BLOCKS) + blocks
+        place_of = np.searchsorted(self.columns, counts.columns)
+        is_kept = place_of < size
+        is_kept[is_kept] = self.columns[place_of[is_kept]] == counts.columns[is_kept]
+        matches = is_kept[matrix.indices]
+        places = place_of[matrix.indices[matches]]
+        rows = np.repeat(np.arange(n), np.diff(matrix.indptr))[matches]
+        values = (1 + np.log(matrix.data[matches].astype(np.float64))) * self.idf[places]
+        blocks = self.columns // WIDTH
+        parts = rows * len(BLOCKS) + blocks[places]
         lengths = np.sqrt(np.bincount(parts, values**2, minlength=n * len(BLOCKS)))
-        values *= self.block_weights[blocks] / lengths[parts]
-        return sparse.csr_matrix((values, (rows, places)), shape=(n, size))
+        values *= self.block_weights[blocks[places]] / lengths[parts]
+        starts = np.concatenate([[0], np.cumsum(matches)])[matrix.indptr]
+        return sparse.csr_matrix((values, places, starts), shape=(n, size))
