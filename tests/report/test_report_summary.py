@@ -239,3 +239,21 @@ def test_the_page_says_when_nothing_was_learned(tmp_path: Path) -> None:
         first = [text for text in summarize(collect(run)).caveats if "Nothing was learned" in text]
         assert bool(first) == (name == "short")
         assert all("10 epochs" in text for text in first)
+
+
+def test_cautions_are_about_the_items_of_the_headline(tmp_path: Path) -> None:
+    """Of a page of items of the fit, held-out figures: no constant that these items chose."""
+    found = collect(make_run(tmp_path, test=False, compare=True))
+    assert found.comparison is not None
+    assert found.evaluation is not None
+    scores = {score.name: score for score in found.comparison.scores}
+    unclear = replace(scores["edo"], against_constant={"ce": LEVEL, "f1": DOWN})
+    constant = Score("constant", metrics={**unclear.metrics, "ce": unclear.ce + 0.01})
+    held_out_scores = [unclear, scores["uniform"], constant]
+    found.comparison = replace(found.comparison, scores=held_out_scores)
+    summary = summarize(found)
+    in_sample = found.evaluation.result
+    assert in_sample is not None
+    held_out = f"{unclear.ce:.4f} against {constant.ce:.4f}"
+    assert any(f"in CE ({held_out}" in line for line in summary.cautions)
+    assert f"{in_sample.scores[0].ce:.4f} against" not in "".join(summary.cautions)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -19,7 +19,7 @@ from edokit._io.tables import read_table
 from edokit.analysis.compare.result import Comparison
 from edokit.analysis.evaluate.result import Evaluation
 from edokit.analysis.scores.result import CONSTANT, UNIFORM, Gain, Score
-from edokit.analysis.scores.text import RIVALS, result_sentence
+from edokit.analysis.scores.text import RIVALS, headline_sentences, result_sentence
 from edokit.metrics import METRIC, PairedTest, search_metrics
 from edokit.report.evaluation import EvaluatedItems
 from edokit.report.formatting import number
@@ -56,6 +56,7 @@ class _Method(Document):
     intervals: dict[str, tuple[float, float]] = Field(default_factory=dict)
     against_reference: dict[str, PairedTest] = Field(default_factory=dict)
     against_constant: dict[str, PairedTest] = Field(default_factory=dict)
+    only_label: str | None = None
 
     @model_validator(mode="after")
     def _check_metrics(self) -> _Method:
@@ -87,12 +88,17 @@ class SkippedMethod(Document):
     reason: str = ""
 
 
+class _ConstantAnswer(Document):
+    source: Literal["train", "fit", "items"] = "fit"
+
+
 class _ComparisonFile(Document):
     methods: list[_Method]
     samples: Count | None = None
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     skipped: list[SkippedMethod] = Field(default_factory=list)
     gains: dict[str, Gain] = Field(default_factory=dict)
+    constant: _ConstantAnswer = Field(default_factory=_ConstantAnswer)
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,8 @@ class MethodScores:
         Methods that could not be fitted.
     gains : mapping of str to Gain
         Of EDO over its main rivals; empty where the file has none.
+    constant_source : str
+        What the constant answer is; see `SHARES`.
     """
 
     scores: list[Score]
@@ -117,6 +125,7 @@ class MethodScores:
     level: float = 0.95
     skipped: list[SkippedMethod] = field(default_factory=list)
     gains: Mapping[str, Gain] = field(default_factory=dict)
+    constant_source: str = "fit"
 
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> MethodScores:
@@ -130,6 +139,7 @@ class MethodScores:
                 for name, reason in comparison.skipped.items()
             ],
             gains=comparison.gains,
+            constant_source=comparison.data.constant.source,
         )
 
 
@@ -249,7 +259,7 @@ def read_comparison(path: Path) -> MethodScores:
     )
     scores = [_score(row) for row in file.methods]
     gains = {name: file.gains[name] for name in RIVALS if name in file.gains}
-    return MethodScores(scores, file.samples, file.level, file.skipped, gains)
+    return MethodScores(scores, file.samples, file.level, file.skipped, gains, file.constant.source)
 
 
 def _score(row: _Method) -> Score:
@@ -265,6 +275,7 @@ def _score(row: _Method) -> Score:
         row.against_reference,
         row.against_constant,
         headline=headline,
+        only_label=row.only_label,
     )
 
 
@@ -295,6 +306,10 @@ class Headline:
         Whether the ensemble was fitted without the items; None if that is not known.
     rival_gains : mapping of str to Gain
         Over all rivals of a comparison; empty where only the tests of the scores are known.
+    constant_source : str
+        What the constant answer is; see `SHARES`.
+    cautions : list of str
+        Where the ensemble is not clearly better than the constant, on the same items.
     """
 
     edo: Score
@@ -303,6 +318,8 @@ class Headline:
     level: float
     held_out: bool | None
     rival_gains: Mapping[str, Gain] = field(default_factory=dict)
+    constant_source: str = "fit"
+    cautions: Sequence[str] = ()
 
     @property
     def gains(self) -> dict[str, Gain]:
@@ -346,11 +363,36 @@ def find_headline(
     uniform = scores.get("uniform")
     if edo is None or uniform is None or edo.headline not in edo.against:
         return None
-    rival_gains: Mapping[str, Gain] = {}
-    if isinstance(source, MethodScores):
-        rival_gains = source.gains
     constant = scores.get(CONSTANT)
-    return Headline(edo, uniform, constant, source.level, held_out, rival_gains)
+    if isinstance(source, Evaluation):
+        return Headline(
+            edo,
+            uniform,
+            constant,
+            source.level,
+            held_out,
+            constant_source=source.constant.source,
+            cautions=source.headline,
+        )
+    cautions: list[str] = []
+    if constant is not None:
+        cautions = headline_sentences(
+            edo,
+            constant,
+            edo.against[edo.headline].n,
+            subject="The ensemble",
+            source=source.constant_source,
+        )
+    return Headline(
+        edo,
+        uniform,
+        constant,
+        source.level,
+        held_out,
+        rival_gains=source.gains,
+        constant_source=source.constant_source,
+        cautions=cautions,
+    )
 
 
 def best_values(scores: Sequence[Score]) -> dict[str, str]:

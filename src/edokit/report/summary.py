@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,8 @@ class PageSummary:
         The result in plain words.
     evidence : list of str
         What it rests on.
+    cautions : list of str
+        Where the ensemble is not clearly better than a constant answer.
     caveats : list of str
         The gravest first; the last one holds for every ensemble.
     tiles : list of list of str
@@ -48,6 +51,7 @@ class PageSummary:
 
     lead: str
     evidence: list[str]
+    cautions: Sequence[str]
     caveats: list[str]
     tiles: list[list[str]]
     weights: list[str]
@@ -61,6 +65,12 @@ def summarize(data: ReportData) -> PageSummary:
         content |= _about_weights(data.ensemble)
     if evaluation is not None and evaluation.annotations is not None:
         content["about"] = _about_items(evaluation)
+    result = find_headline(data.comparison, evaluation)
+    cautions: Sequence[str] = ()
+    if result is not None:
+        cautions = result.cautions
+    elif evaluation is not None and evaluation.result is not None:
+        cautions = evaluation.result.headline
     lines = render_lines(
         "summary.txt",
         package="edokit.report",
@@ -68,7 +78,7 @@ def summarize(data: ReportData) -> PageSummary:
         ensemble=data.ensemble,
         evaluation=evaluation,
         search=data.search,
-        result=find_headline(data.comparison, evaluation),
+        result=result,
         changed=[
             ROLES.get(role, role).lower()
             for role, state in data.inputs.items()
@@ -84,6 +94,7 @@ def summarize(data: ReportData) -> PageSummary:
     return PageSummary(
         lead=topics["lead"][0],
         evidence=topics["evidence"],
+        cautions=cautions,
         caveats=topics["caveats"],
         tiles=[text.split(" | ") for text in topics["tile"]],
         weights=topics["weights"],
