@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from edokit.analysis.plan.options import ANNOTATORS, PlanOptions
 from edokit.cli import console, options
@@ -39,9 +39,7 @@ class PlanFlags:
     budget: float | None = None
     price: float = 1.0
     item_price: float = 0.0
-    annotators: Annotated[tuple[int, ...], options.parser(options.whole_numbers, "NUMBERS")] = (
-        ANNOTATORS
-    )
+    annotators: Annotated[Any, options.parser(options.whole_numbers, "NUMBERS")] = ANNOTATORS
     train: Annotated[bool, options.TWO_SIDED] = True
     power: float = 0.8
     samples: int = 100
