@@ -57,7 +57,7 @@ COMMANDS = {
     "plan": "Plan annotation from a pilot: annotators per item, items, and what a budget buys.",
     "audit": "Show whether a jury is several judges or one, and whether it can replace annotators.",
     "report": "Show what a run found: one self-contained page that opens from disk.",
-    "serve": "Answer texts over HTTP: POST /predict, GET /health, /metrics and /openapi.json.",
+    "serve": "Answer texts over HTTP, with a page to try it: POST /predict, GET / and /docs.",
     "compare": "Compare EDO with every baseline on the same members, with intervals and tests.",
     "data info": "Count items, annotators, annotations and near-duplicate texts, split by split.",
     "data convert": "Write any source as a table with one row per annotation.",

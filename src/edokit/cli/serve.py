@@ -6,11 +6,12 @@ import os
 from json import dumps
 from typing import Annotated, Any
 
-from edokit._errors import check_number, counted, one_of
+from edokit._errors import InputError, check_number, counted, one_of, option
 from edokit.cli import console, options
 from edokit.ensemble.escalation import parse_share
 from edokit.serve import TOKEN, About, Limits
 from edokit.serve import serve as run
+from edokit.serve.access_log import STDOUT
 
 
 def serve(
@@ -23,13 +24,16 @@ def serve(
     unfamiliar: str | None = None,
     escalate: str | None = None,
     against: str = "majority",
+    page: Annotated[bool, options.TWO_SIDED] = True,
+    log: str | None = None,
     limits: Annotated[Limits, options.FLAT] = Limits(),
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     json: options.Json = False,
 ) -> None:
-    """Answer texts over HTTP: POST /predict, GET /health, /metrics and /openapi.json.
+    """Answer texts over HTTP, with a page to try it: POST /predict, GET / and /docs.
 
-    GET /people lists attributes of annotators and their levels, for panels.
+    GET /about says what can be asked, /people lists attributes of annotators and their levels (for
+    panels); /health, /metrics and /openapi.json are for programs.
 
     SIGTERM or Ctrl-C ends it; requests under way are answered first.
 
@@ -53,6 +57,11 @@ def serve(
         (with 95 % confidence): the field decision has the label or people.
     against : str, default="majority"
         With --escalate: overruled by a majority of annotators, or by an annotator drawn at random.
+    page : bool, default=True
+        Answer GET / with a page to try it in a browser; it needs no network.
+    log : str, optional
+        Append a line of JSON for each request to this file (time, path, status, seconds, number of
+        texts, and nothing of any text); - for stdout.
     """
     check_number("port", port, 0, 65535, whole=True)
     policy: Any = unfamiliar
@@ -64,6 +73,12 @@ def serve(
     chosen_against: Any = against
     one_of("against", against, ("majority", "annotator"))
 
+    if json and log == STDOUT:
+        raise InputError(
+            f"{option('log', STDOUT)} and {option('json', True)} both write to stdout",
+            f"name a file: {option('log', 'access.jsonl')}",
+        )
+
     def ready(loaded: About, url: str) -> None:
         about: dict[str, Any] = {
             "url": url,
@@ -74,9 +89,13 @@ def serve(
         if loaded.escalation is not None:
             about["escalation"] = loaded.escalation.to_dict()
             promises.append(str(loaded.escalation))
+        opened = "Try it"
+        if page:
+            opened = "Open it in a browser, or try it"
         line = (
             f"{url} answers with {bundle} (version {loaded.version},"
-            f" {counted(len(loaded.classes), 'class')}); Ctrl-C ends it. In another terminal:"
+            f" {counted(len(loaded.classes), 'class')}); Ctrl-C ends it. {opened} in another"
+            " terminal:"
         )
 
         def show() -> None:
@@ -95,6 +114,8 @@ def serve(
         unfamiliar=policy,
         escalate=escalate,
         against=chosen_against,
+        page=page,
+        access_log=log,
         ready=ready,
         # Not by sys.stderr, whose lock a thread that waits for a full pipe would keep.
         log=lambda line: os.write(2, f"edo serve: {line}\n".encode()),

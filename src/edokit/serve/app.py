@@ -7,7 +7,7 @@ import contextlib
 import hmac
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import lru_cache
 from typing import Any
 
@@ -29,12 +29,15 @@ from starlette.requests import ClientDisconnect
 
 from edokit._errors import is_loopback
 from edokit._package import __version__
+from edokit.serve.access_log import Access, known_method, utc_now
 from edokit.serve.batching import Batcher, Limits, reported
+from edokit.serve.pages import Page, docs_page, try_page
 from edokit.serve.requests import About, RefusedError, read_request, request_model
 
 TOKEN = "EDO_SERVE_TOKEN"  # the variable of the environment that holds the bearer token
+_ANSWERED = "edo.texts"  # where a request keeps how many texts were answered
 _LONG_BODY = 1 << 16  # bytes from which on a body is parsed in another thread
-_OPEN = ("/health", "/openapi.json")  # answered without a token
+_OPEN = ("/health", "/openapi.json", "/", "/docs")  # answered without a token
 _HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9.-]+))(?::[0-9]{1,5})?")
 """A Host header: a name or an address, and a port or none."""
 _STATUSES = {
@@ -104,8 +107,25 @@ class Metrics:
         batcher.observe = batch.observe
 
 
+class AboutAnswer(BaseModel):
+    """What can be asked of the server."""
+
+    version: str = Field(description="Servers of one version answer alike.")
+    classes: list[str] = Field(description="In the order of the probabilities.")
+    scale: str = Field(description="nominal, ordinal or multi-label.")
+    contexts: bool | None = Field(description="Whether texts need contexts; null: both will do.")
+    answers_for: list[str] = Field(description="Metrics that there are answers for.")
+    people: int = Field(description="How many annotators are known apart.")
+    max_texts: int = Field(description="Texts of one request.")
+    max_length: int = Field(description="Characters of a text, its context included.")
+    sends_to: list[str] = Field(description="Addresses to which members send texts.")
+    promise: str | None = Field(description="With --escalate, what is promised of the decisions.")
+
+
 class App:
-    """The application: ``/predict``, ``/health``, ``/people``, ``/metrics``, ``/openapi.json``.
+    """The application: ``/predict``, ``/about``, ``/people``, ``/health``, ``/metrics``, and pages.
+
+    The pages are ``/`` and ``/docs``; ``/openapi.json`` describes the rest.
 
     It admits requests, counts them, and lets no error escape with its text.
 
@@ -123,6 +143,10 @@ class App:
         Whether so many connections are open that only ``/health`` is answered.
     show_people : bool, default=False
         Whether ``/people`` lists the names of annotators, too.
+    page : bool, default=True
+        Whether there is a page at ``/`` to try it.
+    access : callable, default=None
+        Takes an `Access` for each request.
     """
 
     def __init__(
@@ -134,9 +158,13 @@ class App:
         is_full: Callable[[], bool] = lambda: False,
         *,
         show_people: bool = False,
+        page: bool = True,
+        access: Callable[[Access], None] | None = None,
     ) -> None:
         self._batcher = batcher
+        self._limits = limits
         self._log = log
+        self._access = access
         self._is_full = is_full
         self._show_people = show_people
         self._authorization = None if token is None else f"bearer {token}".encode()
@@ -144,10 +172,12 @@ class App:
         self._model = request_model(limits.max_texts, limits.max_length)
         self._read = BodyReader(limits.max_bytes)
         self._app = self._fastapi()
+        self._add_pages(page)
         self._paths = {getattr(route, "path", "") for route in self._app.routes}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         start = time.perf_counter()
+        arrived = utc_now()
         status = 0
         path = scope["path"] if scope["path"] in self._paths else "other"
 
@@ -170,9 +200,14 @@ class App:
                 failure = RefusedError(500, "the server failed on this request", "see its log")
                 await _refusal(failure)(scope, receive, counting)
         finally:
+            seconds = time.perf_counter() - start
             self.metrics.requests.labels(path, status or 499).inc()
             if path == "/predict":
-                self.metrics.seconds.observe(time.perf_counter() - start)
+                self.metrics.seconds.observe(seconds)
+            if self._access is not None:
+                method = known_method(scope["method"])
+                texts = scope.get(_ANSWERED)
+                self._access(Access(arrived, method, path, status or 499, round(seconds, 6), texts))
 
     def _admit(self, scope: Any) -> None:
         headers = dict(scope["headers"])
@@ -211,8 +246,24 @@ class App:
                 question = await asyncio.to_thread(read_request, body, self._model, about)
             rows = await self._batcher.ask(question)
         self.metrics.texts.inc(len(rows))
+        request.scope[_ANSWERED] = len(rows)
         answer = {"version": about.version, "classes": about.classes, "predictions": rows}
         return JSONResponse(answer)
+
+    def _about(self, about: About) -> AboutAnswer:
+        """What a page or a program needs to know before it asks."""
+        return AboutAnswer(
+            version=about.version,
+            classes=about.classes,
+            scale=about.scale,
+            contexts=about.has_contexts,
+            answers_for=list(about.metrics),
+            people=len(about.annotators),
+            max_texts=self._limits.max_texts,
+            max_length=self._limits.max_length,
+            sends_to=list(about.endpoints),
+            promise=None if about.escalation is None else str(about.escalation),
+        )
 
     def _people(self, about: About) -> dict[str, Any]:
         """The attributes and levels of people; their names where the operator allows it."""
@@ -262,6 +313,16 @@ class App:
             return {"status": "ready", "version": self._loaded().version}
 
         @app.get(
+            "/about",
+            response_model=AboutAnswer,
+            response_description="Classes, scale, limits and version.",
+            responses={401: statuses[401], 503: statuses[503]},
+        )
+        async def about() -> AboutAnswer:
+            """What can be asked: classes, scale, limits, and where texts are sent."""
+            return self._about(self._loaded())
+
+        @app.get(
             "/people",
             response_description="Attributes and levels, with the number of people.",
             responses={401: statuses[401]},
@@ -288,10 +349,31 @@ class App:
         async def not_found(_: Request, error: HTTPException) -> Response:
             messages = {404: "there is nothing at this path", 405: "this path takes another method"}
             message = messages.get(error.status_code, "the request can't be answered")
-            hint = "POST /predict, GET /health, /people, /metrics, /openapi.json"
+            hint = "POST /predict, GET /health, /about, /people, /metrics, /openapi.json, /docs"
             return _refusal(RefusedError(error.status_code, message, hint, **error.headers or {}))
 
         return app
+
+    def _add_pages(self, page: bool) -> None:
+        """Add the pages, which are made once."""
+        pages = {}
+        if page:
+            pages["/"] = try_page()
+        has_token = self._authorization is not None
+        pages["/docs"] = docs_page(self._app.openapi(), has_token=has_token, has_page=page)
+        for path, made in pages.items():
+            self._app.add_api_route(
+                path, _sender(made), methods=["GET", "HEAD"], include_in_schema=False
+            )
+
+
+def _sender(page: Page) -> Callable[[], Awaitable[Response]]:
+    """An endpoint that answers with a page."""
+
+    async def send() -> Response:
+        return Response(page.content, headers=page.headers)
+
+    return send
 
 
 def _refusal(error: RefusedError) -> Response:

@@ -82,6 +82,8 @@ class Answers:
             bundle.members.manifest["data"].get("pairs"),
             bundle.ensemble.people_,
             escalation,
+            bundle.scale.kind,
+            tuple(bundle.members.endpoints),
         )
         if not bundle.members.endpoints:  # else texts are sent elsewhere, at a cost
             self(Question([("warm-up", "")] if self.about.has_contexts else ["warm-up"]))

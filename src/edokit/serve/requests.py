@@ -55,6 +55,10 @@ class About:
         Whether texts need contexts; None if both are possible.
     escalation : Escalation or None
         Which items are handed to people.
+    scale : str
+        The kind of the answer scale.
+    endpoints : tuple of str
+        Addresses to which members send texts.
     """
 
     version: str
@@ -64,6 +68,8 @@ class About:
     has_contexts: bool | None
     people: PeopleEffects | None = None
     escalation: Escalation | None = None
+    scale: str = "nominal"
+    endpoints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

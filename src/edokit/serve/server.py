@@ -24,6 +24,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from edokit._errors import InputError, is_loopback, option
+from edokit.serve.access_log import AccessLog
 from edokit.serve.app import TOKEN, App
 from edokit.serve.batching import Answers, Batcher, Limits, reported
 from edokit.serve.requests import About
@@ -262,6 +263,8 @@ def serve(
     unfamiliar: UnfamiliarPolicy | None = None,
     escalate: float | str | None = None,
     against: Against = "majority",
+    page: bool = True,
+    access_log: str | Path | None = None,
     ready: Callable[[About, str], None] = lambda about, url: None,
     log: Callable[[str], object] = lambda line: None,
 ) -> None:
@@ -292,6 +295,10 @@ def serve(
         `EDOEnsemble.escalation`. Answers for annotators and panels are not handed over.
     against : {"majority", "annotator"}, default="majority"
         Who overrules.
+    page : bool, default=True
+        Answer ``GET /`` with a page to try it.
+    access_log : str or Path, default=None
+        Append a line of JSON for each request to this file, without texts; ``-`` for stdout.
     ready : callable
         Called with what is known of the bundle and with the address once the members are loaded.
     log : callable
@@ -303,6 +310,9 @@ def serve(
         If the address can't be used, a token is missing, or the bundle can't be loaded.
     """
     limits = limits or Limits()
+    access = None
+    if access_log is not None:
+        access = AccessLog(access_log)
     listening, url = _listen(host, port, token)
     log_queue = _Log(log)
     _log_without_details(log_queue)
@@ -332,7 +342,16 @@ def serve(
     def is_full() -> bool:
         return len(server.server_state.connections) > _MAX_CONNECTIONS
 
-    app = App(batcher, limits, token, log_queue, is_full, show_people=show_people)
+    app = App(
+        batcher,
+        limits,
+        token,
+        log_queue,
+        is_full,
+        show_people=show_people,
+        page=page,
+        access=access,
+    )
     config = uvicorn.Config(
         app,
         http=_Protocol,
@@ -352,6 +371,8 @@ def serve(
     finally:
         gc.unfreeze()
         batcher.close()
+        if access is not None:
+            access.flush()
     if server.failure is not None:
         raise server.failure
 
