@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from results import machine, write_section
 
 from edokit import Annotations, read_annotations
 from edokit.analysis.diagnose.groups import compare_groups
@@ -27,6 +28,7 @@ from edokit.analysis.diagnose.groups.text import group_lines
 
 TABLES = 200
 COVERAGE_TABLES = 400
+"""Tables whose intervals are counted: the tests are of the first ones."""
 HABIT = 0.5
 SHIFT = {"ordinal": 0.5, "nominal": 1.2, "multi-label": 1.2}
 SCALES = {"ordinal": "ordinal:1,2,3,4,5", "nominal": "nominal", "multi-label": "multi-label"}
@@ -88,53 +90,63 @@ def simulate(kind: str, balanced: bool, shift: float, seed: int) -> Annotations:
     return Annotations.from_table(table, scale=SCALES[kind], classes=classes)
 
 
-def coverage(kind: str, balanced: bool, shift: float) -> tuple[float, float]:
-    """The mean difference that the shift makes on the same draws, and how often it is covered."""
-    name = "" if kind == "ordinal" else "c"
-    differences = []
-    intervals = []
-    for seed in range(COVERAGE_TABLES):
-        values = []
-        for moved in (shift, 0.0) if shift else (0.0,):
-            annotations = simulate(kind, balanced, moved, seed)
-            woman = compare_groups(annotations, ["gender"], permutations=0).of("gender")[1]
-            if moved == shift:
-                intervals.append((value_of(woman.low, name), value_of(woman.high, name)))
-            values.append(value_of(woman.difference, name) or 0.0)
-        differences.append(values[0] - values[1] if shift else 0.0)
-    truth = float(np.mean(differences))
-    low, high = np.array(intervals, dtype=float).T
-    return truth, float(np.mean((low <= truth) & (truth <= high)))
+class Cell:
+    """What was found in the tables of one kind, one design and one shift."""
+
+    def __init__(self) -> None:
+        self.tables = 0
+        self.any_shown = 0
+        self.gender_shown = 0
+        self.undecided = 0
+        self.differences: list[float] = []
+        self.ends: list[tuple[float, float]] = []
+
+    def add(self, annotations: Annotations, name: str, tested: bool) -> None:
+        """Count a table: its interval of the class, and its tests if they are asked for."""
+        if tested:
+            found = compare_groups(annotations, ["gender", "age", "team"])
+            self.tables += 1
+            self.any_shown += any(level.differs == "yes" for level in found.levels)
+            self.undecided += any(level.differs == "can't tell" for level in found.levels)
+            self.gender_shown += found.of("gender")[1].differs == "yes"
+        else:
+            found = compare_groups(annotations, ["gender"], permutations=0)
+        woman = found.of("gender")[1]
+        self.differences.append(value_of(woman.difference, name) or 0.0)
+        self.ends.append((value_of(woman.low, name) or 0.0, value_of(woman.high, name) or 0.0))
+
+    def coverage(self, truth: float) -> float:
+        """How often the intervals cover the true difference."""
+        low, high = np.array(self.ends).T
+        return float(np.mean((low <= truth) & (truth <= high)))
 
 
-def simulated(tables: int) -> None:
-    """Print false alarms, power and coverage."""
-    print(
-        "| answers | design | difference | tables | shown: any of 3 attributes | shown: gender |"
-        f" gender alone tested | can't tell | coverage ({COVERAGE_TABLES} tables) |"
-        "\n|---|---|---|---|---|---|---|---|---|"
-    )
-    for kind in SCALES:
-        for balanced in (True, False):
-            for shift in (0.0, SHIFT[kind]):
-                any_shown = gender_shown = alone_shown = undecided = 0
-                for seed in range(tables):
-                    annotations = simulate(kind, balanced, shift, seed)
-                    found = compare_groups(annotations, ["gender", "age", "team"])
-                    any_shown += any(level.differs == "yes" for level in found.levels)
-                    undecided += any(level.differs == "can't tell" for level in found.levels)
-                    gender_shown += found.of("gender")[1].differs == "yes"
-                    alone = compare_groups(annotations, ["gender"])
-                    alone_shown += alone.levels[1].differs == "yes"
-                truth, covered = coverage(kind, balanced, shift)
-                counts = (any_shown, gender_shown, alone_shown, undecided)
-                shares = " | ".join(f"{count / tables:.1%}" for count in counts)
+def simulated(tables: int, coverage_tables: int) -> list[str]:
+    """Rows of the table of false alarms, power and coverage, printed as they are found."""
+    heads = ["answers", "design", "difference", "shown: any of 3 attributes", "shown: gender"]
+    heads += ["can't tell", "coverage"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    print("\n".join(lines), flush=True)
+    for balanced in (False, True):
+        for kind in SCALES:
+            name = "" if kind == "ordinal" else CLASSES[-1]
+            none = Cell()
+            some = Cell()
+            for seed in range(coverage_tables):
+                is_tested = seed < tables
+                none.add(simulate(kind, balanced, 0.0, seed), name, is_tested)
+                some.add(simulate(kind, balanced, SHIFT[kind], seed), name, is_tested)
+            # What the shift makes of the difference on the same draws.
+            truth = float(np.mean(np.subtract(some.differences, none.differences)))
+            for cell, difference in ((none, 0.0), (some, truth)):
                 design = "balanced" if balanced else "unbalanced"
-                shown = f"{truth:+.2f}" if shift else "none"
-                print(
-                    f"| {kind} | {design} | {shown} | {tables} | {shares} | {covered:.1%} |",
-                    flush=True,
-                )
+                shown = f"{difference:+.2f}" if difference else "none"
+                counts = (cell.any_shown, cell.gender_shown, cell.undecided)
+                shares = " | ".join(f"{count / cell.tables:.1%}" for count in counts)
+                covered = f"{cell.coverage(difference):.1%}"
+                lines.append(f"| {kind} | {design} | {shown} | {shares} | {covered} |")
+                print(lines[-1], flush=True)
+    return lines
 
 
 def lewidi2025(folder: Path) -> None:
@@ -151,8 +163,23 @@ def lewidi2025(folder: Path) -> None:
                 print(line)
 
 
+HEAD = """\
+    python benchmarks/group_differences.py
+
+Simulated tables of 60 people with three attributes: gender, age in four bands, team in three. Only
+genders differ, or nothing does. Balanced: 30 women and 30 men with 40 labels each. Unbalanced: 12
+women and 48 men, 10 to 80 labels each, and women see items that everybody rates higher. Shown:
+share of {tables} tables in which some level of any attribute, or of gender, is said to differ
+(5 % after the correction for all three attributes). Can't tell: the permutations do not decide.
+Coverage of the 95 % intervals of women against men (classes and labels: of the last one), in
+{coverage_tables} tables; the true difference is the mean change that the shift makes.
+"""
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["lewidi2025"]:
         lewidi2025(Path(sys.argv[2]))
     else:
-        simulated(int(sys.argv[1]) if sys.argv[1:] else TABLES)
+        rows = simulated(TABLES, COVERAGE_TABLES)
+        head = HEAD.format(tables=TABLES, coverage_tables=COVERAGE_TABLES)
+        text = "\n".join([head, *rows, "", machine("numpy", "scipy")])
+        write_section("Do groups differ? (`group_differences.py`)", text)

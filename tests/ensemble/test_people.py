@@ -147,3 +147,27 @@ def test_a_name_is_no_attribute_and_is_refused_where_it_is_asked_for():
     assert PeopleEffects.fit(pool, annotations).attributes == ()
     with pytest.raises(InputError, match=r"'name'.*value of their own"):
         PeopleEffects.fit(pool, annotations, ["name"])
+
+
+def test_attributes_of_four_people_do_not_hide_how_they_differ():
+    """Each has levels of their own, so that attributes could explain everything."""
+    rng = np.random.default_rng(0)
+    n_items = 300
+    n_classes = 9
+    z = rng.normal(0, 1, (n_items, n_classes))
+    offsets = rng.normal(0, 1, (4, n_classes))
+    truth = softmax(z[:, None, :] + offsets, axis=2)
+    codes = (rng.random((n_items, 4, 1)) > truth.cumsum(axis=2)).sum(axis=2)
+    table = {
+        "item": np.repeat([f"i{i:03}" for i in range(n_items)], 4),
+        "annotator": np.tile(["a0", "a1", "a2", "a3"], n_items),
+        "label": (codes.ravel() + 1).astype(str),
+        "gender": np.tile(["f", "f", "m", "m"], n_items),
+        "age": np.tile(["20", "30", "40", "20"], n_items),
+    }
+    annotations = Annotations.from_table(table, scale="ordinal:1,2,3,4,5,6,7,8,9")
+    pool = softmax(z, axis=1)
+    people = PeopleEffects.fit(pool, annotations)
+    unmoved = np.abs(pool[:, None] - truth).mean()
+    assert distance(people, pool, truth, range(4)) < 0.25 * unmoved
+    assert 0.3 < np.diag(people.covariance)[:-1].mean() < 6

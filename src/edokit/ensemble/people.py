@@ -9,8 +9,10 @@ neighbouring points on an ordinal scale, of each label for multi-label data), an
 how much more, or less, than the average person somebody follows the text. ``b`` calibrates the
 average person. The effects u_a of persons are drawn from a normal distribution with covariance Σ,
 those of the levels of an attribute g from one with covariance τ_g Σ. Σ and every τ_g are estimated
-from the data (empirical Bayes: Laplace approximation, MacKay's update for τ_g). Hence few labels
-move an answer little, and an attribute that explains nothing gets no effect.
+from the data (empirical Bayes, by Laplace's approximation): τ_g by MacKay's update, Σ by an EM
+update that counts what calibration and attributes leave open, as restricted maximum likelihood
+does, so that the levels of four people can't hide how they differ. Hence few labels move an answer
+little, and an attribute that explains nothing gets no effect.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ _BLOCK = 1 << 16
 """Annotations at a time, so that memory stays bounded."""
 _CALIBRATION_PENALTY = 1e-3
 """Keeps the calibration finite where all annotators always agree."""
+_TINY = 1e-300
+_SHORTEST_STEP = 1e-4
 _LEAST_SHARE = 1e-3
 """An attribute whose variance is this small a share of the persons' explains nothing."""
 _DRAWS = 64
@@ -465,6 +469,18 @@ class _SingleLabels:
             n_people=len(annotations.annotators),
         )
 
+    def value(self, effects: Floats) -> float:
+        """Return the cross-entropy of all labels, given the effects [A, E] of their people."""
+        total = 0.0
+        for start in range(0, len(self.items), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            logits = self.logits[self.items[block]]
+            p = _probabilities(logits, effects[self.people[block]], self.scale)
+            rows = self.scale.rows(p)
+            targets = self.scale.rows(self.targets[block])
+            total -= float((targets * np.log(np.maximum(rows, _TINY))).sum())
+        return total
+
     def derivatives(self, effects: Floats) -> tuple[Floats, Floats]:
         """Gradient [A, E] and Hessian [A, E, E] of the cross-entropy, summed by person."""
         n_effects = effects.shape[1]
@@ -501,67 +517,162 @@ class _Estimate(NamedTuple):
 
 
 def _estimate(labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int]) -> _Estimate:
-    """Alternate Newton steps for all effects with updates of the variances until both settle.
+    """Alternate Newton steps for all effects with updates of the variances until both settle."""
+    model = _Model(labels, level_codes, n_levels)
+    for _ in range(_ROUNDS):
+        posterior = model.newton_step()
+        moved = model.update_variances(posterior)
+        if moved < _TOLERANCE and posterior.step < _TOLERANCE:
+            break
+    level_effects = []
+    for g, first in enumerate(model.first_columns):
+        effects = model.shared[first : first + n_levels[g]]
+        if model.shares[g] < _LEAST_SHARE:
+            model.shares[g] = 0.0
+            effects = np.zeros_like(effects)
+        level_effects.append(effects)
+    return _Estimate(model.shared[0], model.persons, level_effects, model.covariance, model.shares)
 
+
+class _Posterior(NamedTuple):
+    """How sure the effects are, by Laplace's approximation, and how far they moved."""
+
+    persons: Floats
+    """Covariance of each person's effects [A, E, E], with what shared effects leave open."""
+    shared: Floats
+    """Covariance of the shared effects [S E, S E]."""
+    step: float
+
+
+class _Model:
+    """The effects and variances while they are estimated.
+
+    Effects are shared (the calibration, then the levels of each attribute) or a person's own.
     Persons enter the Hessian only within their own block, so they are eliminated first (Schur
     complement): what remains has a block for the calibration and one for each level.
     """
-    n_people = labels.n_people
-    n_effects = offset_basis(labels.scale, labels.logits.shape[1]).shape[1] + 1
-    membership, first_columns = _membership(level_codes, n_levels)
-    n_shared = membership.shape[1]
-    shared = np.zeros((n_shared, n_effects))  # calibration, then the levels of each attribute
-    persons = np.zeros((n_people, n_effects))
-    covariance = np.eye(n_effects) / 4
-    shares = np.full(len(n_levels), 0.3)
-    has_labels = np.bincount(labels.people, minlength=n_people) > 0
-    for _ in range(_ROUNDS):
-        gradient, hessian = labels.derivatives(membership @ shared + persons)
-        precision = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+
+    def __init__(self, labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int]) -> None:
+        self.labels = labels
+        self.n_effects = offset_basis(labels.scale, labels.logits.shape[1]).shape[1] + 1
+        self.n_levels = n_levels
+        self.membership, self.first_columns = _membership(level_codes, n_levels)
+        self.shared = np.zeros((self.membership.shape[1], self.n_effects))
+        self.persons = np.zeros((labels.n_people, self.n_effects))
+        self.covariance = np.eye(self.n_effects) / 4
+        self.shares = np.full(len(n_levels), 0.3)
+        self.has_labels = np.bincount(labels.people, minlength=labels.n_people) > 0
+
+    def newton_step(self) -> _Posterior:
+        """Take a Newton step for all effects at once, shortened until it lowers the penalised loss.
+
+        The penalised loss is convex, so that such steps end at its optimum.
+        """
+        membership = self.membership
+        n_shared = membership.shape[1]
+        size = n_shared * self.n_effects
+        precision = self._precision()
+        gradient, hessian = self.labels.derivatives(membership @ self.shared + self.persons)
         posterior = np.asarray(np.linalg.inv(hessian + precision), dtype=np.float64)
-        person_gradient = gradient + persons @ precision
+        person_gradient = gradient + self.persons @ precision
         # What persons leave for the shared effects to explain.
         gain = hessian @ posterior
         reduced_hessian = hessian - gain @ hessian
         reduced_gradient = gradient - np.einsum("aef,af->ae", gain, person_gradient)
-        system = np.einsum(
-            "ai,aj,aef->iejf", membership, membership, reduced_hessian, optimize=True
-        )
-        system = system.reshape(n_shared * n_effects, n_shared * n_effects)
+        system = self._shared_system(reduced_hessian).reshape(size, size)
         slope = membership.T @ reduced_gradient
-        for row in range(n_shared):
-            penalty = _CALIBRATION_PENALTY * np.eye(n_effects)
-            if row > 0:
-                g = int(np.searchsorted(first_columns, row, side="right")) - 1
-                penalty = precision / shares[g]
-            block = slice(row * n_effects, (row + 1) * n_effects)
+        penalties = self._shared_penalties()
+        for row, penalty in enumerate(penalties):
+            block = slice(row * self.n_effects, (row + 1) * self.n_effects)
             system[block, block] += penalty
-            slope[row] += penalty @ shared[row]
-        shared_posterior = np.linalg.inv(system)
-        shared_step = -(shared_posterior @ slope.ravel()).reshape(shared.shape)
+            slope[row] += penalty @ self.shared[row]
+        shared_posterior = np.asarray(np.linalg.inv(system), dtype=np.float64)
+        shared_step = -(shared_posterior @ slope.ravel()).reshape(self.shared.shape)
         pull = person_gradient + np.einsum("aef,af->ae", hessian, membership @ shared_step)
         person_step = -np.einsum("aef,af->ae", posterior, pull)
-        shared = shared + _limited(shared_step)
-        persons = persons + _limited(person_step)
-        new_covariance = _person_covariance(persons[has_labels], posterior[has_labels])
-        moved = np.abs(new_covariance - covariance).max() / np.abs(new_covariance).max()
-        covariance = new_covariance
-        precision = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
-        for g, first in enumerate(first_columns):
-            levels = slice(first, first + n_levels[g])
-            shares[g] = _attribute_share(
-                shared[levels], shared_posterior, levels, precision, shares[g]
+        length = self._step_length(shared_step, person_step, precision, penalties)
+        self.shared = self.shared + length * shared_step
+        self.persons = self.persons + length * person_step
+        # A person's effects are less sure where calibration and attributes are not sure either.
+        open_shared = self._shared_covariance_by_person(shared_posterior)
+        gained = gain.swapaxes(1, 2)
+        return _Posterior(
+            persons=posterior + gained @ open_shared @ gain,
+            shared=shared_posterior,
+            step=float(np.abs(person_step).max()),
+        )
+
+    def _shared_system(self, hessian: Floats) -> Floats:
+        """Sum the blocks of persons [A, E, E] over the shared effects they have [S, E, S, E]."""
+        n_shared = self.membership.shape[1]
+        system = np.empty((n_shared, self.n_effects, n_shared, self.n_effects))
+        for e in range(self.n_effects):
+            for f in range(self.n_effects):
+                weighted = self.membership * hessian[:, e, f, None]
+                system[:, e, :, f] = self.membership.T @ weighted
+        return system
+
+    def _precision(self) -> Floats:
+        return np.asarray(np.linalg.inv(self.covariance), dtype=np.float64)
+
+    def _shared_penalties(self) -> list[Floats]:
+        """The penalty matrix of the calibration, and of each level."""
+        precision = self._precision()
+        penalties = [_CALIBRATION_PENALTY * np.eye(self.n_effects)]
+        for g, count in enumerate(self.n_levels):
+            penalties += [precision / self.shares[g]] * count
+        return penalties
+
+    def _step_length(
+        self,
+        shared_step: Floats,
+        person_step: Floats,
+        precision: Floats,
+        penalties: Sequence[Floats],
+    ) -> float:
+        """The longest of 1, 1/2, 1/4, … with which the step lowers the penalised loss."""
+
+        def penalised(length: float) -> float:
+            shared = self.shared + length * shared_step
+            persons = self.persons + length * person_step
+            loss = self.labels.value(self.membership @ shared + persons)
+            loss += 0.5 * float(np.einsum("ae,ef,af->", persons, precision, persons))
+            for row, penalty in enumerate(penalties):
+                loss += 0.5 * float(shared[row] @ penalty @ shared[row])
+            return loss
+
+        start = penalised(0.0)
+        length = 1.0
+        while length > _SHORTEST_STEP and not penalised(length) <= start:
+            length /= 2
+        return length
+
+    def _shared_covariance_by_person(self, shared_posterior: Floats) -> Floats:
+        """Covariance [A, E, E] of the sum of the shared effects that each person has."""
+        n_shared = self.membership.shape[1]
+        blocks = shared_posterior.reshape(n_shared, self.n_effects, n_shared, self.n_effects)
+        blocks = blocks.transpose(0, 2, 1, 3)
+        patterns, pattern_of_person = np.unique(self.membership, axis=0, return_inverse=True)
+        by_pattern = np.empty((len(patterns), self.n_effects, self.n_effects))
+        for number, pattern in enumerate(patterns):
+            columns = np.flatnonzero(pattern)
+            by_pattern[number] = blocks[np.ix_(columns, columns)].sum(axis=(0, 1))
+        return by_pattern[pattern_of_person.ravel()]
+
+    def update_variances(self, posterior: _Posterior) -> float:
+        """Update Σ and the shares of attributes; return the relative change of Σ."""
+        covariance = _person_covariance(
+            self.persons[self.has_labels], posterior.persons[self.has_labels]
+        )
+        moved = float(np.abs(covariance - self.covariance).max() / np.abs(covariance).max())
+        self.covariance = covariance
+        precision = self._precision()
+        for g, first in enumerate(self.first_columns):
+            levels = slice(first, first + self.n_levels[g])
+            self.shares[g] = _attribute_share(
+                self.shared[levels], posterior.shared, levels, precision, self.shares[g]
             )
-        if moved < _TOLERANCE and np.abs(person_step).max() < _TOLERANCE:
-            break
-    level_effects = []
-    for g, first in enumerate(first_columns):
-        effects = shared[first : first + n_levels[g]]
-        if shares[g] < _LEAST_SHARE:
-            shares[g] = 0.0
-            effects = np.zeros_like(effects)
-        level_effects.append(effects)
-    return _Estimate(shared[0], persons, level_effects, covariance, shares)
+        return moved
 
 
 def _membership(level_codes: Ints, n_levels: Sequence[int]) -> tuple[Floats, list[int]]:
@@ -577,12 +688,6 @@ def _membership(level_codes: Ints, n_levels: Sequence[int]) -> tuple[Floats, lis
         membership[has_level, column + level_codes[has_level, g]] = 1.0
         column += count
     return membership, first_columns
-
-
-def _limited(steps: Floats) -> Floats:
-    """Newton steps [n, E], each shortened to at most 1 in every effect."""
-    lengths = np.abs(steps).max(axis=1, keepdims=True)
-    return np.asarray(steps / np.maximum(lengths, 1.0))
 
 
 def _person_covariance(persons: Floats, posterior: Floats) -> Floats:
