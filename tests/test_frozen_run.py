@@ -56,12 +56,12 @@ def alike(value: Any) -> Any:
 def lasting(results: dict[str, Any]) -> dict[str, Any]:
     """The results without the time, and without intervals and the sentence made of them.
 
-    Intervals of means were percentiles of a bootstrap at first; groups came later.
+    Intervals of means were percentiles of a bootstrap at first; groups and the encoder came later.
     """
     rows = [{**row, "low": None, "high": None} for row in results["leaderboard"]]
     shares = {name: gain["share"] for name, gain in results["gains"].items()}
     changed = {"seconds": 0, "summary": "", "leaderboard": rows, "gains": shares}
-    return {"groups": [], **results, **changed}
+    return {"groups": [], "encoder": "", "encoder_note": "", **results, **changed}
 
 
 def read(path: Path) -> Any:
@@ -79,7 +79,7 @@ def test_it_answers_as_it_did(folder: Path) -> None:
 def test_it_is_known_as_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = read(folder / "RUN" / "summary.json")
     monkeypatch.setattr(pipeline, "train_members", None)  # nothing is left to do
-    assert edokit.run("votes.csv", "RUN", jobs=1).results == before
+    assert edokit.run("votes.csv", "RUN", jobs=1, quality="fast").results == before
     assert Run.load("RUN").results == before
 
 
@@ -96,10 +96,10 @@ def test_it_resumes_where_a_kill_left_it_with_the_same_results(
     (run / "run.json").unlink()
     for name in lost:
         shutil.rmtree(run / name)
-    result = edokit.run("votes.csv", "RUN", jobs=1)
+    result = edokit.run("votes.csv", "RUN", jobs=1, quality="fast")
     assert read(run / "summary.json") == result.results
     # Options that came later have their defaults.
-    before["options"] = asdict(RunOptions()) | before["options"]
+    before["options"] = asdict(RunOptions()) | before["options"] | {"encoder": None}
     assert lasting(result.results) == alike(lasting(before))
     assert read(run / "ensemble" / "ensemble.json")["weights"] == alike(weights)
     for name, inputs in records.items():

@@ -21,11 +21,13 @@ class RunFlags:
     Parameters
     ----------
     quality : str
-        fast (TF-IDF), good (also a sentence encoder) or best (also transformers, on a GPU).
+        fast (TF-IDF), auto (also a sentence encoder, if one is on this machine), good (more
+        members) or best (also transformers, on a GPU).
     time : str, optional
         How long it may take, such as 90s, 10m or 2h: the pool is cut to fit.
-    encoder : str
-        The sentence encoder of good: a folder, or a hub id that has been downloaded.
+    encoder : str, optional
+        The sentence encoder: a folder, minilm, multilingual or a downloaded hub id; by default one
+        that is on this machine and reads the script of the texts.
     transformer : str
         The transformer of best: a folder, or a hub id that has been downloaded.
     by : list of str, optional
@@ -41,9 +43,9 @@ class RunFlags:
         Do not estimate how annotators and their attributes differ from the pool.
     """
 
-    quality: str = "fast"
+    quality: str = "auto"
     time: str | None = None
-    encoder: str = "sentence-transformers/all-MiniLM-L6-v2"
+    encoder: str | None = None
     transformer: str = "microsoft/mpnet-base"
     by: options.Names = None
     random_state: int = 0
@@ -118,6 +120,8 @@ def _print(result: Run) -> None:
         rows,
     )
     notes = [f"Left out: {reason}." for reason in result.left_out]
+    if result.encoder_note:
+        notes.append(result.encoder_note)
     console.print_lines([*notes, "The same, step by step:"])
     console.print_lines((f"  {line}" for line in result.commands), copied=True)
     groups = result.groups

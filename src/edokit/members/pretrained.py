@@ -96,6 +96,9 @@ def _from_hub(model: str, **which: Any) -> Path:
     require_packages(f"the model {model!r}", ("huggingface_hub",))
     from huggingface_hub import snapshot_download
 
+    known = find_encoder(model)
+    if known is not None:
+        model = known.repository
     offline = not os.environ.get(DOWNLOAD)
     try:
         for unused in ([*_UNUSED, "*.bin"], _UNUSED):

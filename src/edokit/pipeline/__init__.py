@@ -36,7 +36,9 @@ from edokit.datasets.similar_texts import SimilarTextsWarning, warn_of_similar_t
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.fitdata.reading import separate_settings
 from edokit.members import Group, train_members
+from edokit.members.pretrained import public_name
 from edokit.members.train import Trained
+from edokit.pipeline.encoders import EncoderChoice, EncoderGain, choose_encoder, encoder_gain
 from edokit.pipeline.options import RunOptions
 from edokit.pipeline.pool import default_pool, write_groups
 from edokit.pipeline.result import SUMMARY, Run, RunSummary, leaderboard
@@ -44,7 +46,7 @@ from edokit.pipeline.source import AnnotationsFile, read_source
 from edokit.pipeline.text import step_commands
 from edokit.predictions.core import Predictions
 from edokit.report import write_report
-from edokit.report.data import GROUPS, collect_comparison
+from edokit.report.data import ENCODER, GROUPS, collect_comparison
 from edokit.runs.folder import REPORT, output_folder
 from edokit.runs.inputs import Input
 from edokit.runs.record import RUN_RECORD, RunRecord, begin_run
@@ -120,13 +122,17 @@ def run(
         source = read_source(annotations, folder, reading)
         for name in options.by or ():
             source.annotations.people.attribute(name)  # refused before anything is trained
-        finished = _finished(folder, source, options)
+        encoder = None
+        if options.quality != "fast":
+            texts = source.to_learn_from.whole_texts
+            encoder = choose_encoder(options.encoder, [] if texts is None else texts.tolist())
+        finished = _finished(folder, source, options, encoder)
         if finished is not None:
             return finished
         begin_run(folder)
         # By this the folder is known as a run's, should the process end before it has a result.
         write_json({"options": asdict(options), "summary": None}, folder / SUMMARY)
-        job = _RunSteps(folder, source, options, started, progress, command)
+        job = _RunSteps(folder, source, options, started, progress, command, encoder)
         # Once for all steps, each of which would say it.
         warn_of_similar_texts(source.to_learn_from)
         with warnings.catch_warnings():
@@ -138,16 +144,29 @@ def run(
     return result
 
 
-def _finished(folder: Path, source: AnnotationsFile, options: RunOptions) -> Run | None:
-    """The run that the folder holds already, if it is this one and nothing was left out."""
+def _finished(
+    folder: Path,
+    source: AnnotationsFile,
+    options: RunOptions,
+    encoder: EncoderChoice | None,
+) -> Run | None:
+    """The run that the folder holds already, if it is this one and nothing was left out.
+
+    A sentence encoder that was not on this machine then, and is now, makes it another one.
+    """
     if not (folder / RUN_RECORD).exists():
         return None
     try:
         result = Run.load(folder)
         recorded = RunRecord.load(folder).inputs["annotations"]
         # A run of an earlier version did not record the options that came later.
-        same_options = asdict(RunOptions()) | result.results["options"] == asdict(options)
+        recorded_options = asdict(RunOptions()) | result.results["options"]
+        if options.quality == "fast":
+            recorded_options["encoder"] = options.encoder  # which plays no part
+        same_options = recorded_options == asdict(options)
         is_whole = not result.results["out_of_time"]
+        if encoder is not None and encoder.available:
+            is_whole = is_whole and result.results.get("encoder") == public_name(encoder.model)
     except (EDOError, LookupError):
         return None
     # Tuples are lists in the record.
@@ -173,6 +192,7 @@ class _RunSteps:
     started: float
     progress: Progress
     command: str
+    encoder: EncoderChoice | None = None
     left_out: list[str] = field(default_factory=list)
     out_of_time: list[str] = field(default_factory=list)
 
@@ -193,9 +213,10 @@ class _RunSteps:
             ensemble, self.folder / "members", self.folder / "bundle", overwrite=True
         )
         groups = self.compare_groups(labels)
+        gain = self.encoder_gain(comparison, predictions, labels)
         self.progress(3, 4, "making the page")
-        self.write_page(comparison, predictions, labels, inputs, groups)
-        summary = self.summarize(comparison, trained, groups)
+        self.write_page(comparison, predictions, labels, inputs, groups, gain)
+        summary = self.summarize(comparison, trained, groups, gain)
         return Run(self.folder, summary.to_dict()).keep(ensemble, bundle)
 
     def train(self, name: str, groups: Sequence[Group], *, in_time: bool = False) -> Trained:
@@ -240,7 +261,7 @@ class _RunSteps:
             workers = min(self.options.jobs, workers)
         seconds_left = self.seconds_left()
         pool: list[Group] = []
-        for ingredient in default_pool(self.options):
+        for ingredient in default_pool(self.pool_options()):
             group = ingredient.group
             if reason := ingredient.missing():
                 self.left_out.append(f"{group.name}: {reason}")
@@ -252,6 +273,21 @@ class _RunSteps:
             else:
                 pool.append(group)
         return pool
+
+    def pool_options(self) -> RunOptions:
+        """The options with the sentence encoder that was chosen.
+
+        With ``auto``, one that is not on this machine is left out without a word on it; what it
+        would gain is said at the end.
+        """
+        encoder = self.encoder
+        if encoder is None:
+            return self.options
+        model: str | None = encoder.model
+        chosen_here = self.options.quality == "auto" and self.options.encoder is None
+        if chosen_here and not encoder.available:
+            model = None
+        return replace(self.options, encoder=model)
 
     def is_trained(self, group: Group) -> bool:
         """Whether all folds of the group's members are there."""
@@ -323,6 +359,20 @@ class _RunSteps:
         write_json(groups.to_dict(), path)
         return groups
 
+    def encoder_gain(
+        self, comparison: Comparison, predictions: Predictions, labels: Annotations
+    ) -> EncoderGain | None:
+        """What the members on a sentence encoder gained, and write it."""
+        path = self.folder / ENCODER
+        path.unlink(missing_ok=True)  # of an earlier run of the same folder
+        if self.encoder is None:
+            return None
+        seed = self.options.random_state
+        gain = encoder_gain(self.encoder.model, predictions, labels, comparison, seed)
+        if gain is not None:
+            write_json({**asdict(gain), "sentence": gain.sentence}, path)
+        return gain
+
     def write_page(
         self,
         comparison: Comparison,
@@ -330,6 +380,7 @@ class _RunSteps:
         labels: Annotations,
         inputs: dict[str, Input],
         groups: GroupComparison | None,
+        gain: EncoderGain | None,
     ) -> None:
         """Write the page of the comparison."""
         record = RunRecord("compare", inputs, self.options.random_state, self.command)
@@ -337,10 +388,16 @@ class _RunSteps:
             comparison, record, predictions, labels, name=self.folder.resolve().name
         )
         page.groups = groups
+        if gain is not None:
+            page.remarks.append(gain.sentence)
         write_report(page, self.folder / REPORT, overwrite=True)
 
     def summarize(
-        self, comparison: Comparison, trained: Trained, groups: GroupComparison | None
+        self,
+        comparison: Comparison,
+        trained: Trained,
+        groups: GroupComparison | None,
+        gain: EncoderGain | None,
     ) -> RunSummary:
         """The result in numbers and in words."""
         left_out = list(self.left_out)
@@ -349,6 +406,13 @@ class _RunSteps:
             left_out.append(f"{names}: no time; the same command goes on with them")
         for failure in trained.failed:
             left_out.append(f"{failure.job.path}: it failed: {failure.reason}")
+        encoder = ""
+        encoder_note = ""
+        if gain is not None:
+            encoder = gain.model
+            encoder_note = gain.sentence
+        elif self.encoder is not None and self.options.quality == "auto":
+            encoder_note = self.encoder.advice
         gains = comparison.gains
         commands = step_commands(
             self.folder,
@@ -372,4 +436,6 @@ class _RunSteps:
             leaderboard=leaderboard(comparison, trained),
             seconds=round(time.monotonic() - self.started, 1),
             groups=groups.to_dict()["groups"] if groups is not None else [],
+            encoder=encoder,
+            encoder_note=encoder_note,
         )

@@ -10,8 +10,8 @@ import pandas as pd
 
 from edokit._errors import InputError, one_of, option
 
-Quality = Literal["fast", "good", "best"]
-QUALITIES = ("fast", "good", "best")
+Quality = Literal["auto", "fast", "good", "best"]
+QUALITIES = ("auto", "fast", "good", "best")
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,15 @@ class RunOptions:
 
     Parameters
     ----------
-    quality : {"fast", "good", "best"}, default="fast"
-        ``fast`` trains TF-IDF members, ``good`` more of them and members on a sentence encoder,
-        ``best`` also fine-tunes transformers where there is a GPU.
+    quality : {"auto", "fast", "good", "best"}, default="auto"
+        ``fast`` trains TF-IDF members, ``auto`` also members on a sentence encoder if one is on
+        this machine, ``good`` more members and says why an encoder is missing, ``best`` also
+        fine-tunes transformers where there is a GPU.
     time : str, default=None
         How long it may take, such as ``"90s"``, ``"10m"`` or ``"2h"``: the pool is cut to fit.
-    encoder : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        The sentence encoder of ``good``: a folder, or a hub id that has been downloaded.
+    encoder : str, default=None
+        The sentence encoder: a folder, a short name such as ``"minilm"`` or a hub id that has been
+        downloaded. None: the known one on this machine that reads the script of the texts.
     transformer : str, default="microsoft/mpnet-base"
         The transformer of ``best``: a folder, or a hub id that has been downloaded.
     by : list of str, default=None
@@ -48,9 +50,9 @@ class RunOptions:
     600.0
     """
 
-    quality: Quality = "fast"
+    quality: Quality = "auto"
     time: str | None = None
-    encoder: str = "sentence-transformers/all-MiniLM-L6-v2"
+    encoder: str | None = None
     transformer: str = "microsoft/mpnet-base"
     by: list[str] | None = None
     random_state: int = 0

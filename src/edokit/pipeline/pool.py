@@ -11,6 +11,7 @@ from edokit._errors import EDOError
 from edokit._io.atomic import whole_file
 from edokit.members import Group
 from edokit.members.pretrained import choose_device, local_folder, require_packages
+from edokit.members.recipes.encoder import check_available
 from edokit.pipeline.options import RunOptions
 
 
@@ -28,13 +29,25 @@ class Ingredient:
         model = str(self.group.options.get("model", ""))
         try:
             if model:
-                local_folder(model)  # before torch is loaded
-                require_packages(f"the recipe {recipe}")
+                _check_model(recipe, model)
             if recipe == "transformer" and choose_device(None).type == "cpu":
                 return "fine-tuning needs a GPU, and there is none here"
         except EDOError as error:
             return str(error)
         return ""
+
+
+def _check_model(recipe: str, model: str) -> None:
+    """Raise an error unless the model is here, and what computes it."""
+    if recipe == "encoder":
+        check_available(model)
+        return
+    local_folder(model)  # before torch is loaded
+    require_packages(f"the recipe {recipe}")
+
+
+# The groups on a sentence encoder.
+ENCODER_GROUPS = ("encoder", "encoder-bold")
 
 
 def _linear(
@@ -47,6 +60,7 @@ def _linear(
 def default_pool(options: RunOptions) -> list[Ingredient]:
     """The groups of this quality, the most useful first (``benchmarks/run.py``).
 
+    Without an encoder in the options, there are none on one.
     The last ones are left out when time is short.
     """
     trees = Group("trees", 1, "trees", "soft")
@@ -57,14 +71,15 @@ def default_pool(options: RunOptions) -> list[Ingredient]:
         _linear("words", 1.0, words=2.0, strength=1.0),
         _linear("drawn", 1.0, "random-select", strength=2.0),
     ]
-    if options.quality in ("good", "best"):
+    if options.quality != "fast" and options.encoder is not None:
         plain = {"model": options.encoder}
         bold = {"model": options.encoder, "strength": 20.0}
         # The first one embeds the texts for both.
         pool[2:2] = [
-            Ingredient(Group("encoder", 1, "encoder", "soft", options=plain), 30.0),
-            Ingredient(Group("encoder", 1, "encoder-bold", "soft", options=bold), 1.0),
+            Ingredient(Group("encoder", 1, ENCODER_GROUPS[0], "soft", options=plain), 30.0),
+            Ingredient(Group("encoder", 1, ENCODER_GROUPS[1], "soft", options=bold), 1.0),
         ]
+    if options.quality in ("good", "best"):
         pool.append(_linear("characters", 1.0, words=0.0))
     if options.quality == "best":
         tuned = Group("transformer", 3, "transformer", options={"model": options.transformer})

@@ -53,6 +53,10 @@ class RunSummary:
         How long it took.
     groups : list of dict
         Levels of the attributes that were compared, as `edo diagnose --by` has them.
+    encoder : str
+        The sentence encoder of the pool; empty if it has none.
+    encoder_note : str
+        What the encoder gained, or how to get one.
     """
 
     summary: str
@@ -66,6 +70,8 @@ class RunSummary:
     leaderboard: list[dict[str, Any]]
     seconds: float
     groups: list[dict[str, Any]] = field(default_factory=list)
+    encoder: str = ""
+    encoder_note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -134,6 +140,11 @@ class Run:
     def left_out(self) -> list[str]:
         """What the run did without, and why."""
         return list(self.results["left_out"])
+
+    @property
+    def encoder_note(self) -> str:
+        """What the sentence encoder gained, or how to get one; empty if neither is known."""
+        return str(self.results.get("encoder_note", ""))
 
     @property
     def groups(self) -> GroupComparison | None:

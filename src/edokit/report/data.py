@@ -29,6 +29,8 @@ _PERMUTATIONS = 799
 """Permutations of the diagnosis at most; `edo diagnose` goes on where they leave it open."""
 GROUPS = "groups.json"
 """Where a run keeps how groups of people differ."""
+ENCODER = "encoder.json"
+"""Where a run keeps what its sentence encoder gained."""
 ROLES = {
     "predictions": "Predictions of the fit",
     "annotations": "Annotations of the fit",
@@ -56,6 +58,8 @@ class ReportData:
         Which annotations these are.
     groups : GroupComparison or None
         How groups of people differ, where it was asked for.
+    remarks : list of str
+        Further sentences on the result, for the evidence.
     inputs : dict[str, str]
         State of each input by role: ``same``, ``changed``, ``gone`` or ``large`` (over one GiB).
     missing : list[str]
@@ -71,6 +75,7 @@ class ReportData:
     diagnosis: dict[str, Any] | None = None
     diagnosed: str = ""
     groups: GroupComparison | None = None
+    remarks: list[str] = field(default_factory=list)
     inputs: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
@@ -143,6 +148,10 @@ def collect(
     data.name = top.resolve().name
     if (top / GROUPS).exists():
         data.groups = data.attempt("Groups of people", lambda: read_groups(top / GROUPS))
+    if (top / ENCODER).exists():
+        sentence = data.attempt("The sentence encoder", lambda: _encoder_sentence(top / ENCODER))
+        if sentence:
+            data.remarks.append(sentence)
     if annotations is not None and predictions is None and data.ensemble is not None:
         raise InputError(
             "there are annotations, but no predictions of the same items",
@@ -236,6 +245,14 @@ def read_groups(path: Path) -> GroupComparison:
         raise InputError(
             f"{path} is not a comparison of groups", "run `edo run --by` again"
         ) from error
+
+
+def _encoder_sentence(path: Path) -> str:
+    """What the sentence encoder gained, as a run wrote it."""
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("sentence"), str):
+        raise InputError(f"{path} does not say what an encoder gained", "run `edo run` again")
+    return str(content["sentence"])
 
 
 def _ensemble_folder(folder: Path) -> Path:

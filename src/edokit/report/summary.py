@@ -93,7 +93,7 @@ def summarize(data: ReportData) -> PageSummary:
         topics[topic].append(text)
     return PageSummary(
         lead=topics["lead"][0],
-        evidence=topics["evidence"],
+        evidence=[*topics["evidence"], *data.remarks],
         cautions=cautions,
         caveats=topics["caveats"],
         tiles=[text.split(" | ") for text in topics["tile"]],

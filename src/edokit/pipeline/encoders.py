@@ -1,0 +1,163 @@
+"""The sentence encoder of a run: which fits the texts, whether it is here, and what it gained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from edokit._errors import EDOError, MissingExtraError, signed
+from edokit.analysis.compare import compare
+from edokit.analysis.compare.result import Comparison
+from edokit.analysis.scores.result import Gain
+from edokit.annotations.core import Annotations
+from edokit.members.catalogue import ENCODERS, KnownEncoder
+from edokit.members.pretrained import public_name
+from edokit.members.recipes.encoder import check_available
+from edokit.metrics import METRIC, paired_test
+from edokit.pipeline.pool import ENCODER_GROUPS
+from edokit.predictions.core import Predictions
+
+_LETTER = re.compile(r"[^\W\d_]")
+# Latin, with its supplements and extensions.
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
+_MOST_TEXTS = 2000
+# Names and quotations in another script do not make a text one of that script.
+_LATIN_SHARE = 0.9
+# By cross-validation on the tables of benchmarks/run.py whose texts are English.
+_USUAL_GAIN = "1 to 10 %"
+
+
+@dataclass(frozen=True)
+class EncoderChoice:
+    """The sentence encoder for the texts of a run.
+
+    Attributes
+    ----------
+    model : str
+        A folder, a hub id or a short name.
+    available : bool
+        Whether it is on this machine, with the packages that compute it.
+    advice : str
+        How to get it, if it is not.
+    """
+
+    model: str
+    available: bool
+    advice: str = ""
+
+
+def choose_encoder(model: str | None, texts: Sequence[object]) -> EncoderChoice:
+    """The encoder that was asked for, else the first that is here and reads the texts' script."""
+    if model is not None:
+        return EncoderChoice(model, _missing(model) is None)
+    fitting = _readers(texts)
+    for encoder in fitting:
+        if _missing(encoder.repository) is None:
+            return EncoderChoice(encoder.repository, True)
+    return EncoderChoice(fitting[0].repository, False, _advice(fitting[0]))
+
+
+def _readers(texts: Sequence[object]) -> list[KnownEncoder]:
+    """The encoders that read the script of the texts."""
+    if is_latin(map(str, texts)):
+        return list(ENCODERS)
+    return [encoder for encoder in ENCODERS if not encoder.latin_only]
+
+
+def is_latin(texts: Iterable[str]) -> bool:
+    """Whether most letters of the texts are Latin."""
+    letters = 0
+    latin = 0
+    for text in islice(texts, _MOST_TEXTS):
+        letters += len(_LETTER.findall(text))
+        latin += len(_LATIN.findall(text))
+    return latin >= _LATIN_SHARE * letters
+
+
+def _missing(model: str) -> EDOError | None:
+    """What a model lacks on this machine."""
+    try:
+        check_available(model)
+    except EDOError as error:
+        return error
+    return None
+
+
+def _advice(encoder: KnownEncoder) -> str:
+    """One line: what an encoder would likely gain, and the commands that get it."""
+    commands = [f"edo models get {encoder.alias}"]
+    if isinstance(_missing(encoder.repository), MissingExtraError) or encoder.folder() is None:
+        commands.insert(0, 'pip install ".[encoder]"')
+    return (
+        f"Without a sentence encoder, which lowered CE by {_USUAL_GAIN} on four tables of English"
+        f" texts (benchmarks/RESULTS.md). To get one: {' && '.join(commands)}"
+    )
+
+
+@dataclass(frozen=True)
+class EncoderGain:
+    """What the members on a sentence encoder gained.
+
+    Attributes
+    ----------
+    model : str
+        The encoder.
+    metric : str
+        Which metric the gain is of.
+    gain : Gain
+        Of the pool over the pool without these members, its weights learned anew.
+    """
+
+    model: str
+    metric: str
+    gain: Gain
+
+    @property
+    def sentence(self) -> str:
+        """The gain in words, with its interval."""
+        metric = METRIC[self.metric].short
+        low, high = signed(100 * self.gain.low, 1), signed(100 * self.gain.high, 1)
+        if self.gain.standing == "unclear":
+            return (
+                f"The sentence encoder {self.model} makes no clear difference to {metric}"
+                f" (95 % interval of its gain: {low} to {high} %)."
+            )
+        share = abs(100 * self.gain.share)
+        direction = "lower"
+        if self.gain.standing == "worse":
+            direction = "higher"
+        return (
+            f"With the sentence encoder {self.model}, {metric} is {share:.1f} % {direction}"
+            f" than with the other members alone (95 % interval of its gain: {low} to {high} %)."
+        )
+
+
+def encoder_gain(
+    model: str,
+    predictions: Predictions,
+    labels: Annotations,
+    comparison: Comparison,
+    random_state: int,
+) -> EncoderGain | None:
+    """Compare the pool with the pool without the members on the encoder, by cross-validation.
+
+    None if none of them, or nothing else, was trained.
+    """
+    groups = predictions.groups or predictions.members
+    others = [
+        member
+        for member, group in zip(predictions.members, groups, strict=True)
+        if group not in ENCODER_GROUPS
+    ]
+    if not 0 < len(others) < len(predictions.members):
+        return None
+    rest = compare(
+        predictions.select(others), labels, methods=("edo",), samples=0, random_state=random_state
+    )
+    metric = comparison.data.headline_metric
+    test = paired_test(
+        comparison.losses["edo"][metric], rest.losses["edo"][metric], clusters=rest.clusters
+    )
+    return EncoderGain(public_name(model), metric, Gain.from_test(metric, test, rest["edo"]))
