@@ -21,7 +21,7 @@ from edokit._errors import EDOWarning, InputError
 from edokit.annotations.core import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.datasets.simulate.posts import TARGETS
-from edokit.datasets.simulate.regimes import REGIMES, Group, Regime
+from edokit.datasets.simulate.regimes import REGIMES, AnnotatorGroup, Regime
 from edokit.datasets.simulate.simulation import Simulation, simulate
 from edokit.members import Group as MemberGroup
 
@@ -43,7 +43,10 @@ SMALL = Regime(
     annotators=12,
     per_item={4: 1.0},
     balance=(0.55, 0.45),
-    groups=(Group("a", 1, {"irony": -1.0}), Group("b", 2, {"people": 1.0, "always": 0.5})),
+    groups=(
+        AnnotatorGroup("a", 1, {"irony": -1.0}),
+        AnnotatorGroup("b", 2, {"people": 1.0, "always": 0.5}),
+    ),
     disagreement=1.0,
     structured=0.6,
 )
@@ -369,7 +372,9 @@ def test_the_parts_of_structure_can_be_taken_alone() -> None:
     variance = true_variance(simulate(groups))
     assert variance["group_item"] > 0.01
     assert variance["annotator_item"] == pytest.approx(0.0, abs=1e-12)
-    thresholds = replace(SMALL, groups=(Group("all"),), **(only | {"threshold_weight": 1.0}))
+    thresholds = replace(
+        SMALL, groups=(AnnotatorGroup("all"),), **(only | {"threshold_weight": 1.0})
+    )
     variance = true_variance(simulate(thresholds))
     assert variance["group_item"] == pytest.approx(0.0, abs=1e-12)
     assert variance["annotator"] > 0.01
@@ -497,7 +502,7 @@ def test_bad_regimes_are_refused(change: dict[str, object], says: str) -> None:
 
 def test_bad_groups_are_refused() -> None:
     with pytest.raises(InputError, match="a view of group 'x' must be one of 'hostility'"):
-        Group("x", views={"humour": 1.0})
+        AnnotatorGroup("x", views={"humour": 1.0})
 
 
 def test_an_unknown_split_is_refused() -> None:

@@ -13,7 +13,7 @@ from edokit._names import as_name
 from edokit.annotations.core import Annotations
 from edokit.datasets.exports import (
     OPTIONS,
-    Answer,
+    ExportedAnswer,
     Item,
     Name,
     as_records,
@@ -44,12 +44,12 @@ class Responses(Document):
             raise ValueError("has columns that differ in length")
         return self
 
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[ExportedAnswer]:
         """Those that were submitted."""
         responses = zip(self.values, self.users, self.status, strict=True)
         return [
             # A user who is not known is written out as None.
-            Answer(None if user == "None" else user, _labels(value))
+            ExportedAnswer(None if user == "None" else user, _labels(value))
             for value, user, status in responses
             if status == "submitted"
         ]

@@ -46,7 +46,7 @@ Name = Annotated[str, BeforeValidator(_plain_name)]
 """Text, or a number as text."""
 
 
-class Answer(NamedTuple):
+class ExportedAnswer(NamedTuple):
     """What one annotator, if known, answered to a question.
 
     Attributes
@@ -68,7 +68,7 @@ class Item(NamedTuple):
         What the tool calls it; the first that is not None counts.
     fields : Mapping[str, Any]
         What annotators see, one of them the text.
-    answers : Mapping[str, Sequence[Answer]]
+    answers : Mapping[str, Sequence[ExportedAnswer]]
         The answers to each question.
     metadata : Mapping[str, Any]
         Further values.
@@ -76,7 +76,7 @@ class Item(NamedTuple):
 
     ids: Sequence[str | None]
     fields: Mapping[str, Any]
-    answers: Mapping[str, Sequence[Answer]]
+    answers: Mapping[str, Sequence[ExportedAnswer]]
     metadata: Mapping[str, Any] = {}
 
     def name(self, number: int, field: str | None) -> str:

@@ -9,7 +9,15 @@ from pydantic import ConfigDict, Field
 
 from edokit._io.documents import Document
 from edokit.annotations.core import Annotations
-from edokit.datasets.exports import OPTIONS, Answer, Item, Name, as_records, load, read_export
+from edokit.datasets.exports import (
+    OPTIONS,
+    ExportedAnswer,
+    Item,
+    Name,
+    as_records,
+    load,
+    read_export,
+)
 from edokit.datasets.read import Source
 
 _REGION = {"start", "end", "startOffset", "endOffset", "x", "y", "points", "vertices", "rle"}
@@ -118,12 +126,12 @@ def read_label_studio(source: Any, **options: Any) -> Annotations:
     addresses: dict[str, str] = {}
     items = []
     for task in tasks:
-        answers: dict[str, list[Answer]] = {control: [] for control in controls}
+        answers: dict[str, list[ExportedAnswer]] = {control: [] for control in controls}
         for annotation in task.completed:
             annotator = _annotator_name(annotation.completed_by, addresses)
             labels = annotation.labels()
             for control in controls:
-                answers[control].append(Answer(annotator, labels.get(control, [])))
+                answers[control].append(ExportedAnswer(annotator, labels.get(control, [])))
         items.append(Item([task.id], task.data, answers))
     return read_export(items, **options)
 

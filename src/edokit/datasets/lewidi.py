@@ -28,7 +28,7 @@ from edokit._names import as_name, as_names
 from edokit.annotations.core import Annotations, no_split
 from edokit.annotations.long_table import COLUMNS, STRICT, Policies, from_long_table
 from edokit.datasets.exports import Name, is_plain
-from edokit.datasets.read import Items, Source
+from edokit.datasets.read import Source, SourceItems
 from edokit.scales import DeclaredScale, ScaleLike
 
 TURNS = ("prev_agent", "prev_user", "agent", "user")
@@ -296,14 +296,14 @@ def read_lewidi_items(
     split: str | None = None,
     user_first: bool = False,
     columns: Mapping[str, str] | None = None,
-) -> Items:
+) -> SourceItems:
     """The texts of one file or a folder and who annotated them, with labels or without.
 
     ``columns``, which `read_lewidi` takes, does not matter here: it names the groups of items.
     """
     items = _read(Path(path), split)
     texts = pd.DataFrame([item.texts(user_first) for item in items])
-    return Items(
+    return SourceItems(
         items=as_names(item.name for item in items),
         texts=as_names(texts["text"]),
         contexts=as_names(texts["context"]) if "context" in texts else None,

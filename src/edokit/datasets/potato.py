@@ -10,7 +10,15 @@ from pydantic import Field
 from edokit._errors import InputError
 from edokit._io.documents import Document
 from edokit.annotations.core import Annotations
-from edokit.datasets.exports import OPTIONS, Answer, Item, Name, as_records, load, read_export
+from edokit.datasets.exports import (
+    OPTIONS,
+    ExportedAnswer,
+    Item,
+    Name,
+    as_records,
+    load,
+    read_export,
+)
 from edokit.datasets.read import Source
 
 FILE = "annotated_instances.jsonl"
@@ -53,7 +61,7 @@ def read_potato(source: Any, **options: Any) -> Annotations:
             [instance.id, instance.instance_id],
             {"text": instance.displayed_text},
             {
-                scheme: [Answer(file.parent.name, labels)]
+                scheme: [ExportedAnswer(file.parent.name, labels)]
                 for scheme, labels in instance.labels().items()
             },
         )

@@ -50,7 +50,7 @@ class ScaleWarning(EDOWarning):
 
 
 @dataclass(frozen=True)
-class Items:
+class SourceItems:
     """Texts of items and who annotated them, whether or not labels are known.
 
     Attributes
@@ -85,7 +85,7 @@ class Source:
         (as `_content` gives it).
     options : tuple[str, ...]
         Further arguments of ``read``.
-    items : Callable[..., Items] or None
+    items : Callable[..., SourceItems] or None
         ``items(path, split=…, **options)`` reads texts alone, where labels may be held out.
     """
 
@@ -94,7 +94,7 @@ class Source:
     read: Callable[..., Annotations]
     recognises: Callable[[Path, Any], bool] = lambda path, content: True
     options: tuple[str, ...] = ()
-    items: Callable[..., Items] | None = None
+    items: Callable[..., SourceItems] | None = None
 
 
 def sources(suffix: str | None = None) -> list[Source]:
@@ -259,7 +259,7 @@ def read_items(
     format: str | None = None,
     split: str | None = None,
     **options: Any,
-) -> Items:
+) -> SourceItems:
     """Texts and annotators of the items in any source; labels that are held out are not missed."""
     path = Path(source)
     kind = _kind(path, format)
@@ -275,7 +275,7 @@ def read_items(
     for item, annotator in zip(annotations.item_codes, annotations.annotator_codes, strict=True):
         annotators[item][str(annotations.annotators[annotator])] = None
     texts = (annotations.texts, annotations.contexts)
-    return Items(annotations.items, *texts, [*map(tuple, annotators)])
+    return SourceItems(annotations.items, *texts, [*map(tuple, annotators)])
 
 
 def _kind(path: Path, format: str | None) -> Source:

@@ -24,7 +24,7 @@ _HINT = "restore it, or fit again"
 Content = TypeVar("Content")
 
 
-class _Header(Document):
+class _FileHeader(Document):
     kind: str
     format: Count
 
@@ -70,7 +70,9 @@ def read_saved(path: Path, kind: str, model: type[Content]) -> Content:
     """The content of a JSON file of this kind; whatever is wrong with it is one error."""
     content = read_json(path)
     title = f"an EDO {kind}"
-    header = to_model(content, _Header, path, title=title, hint="check that it is the right file")
+    header = to_model(
+        content, _FileHeader, path, title=title, hint="check that it is the right file"
+    )
     if header.kind != f"edo-{kind}":
         raise InputError(f"{path} does not describe {title}", "check that it is the right file")
     if header.format > FORMAT:

@@ -65,7 +65,7 @@ class _Pipeline:
         write_estimator(self.estimator, folder / _ESTIMATOR)
 
 
-class _Network:
+class _NetworkClassifier:
     """A text-classification model of the Hugging Face hub, or in a folder."""
 
     def __init__(self, model: str, device: str | None) -> None:
@@ -146,7 +146,7 @@ class ExistingModel(Member):
         self.device = device
         self.classes: list[str] = []
         self.labels: LabelMap = {}
-        self._model: _Pipeline | _Network  # once it is read
+        self._model: _Pipeline | _NetworkClassifier  # once it is read
 
     @classmethod
     def read(
@@ -160,7 +160,7 @@ class ExistingModel(Member):
     ) -> ExistingModel:
         """Read a model, and match its labels to classes; parameters as of `add_member`."""
         path = Path(model).expanduser()
-        source = _Pipeline(path, trust) if path.is_file() else _Network(model, device)
+        source = _Pipeline(path, trust) if path.is_file() else _NetworkClassifier(model, device)
         class_of = match_labels(source.labels, classes, labels or {}, model)
         if classes is None:
             names = list(dict.fromkeys(class_of.values()))

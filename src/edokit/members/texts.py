@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from edokit.annotations.core import Annotations
-    from edokit.datasets.read import Items
+    from edokit.datasets.read import SourceItems
 
 # Columns of a table of texts.
 _ROLES = ("item", "text", "context")
@@ -54,7 +54,7 @@ class Texts:
         return _numbered(pairs).checked()
 
     @classmethod
-    def from_source(cls, source: Annotations | Items) -> Texts:
+    def from_source(cls, source: Annotations | SourceItems) -> Texts:
         """The texts of annotations, or of the items of another source, and their contexts."""
         assert source.texts is not None
         strings = [text if isinstance(text, str) else "" for text in source.texts]

@@ -165,7 +165,7 @@ class Objective(OptionFields):
         )
 
 
-class Term(NamedTuple):
+class TermOption(NamedTuple):
     """A term of the objective."""
 
     name: str
@@ -178,13 +178,13 @@ class Term(NamedTuple):
     """Whether it needs ordered classes."""
 
 
-TERMS: dict[str, Term] = {
-    "ce_weight": Term("ce", "lambda_ce", "the cross-entropy"),
-    "f1": Term("f1", "lambda_f1", "missed hard labels"),
-    "div": Term("div", "lambda_div", "the disagreement between members"),
-    "reg": Term("reg", "lambda_reg", "the penalty on large weights"),
-    "rps": Term("rps", "lambda_rps", "the ranked probability score", ordinal=True),
-    "w1": Term("w1", "lambda_w1", "the Wasserstein-1 distance", ordinal=True),
+TERMS: dict[str, TermOption] = {
+    "ce_weight": TermOption("ce", "lambda_ce", "the cross-entropy"),
+    "f1": TermOption("f1", "lambda_f1", "missed hard labels"),
+    "div": TermOption("div", "lambda_div", "the disagreement between members"),
+    "reg": TermOption("reg", "lambda_reg", "the penalty on large weights"),
+    "rps": TermOption("rps", "lambda_rps", "the ranked probability score", ordinal=True),
+    "w1": TermOption("w1", "lambda_w1", "the Wasserstein-1 distance", ordinal=True),
 }
 """The terms by field of `Objective`."""
 FLAT_NAMES: dict[str, str] = {

@@ -33,7 +33,7 @@ _BEFORE = " \t\r\n\"'`*()[]{}<>“”‘’"
 _DIFFER = ("differs", "differ")
 
 
-class Answers(NamedTuple):
+class SampledAnswers(NamedTuple):
     """What sampled answers [R] say.
 
     Attributes
@@ -56,7 +56,7 @@ def read_answers(
     classes: Sequence[str] | None,
     label_map: Mapping[str, str],
     unparsed: Unparsed,
-) -> Answers:
+) -> SampledAnswers:
     """The classes that answers name, if need be but for case and punctuation.
 
     Answers that are no class are refused or left out; a note counts those that are written
@@ -87,7 +87,7 @@ def read_answers(
         is_class[row] = [is_parsed[row] and name in read for name in classes]
     texts = np.append(column.names, "")
     codes = column.codes
-    answers = Answers(tuple(classes), is_class[codes], is_parsed[codes])
+    answers = SampledAnswers(tuple(classes), is_class[codes], is_parsed[codes])
     if is_loose[codes].any():
         number = are(int(is_loose[codes].sum()), len(codes), _DIFFER, "answer")
         warn(

@@ -47,7 +47,7 @@ class _SearchFile(Document):
     chosen: _ChosenTrial | None = None
 
 
-class _Method(Document):
+class _MethodRecord(Document):
     # Metrics are fields beside these. Which there are, the registry knows when a file is read.
     model_config = ConfigDict(extra="allow")
 
@@ -59,7 +59,7 @@ class _Method(Document):
     only_label: str | None = None
 
     @model_validator(mode="after")
-    def _check_metrics(self) -> _Method:
+    def _check_metrics(self) -> _MethodRecord:
         for name, value in self._metric_fields().items():
             is_number = isinstance(value, float | int) and not isinstance(value, bool)
             # NaN and integers that are too long for a float are not within these bounds.
@@ -93,7 +93,7 @@ class _ConstantAnswer(Document):
 
 
 class _ComparisonFile(Document):
-    methods: list[_Method]
+    methods: list[_MethodRecord]
     samples: Count | None = None
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     skipped: list[SkippedMethod] = Field(default_factory=list)
@@ -262,7 +262,7 @@ def read_comparison(path: Path) -> MethodScores:
     return MethodScores(scores, file.samples, file.level, file.skipped, gains, file.constant.source)
 
 
-def _score(row: _Method) -> Score:
+def _score(row: _MethodRecord) -> Score:
     """What a page shows of a method, from a row of the file."""
     metrics = row.metrics
     # An ordinal scale has RPS, which ranks methods there.

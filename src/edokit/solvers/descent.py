@@ -105,8 +105,8 @@ class _NewtonSteps:
         member_ce[: columns.pooled] = member_ce[runs - columns.drawn :] = 0.0
         self._linear = np.concatenate([-weights["f1"], member_ce], axis=1)
         # Terms with items in them: each lays out some steps, then adds its slope.
-        self._of_items: list[Pooled | Drawn] = [
-            Pooled(name, term, weights[name], columns.pooled if name == "ce_weight" else runs)
+        self._of_items: list[PooledLoss | Drawn] = [
+            PooledLoss(name, term, weights[name], columns.pooled if name == "ce_weight" else runs)
             for name, term in terms.items()
         ]
         if columns.drawn:
@@ -240,7 +240,7 @@ class _NewtonSteps:
 _COLD = 0.06
 
 
-class Pooled:
+class PooledLoss:
     """A pool term times its weights [R, 1], for the first ``count`` configurations."""
 
     def __init__(self, name: str, term: PoolTerm, weights: Floats, count: int) -> None:

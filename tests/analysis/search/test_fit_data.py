@@ -7,7 +7,7 @@ import pytest
 from search_cases import arrays, data
 
 from edokit._errors import InputError
-from edokit.analysis.search.options import Plan
+from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.space import SearchSpace
 from edokit.analysis.search.statistics import solve
 from edokit.fitdata.data import FitData
@@ -97,7 +97,7 @@ def test_more_folds_than_items_are_refused() -> None:
 def test_a_batch_gives_what_each_configuration_gives_alone() -> None:
     P, q, y = arrays()
     several = configurations(6)
-    found = solve(data(), several, Plan(random_state=3))
+    found = solve(data(), several, SearchPlan(random_state=3))
     for one, solution in zip(several, found, strict=True):
         alone = solve_gumbel(
             FitData.from_arrays(P, q, y),

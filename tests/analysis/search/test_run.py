@@ -14,14 +14,14 @@ from optuna.distributions import FloatDistribution
 from search_cases import QUICK, data, essence
 
 from edokit._errors import InputError
-from edokit.analysis.search.options import Plan
+from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.proposals import Proposals
 from edokit.analysis.search.result import SearchTrial
 from edokit.analysis.search.statistics import Evaluation, Evaluator
 from edokit.analysis.search.storage import StudyStorage, open_storage
 from edokit.analysis.search.study import PLACE, SearchStudy, run_study
 
-PLAN = Plan(space=QUICK, population=4, folds=0, judge="optimistic")
+PLAN = SearchPlan(space=QUICK, population=4, folds=0, judge="optimistic")
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def memory() -> Iterator[StudyStorage]:
         yield opened
 
 
-def run(opened: StudyStorage, trials: int, plan: Plan = PLAN) -> list[SearchTrial]:
+def run(opened: StudyStorage, trials: int, plan: SearchPlan = PLAN) -> list[SearchTrial]:
     """The trials of a search that goes on in this storage."""
     return run_study(opened, replace(plan, trials=trials), data())[0]
 
 
-def searched(trials: int, plan: Plan = PLAN) -> list[SearchTrial]:
+def searched(trials: int, plan: SearchPlan = PLAN) -> list[SearchTrial]:
     with open_storage() as opened:
         return run(opened, trials, plan)
 
@@ -104,7 +104,9 @@ def test_parents_are_the_elite_of_the_generations_before() -> None:
 def test_no_two_places_draw_the_same(straight: list[SearchTrial]) -> None:
     first = [tuple(t.searched.values()) for t in straight if t.generation == 0]
     assert len(set(first)) == 4
-    assert essence(straight[:4]) != essence(searched(4, Plan(**{**vars(PLAN), "random_state": 1})))
+    assert essence(straight[:4]) != essence(
+        searched(4, SearchPlan(**{**vars(PLAN), "random_state": 1}))
+    )
 
 
 def test_a_resumed_search_is_the_undisturbed_one(
@@ -203,7 +205,7 @@ def test_another_search_under_the_same_name_is_refused(
 ) -> None:
     run(memory, 4)
     with pytest.raises(InputError, match=part):
-        run(memory, 4, Plan(**{**vars(PLAN), **change}))
+        run(memory, 4, SearchPlan(**{**vars(PLAN), **change}))
     assert len(stored(memory)) == 4, "nothing is lost"
 
 
@@ -236,7 +238,7 @@ def test_a_trial_added_by_hand_is_no_part_of_the_search(
 
 def test_cross_fitted_estimates_differ_from_optimistic_ones() -> None:
     space = QUICK.with_(ce="mean", diversity="preserve", lambda_div=0.0)
-    trials = searched(4, Plan(space=space, solver="exact", population=4, folds=3))
+    trials = searched(4, SearchPlan(space=space, solver="exact", population=4, folds=3))
     for one in trials:
         assert one.estimates["cross-fitted"] != one.estimates["optimistic"]
         assert one.ce == one.estimates["cross-fitted"]["ce"]
@@ -246,7 +248,7 @@ def test_cross_fitted_estimates_differ_from_optimistic_ones() -> None:
 
 def test_fifty_trials_in_one_go_or_in_three(tmp_path: Path) -> None:
     """The paper's number of trials, interrupted within and between generations."""
-    plan = Plan(space=QUICK, folds=2)
+    plan = SearchPlan(space=QUICK, folds=2)
     whole = searched(50, plan)
     for stop in (13, 20, 50):
         with open_storage(tmp_path / "journal.log") as opened:

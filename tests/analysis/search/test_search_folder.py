@@ -15,7 +15,7 @@ from test_search_command import QUICK, files
 
 from commands import edo
 from edokit.analysis.search import search
-from edokit.analysis.search.options import Plan
+from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.result import SearchResult
 from edokit.analysis.search.statistics import Evaluator
 from edokit.cli.search import show
@@ -67,7 +67,7 @@ def test_trials_of_the_same_scores_share_a_row() -> None:
     scores = ((0.9, 0.3, 0.2), (0.9, 0.3, 0.2), (0.8, 0.4, 0.1))
     trials = tuple(trial(*three, number=number) for number, three in enumerate(scores))
     members = ("a", "b", "c")
-    found = SearchResult(trials, Plan(), members, data())
+    found = SearchResult(trials, SearchPlan(), members, data())
     printed = io.StringIO()
     with redirect_stdout(printed):
         show(found, None, 3)

@@ -8,7 +8,7 @@ import pytest
 
 from edokit._errors import InputError
 from edokit.analysis.search import search
-from edokit.analysis.search.options import Plan, SearchOptions
+from edokit.analysis.search.options import SearchOptions, SearchPlan
 from edokit.analysis.search.space import SearchSpace
 
 FIXED = SearchSpace(
@@ -34,7 +34,7 @@ FIXED = SearchSpace(
 )
 def test_a_plan_that_makes_no_sense_is_refused(change: Any, part: str) -> None:
     with pytest.raises(InputError, match=part):
-        Plan(**change)
+        SearchPlan(**change)
 
 
 @pytest.mark.parametrize("trials", [0, -3, 2.5, True, "many"])
@@ -44,7 +44,7 @@ def test_a_search_has_at_least_one_trial(trials: Any) -> None:
 
 
 def test_an_exact_plan_keeps_what_exact_can_search() -> None:
-    assert "learning_rate" not in Plan(solver="exact").space.searched
+    assert "learning_rate" not in SearchPlan(solver="exact").space.searched
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from search_cases import arrays
 
 from edokit._errors import InputError
 from edokit.analysis.search import search
-from edokit.analysis.search.options import Plan
+from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.result import ParetoFront
 from edokit.analysis.search.space import SearchSpace, trial_settings
 from edokit.analysis.search.statistics import Evaluator
@@ -31,7 +31,7 @@ UNEVEN = Scale("ordinal", (0, 1, 4))
 SETS = Scale("multi-label")
 
 
-def search_in_memory(data: FitData, plan: Plan, trials: int = 12) -> ParetoFront:
+def search_in_memory(data: FitData, plan: SearchPlan, trials: int = 12) -> ParetoFront:
     with open_storage(None) as opened:
         found, _ = run_study(opened, replace(plan, trials=trials), data)
         return ParetoFront.of(found)
@@ -40,7 +40,9 @@ def search_in_memory(data: FitData, plan: Plan, trials: int = 12) -> ParetoFront
 def test_ordered_classes_are_searched_by_rps_and_w1() -> None:
     P, q, y = arrays(classes=3)
     data = FitData.from_arrays(P, q, y, scale=UNEVEN)
-    plan = Plan(space=SearchSpace.named("ordinal"), solver="exact", folds=0, judge="optimistic")
+    plan = SearchPlan(
+        space=SearchSpace.named("ordinal"), solver="exact", folds=0, judge="optimistic"
+    )
     front = search_in_memory(data, plan)
     chosen = front.chosen
     assert chosen.metrics == ("f1", "rps", "w1")
@@ -59,7 +61,7 @@ def test_sets_are_searched_on_their_rows() -> None:
     P, q = rng.random((50, 4, 3)), rng.integers(0, 4, (50, 3)) / 3
     y = (q > 0.5).astype(int)
     data = FitData.from_arrays(P, q, y, scale="multi-label")
-    front = search_in_memory(data, Plan(solver="exact", folds=3))
+    front = search_in_memory(data, SearchPlan(solver="exact", folds=3))
     chosen = front.chosen
     assert chosen.metrics == ("f1", "ce", "md")
     metrics = compute_metrics(pool(P, np.array(chosen.weights)), q, y, scale=SETS)
@@ -71,7 +73,7 @@ def test_sets_are_searched_on_their_rows() -> None:
 def test_shards_are_searched_like_memory(scale: Scale, tmp_path: Path) -> None:
     made = cut(tmp_path, 90, [30, 60], classes=3, scale=scale)
     space = SearchSpace.named("ordinal") if scale.steps is not None else SearchSpace()
-    plan = Plan(space=space, solver="exact", folds=0, judge="optimistic")
+    plan = SearchPlan(space=space, solver="exact", folds=0, judge="optimistic")
     memory = search_in_memory(FitData.from_predictions(made.pool, made.people), plan, 4)
     with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
         streamed = search_in_memory(shards, plan, 4)
@@ -133,7 +135,7 @@ def test_a_search_of_ordered_classes_is_kept(tmp_path: Path) -> None:
 def test_gumbel_searches_terms_of_ordered_classes() -> None:
     P, q, y = arrays(classes=3)
     data = FitData.from_arrays(P, q, y, scale=UNEVEN)
-    plan = Plan(
+    plan = SearchPlan(
         space=SearchSpace.named("ordinal").with_(epochs=2, batch_size=16, ce="mean"),
         folds=0,
         judge="optimistic",

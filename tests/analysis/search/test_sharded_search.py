@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from edokit._errors import EDOWarning, InputError
-from edokit.analysis.search.options import Plan
+from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.statistics import Evaluator, solve
 from edokit.config import FitConfig
 from edokit.fitdata.data import FitData
@@ -52,7 +52,7 @@ def test_trials_are_solved_and_judged_as_in_memory(
 ) -> None:
     assert (len(shards), shards.members) == (len(arrays), arrays.members)
     found, wanted = (
-        solve(each, CHOSEN, Plan(solver=solver, random_state=3)) for each in (shards, arrays)
+        solve(each, CHOSEN, SearchPlan(solver=solver, random_state=3)) for each in (shards, arrays)
     )
     for one, other in zip(found, wanted, strict=True):
         assert not isinstance(one, str)
@@ -71,7 +71,7 @@ def test_trials_are_solved_and_judged_as_in_memory(
 def test_groups_are_units(made: Cut, shards: ShardedData) -> None:
     data = shards.grouped()
     assert data.members == ("g0", "g1")
-    (found,) = solve(data, CHOSEN[:1], Plan(solver="exact"))
+    (found,) = solve(data, CHOSEN[:1], SearchPlan(solver="exact"))
     assert not isinstance(found, str)
     assert found.weights.shape == (2,)
 
@@ -86,7 +86,7 @@ def test_folds_judge_every_item_once(shards: ShardedData) -> None:
     )
     learn, judge = parts[0]
     assert len(learn) + len(judge) == 300
-    (solution,) = solve(learn, CHOSEN[:1], Plan(solver="exact"))
+    (solution,) = solve(learn, CHOSEN[:1], SearchPlan(solver="exact"))
     assert not isinstance(solution, str)
     with pytest.raises(InputError, match="301 folds are more than the 300 items"):
         shards.folds(301)
@@ -107,5 +107,5 @@ def test_gumbel_trials_on_a_sample_are_told_once(
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 90)
     with FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as shards:
         with pytest.warns(EDOWarning, match="a random sample of 90 of 300 items"):
-            evaluator = Evaluator(shards, Plan(folds=2))
+            evaluator = Evaluator(shards, SearchPlan(folds=2))
         evaluator.evaluate(CHOSEN)

@@ -16,7 +16,7 @@ from postgres import Server, silence_workers
 from edokit._errors import InputError
 from edokit.analysis.search import search
 from edokit.analysis.search import study as study_module
-from edokit.analysis.search.options import Plan
+from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.statistics import Evaluator
 from edokit.analysis.search.storage import StudyStorage, open_storage
 from edokit.analysis.search.study import SearchStudy, run_study
@@ -34,12 +34,12 @@ PREDICTIONS, ANSWERS = small_problem()
 HOW = {"trials": 16, "folds": 0, "population": 6, "random_state": 3}
 
 
-def data_and_plan(**changes: Any) -> tuple[Any, Plan]:
+def data_and_plan(**changes: Any) -> tuple[Any, SearchPlan]:
     from edokit.fitdata.arrays import as_predictions
     from edokit.fitdata.inputs import align_inputs
 
     named, people = align_inputs(as_predictions(PREDICTIONS), ANSWERS)
-    plan = Plan(
+    plan = SearchPlan(
         **{"population": 6, "folds": 0, "judge": "optimistic", "random_state": 3, **changes}
     )
     return FitData.from_predictions(named, people, random_state=3), plan

@@ -10,7 +10,7 @@ from typing import Any
 
 from edokit._errors import counted, option, warn
 from edokit._progress import Progress
-from edokit.analysis.search.options import Plan, SearchOptions
+from edokit.analysis.search.options import SearchOptions, SearchPlan
 from edokit.analysis.search.result import JOURNAL, SearchResult
 from edokit.analysis.search.storage import find_storage, open_storage
 from edokit.analysis.search.study import run_study
@@ -149,7 +149,7 @@ def search(
     return result
 
 
-def _input_files(sources: Sequence[object], journal: Path | None, plan: Plan) -> list[Path]:
+def _input_files(sources: Sequence[object], journal: Path | None, plan: SearchPlan) -> list[Path]:
     """The files that are read, and a storage other than the journal of the output folder.
 
     None of them may be overwritten.
@@ -163,7 +163,7 @@ def _input_files(sources: Sequence[object], journal: Path | None, plan: Plan) ->
     return files
 
 
-def _checked(options: SearchOptions, data: FitData) -> Plan:
+def _checked(options: SearchOptions, data: FitData) -> SearchPlan:
     """The plan, if it fits the data; without held-out folds where these leave too little."""
     plan = options.plan()
     if options.folds is not None:

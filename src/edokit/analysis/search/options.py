@@ -79,7 +79,7 @@ class SearchOptions:
     def __post_init__(self) -> None:
         self.plan()
 
-    def plan(self) -> Plan:
+    def plan(self) -> SearchPlan:
         """The same with everything filled in, checked.
 
         There are five folds, and trials compete by the held-out estimate, but in-sample where
@@ -96,7 +96,7 @@ class SearchOptions:
         else:
             folds = self.folds
             in_sample = self.folds == 0
-        return Plan(
+        return SearchPlan(
             trials=self.trials,
             space=space,
             solver=self.solver,
@@ -113,7 +113,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True)
-class Plan(SearchOptions):
+class SearchPlan(SearchOptions):
     """The options of a search with everything filled in; all but the trials stay the same."""
 
     space: SearchSpace = field(default_factory=SearchSpace)
@@ -121,7 +121,7 @@ class Plan(SearchOptions):
     judge: Literal["cross-fitted", "optimistic"] = "cross-fitted"
     """The estimate by which trials compete: on held-out folds, or in-sample."""
 
-    def plan(self) -> Plan:
+    def plan(self) -> SearchPlan:
         """The plan itself."""
         return self
 

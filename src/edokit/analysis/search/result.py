@@ -16,7 +16,7 @@ from edokit._errors import EDOWarning, local_path
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
 from edokit._types import Floats
-from edokit.analysis.search.options import Plan
+from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.space import trial_settings
 from edokit.analysis.search.statistics import non_dominated
 from edokit.config import FitConfig, to_parameters
@@ -177,7 +177,7 @@ class SearchResult:
     """
 
     trials: tuple[SearchTrial, ...]
-    plan: Plan
+    plan: SearchPlan
     members: tuple[str, ...]
     data: FitData = field(repr=False)
     storage: str = "memory"

@@ -9,7 +9,7 @@ import numpy as np
 
 from edokit._errors import InputError
 from edokit._types import Bools, Floats
-from edokit.analysis.search.options import Plan
+from edokit.analysis.search.options import SearchPlan
 from edokit.config import FitConfig
 from edokit.fitdata.data import FitData
 from edokit.objective.settings import Gumbel
@@ -23,7 +23,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class TrialEvaluation:
     """How good a configuration is, and the weights that it leads to."""
 
     optimistic: dict[str, float]
@@ -38,7 +38,7 @@ class Evaluation:
 class Evaluator:
     """Evaluates configurations on the fit data and on held-out folds, a batch at a time."""
 
-    def __init__(self, data: FitData, plan: Plan) -> None:
+    def __init__(self, data: FitData, plan: SearchPlan) -> None:
         self.data = data
         self.plan = plan
         self._folds: list[tuple[FitData, FitData]] = []
@@ -47,7 +47,7 @@ class Evaluator:
         if plan.solver == "gumbel":
             warn_if_sampled(data)
 
-    def evaluate(self, configurations: Sequence[FitConfig]) -> list[Evaluation]:
+    def evaluate(self, configurations: Sequence[FitConfig]) -> list[TrialEvaluation]:
         """Evaluate each configuration; all of them are solved as one batch."""
         pools = [configuration.pool for configuration in configurations]
         solutions = solve(self.data, configurations, self.plan)
@@ -64,12 +64,12 @@ class Evaluator:
         for t, solution in enumerate(solutions):
             weights = tuple(solution.weights.round(_DIGITS).tolist())
             evaluations.append(
-                Evaluation(_rounded(optimistic[t]), cross_fitted[t], solution.size, weights)
+                TrialEvaluation(_rounded(optimistic[t]), cross_fitted[t], solution.size, weights)
             )
         return evaluations
 
 
-def solve(data: FitData, configurations: Sequence[FitConfig], plan: Plan) -> list[Solution]:
+def solve(data: FitData, configurations: Sequence[FitConfig], plan: SearchPlan) -> list[Solution]:
     """A solution per configuration."""
     if plan.solver == "exact":
         return [

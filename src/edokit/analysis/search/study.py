@@ -21,10 +21,10 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from edokit._errors import InputError, option
 from edokit._progress import Progress
-from edokit.analysis.search.options import FORMAT, Plan
+from edokit.analysis.search.options import FORMAT, SearchPlan
 from edokit.analysis.search.proposals import DIRECTIONS, Place, Proposals
 from edokit.analysis.search.result import SearchTrial
-from edokit.analysis.search.statistics import Evaluation, Evaluator
+from edokit.analysis.search.statistics import Evaluator, TrialEvaluation
 from edokit.analysis.search.storage import StudyStorage, quiet
 from edokit.fitdata.data import FitData
 from edokit.metrics import search_metrics
@@ -47,7 +47,7 @@ _SHARE = 4
 
 
 def run_study(
-    opened: StudyStorage, plan: Plan, data: FitData, *, progress: Progress | None = None
+    opened: StudyStorage, plan: SearchPlan, data: FitData, *, progress: Progress | None = None
 ) -> tuple[list[SearchTrial], int]:
     """The finished trials of the plan's study, and how many of them were there before.
 
@@ -91,7 +91,7 @@ class SearchStudy:
     ----------
     opened : StudyStorage
         Where the trials are stored.
-    plan : Plan
+    plan : SearchPlan
         What is searched.
     data : FitData
         What the search learns from.
@@ -102,7 +102,7 @@ class SearchStudy:
         If the storage has another search under the name of the study.
     """
 
-    def __init__(self, opened: StudyStorage, plan: Plan, data: FitData) -> None:
+    def __init__(self, opened: StudyStorage, plan: SearchPlan, data: FitData) -> None:
         self.plan = plan
         self.rows = len(data.sample.y)
         """Rows to learn from, on which the number of steps depends."""
@@ -184,7 +184,7 @@ class SearchStudy:
             is_done.set()
             thread.join()
 
-    def tell(self, trial: Trial, evaluation: Evaluation) -> None:
+    def tell(self, trial: Trial, evaluation: TrialEvaluation) -> None:
         """Store the result of a trial, unless others have given it up meanwhile and redo it."""
         estimates = {
             "optimistic": evaluation.optimistic,
@@ -264,7 +264,7 @@ def _place(trial: FrozenTrial | Trial) -> Place:
     return generation, slot
 
 
-def _current_generation(plan: Plan, finished: Collection[Place]) -> list[Place]:
+def _current_generation(plan: SearchPlan, finished: Collection[Place]) -> list[Place]:
     """The places of the first generation that is not finished."""
     for start in range(0, plan.trials, plan.population):
         size = min(plan.population, plan.trials - start)
@@ -280,7 +280,7 @@ def _sign(trials: Sequence[Trial]) -> None:
             trial.set_user_attr(ALIVE, time.time())
 
 
-def _open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
+def _open_study(storage: BaseStorage, plan: SearchPlan, data: FitData) -> Study:
     """The plan's study, new or continued; another search under its name is refused."""
     # The sampler of this study is not used: its trials come with their values.
     sampler = RandomSampler()

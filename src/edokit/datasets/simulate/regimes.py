@@ -18,7 +18,7 @@ TWO_CLASSES = ("fine", "offensive")
 
 
 @dataclass(frozen=True)
-class Group:
+class AnnotatorGroup:
     """Annotators who see posts alike: how many they are, and what weighs more or less for them.
 
     `views` maps a side of the post (`hostility`, `irony`, `person`, `people`, `reader`, a topic,
@@ -56,7 +56,7 @@ class Regime:
     balance : tuple[float, ...]
         Share of the items in each class (by their median label), mildest class first; with
         `labels`, share of the items that most annotators give each label.
-    groups : tuple[Group, ...]
+    groups : tuple[AnnotatorGroup, ...]
         Groups of annotators who see posts alike.
     disagreement : float
         How far annotators are apart on an item, where items are 1 apart (standard deviations).
@@ -76,7 +76,7 @@ class Regime:
         Whether the classes are points 1, 2, … of a scale.
     labels : Mapping[str, Mapping[str, float]]
         Where annotators choose any number of labels: name -> weights of the sides of a post (as in
-        `Group.views`) that speak for it.
+        `AnnotatorGroup.views`) that speak for it.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Regime:
     annotators: int
     per_item: Mapping[int, float]
     balance: tuple[float, ...]
-    groups: tuple[Group, ...] = (Group("everyone"),)
+    groups: tuple[AnnotatorGroup, ...] = (AnnotatorGroup("everyone"),)
     disagreement: float = 0.5
     structured: float = 0.5
     group_weight: float = 1.0
