@@ -179,7 +179,10 @@ class Scale:
             return False
         if self.is_multi_label:
             return True
-        sums = np.einsum("...c->...", values)  # fast, as it keeps the values' type
+        if values.shape[-1] == 2:  # adding two columns takes a third of the time of a sum
+            sums = values[..., 0] + values[..., 1]
+        else:
+            sums = np.einsum("...c->...", values)  # fast, as it keeps the values' type
         return bool(np.abs(sums - 1).max() <= tolerance)
 
     def are_distributions(self, values: npt.NDArray[Any]) -> Bools:

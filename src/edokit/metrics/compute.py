@@ -15,6 +15,9 @@ from edokit.metrics.formulas import RankCorrelation, cross_entropy, shannon
 from edokit.metrics.registry import METRIC, HardLabels, checked_names, metrics_of
 from edokit.scales import NOMINAL, Scale
 
+_BLOCK = 2**16
+"""Items of a block."""
+
 
 def compute_metrics(
     p: npt.ArrayLike,
@@ -111,7 +114,13 @@ def values(
     names: Iterable[str], p: Floats, q: Floats, y: HardLabels, scale: Scale = NOMINAL
 ) -> dict[str, float | None]:
     """`compute_metrics` on checked arguments."""
-    results = MetricSums.of(p, q, y, scale, tuple(names)).values()
+    names = tuple(names)
+    sums = MetricSums.of(p[:_BLOCK], q[:_BLOCK], y[:_BLOCK], scale, names)
+    # Many items are summed in blocks, whose intermediate arrays stay in the processor's cache.
+    for start in range(_BLOCK, len(p), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        sums += MetricSums.of(p[block], q[block], y[block], scale, names)
+    results = sums.values()
     if "entropy_correlation" in results:
         (rho,) = entropy_ranks(p, q, scale)(np.ones((1, len(p))))
         if not np.isnan(rho):

@@ -85,6 +85,23 @@ def decisions(p: Floats, scale: Scale) -> Codes:
     return scale.hard(p)
 
 
+def ascending_order(numbers: Ints) -> npt.NDArray[np.intp]:
+    """Positions [N] of whole numbers in ascending order, by 16 bits at a time.
+
+    numpy counts numbers of 16 bits instead of comparing them: for many items this takes less than
+    half the time of an `argsort` of the numbers.
+    """
+    offsets = numbers - numbers.min()
+    largest = int(offsets.max())
+    order = np.argsort(offsets.astype(np.uint16), kind="stable")
+    shift = 16
+    while largest >> shift:
+        digits = (offsets >> shift).astype(np.uint16)
+        order = order[np.argsort(digits[order], kind="stable")]
+        shift += 16
+    return order
+
+
 class RankCorrelation:
     """Spearman's ρ of x and y [N] as a function of how often each item is taken.
 
@@ -95,9 +112,8 @@ class RankCorrelation:
     def __init__(self, x: Floats, y: Floats) -> None:
         self._sides = []
         for values in (x, y):
-            rounded = np.round(values, ENTROPY_DECIMALS)
-            # The order within a value does not matter; a stable sort takes eight times as long.
-            order = np.argsort(rounded)
+            rounded = np.rint(values * 10.0**ENTROPY_DECIMALS).astype(np.int64)
+            order = ascending_order(rounded)
             ordered = rounded[order]
             is_first = np.ones(len(ordered), dtype=bool)
             is_first[1:] = ordered[1:] != ordered[:-1]
