@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from coverage_scenarios import juries, metrics, pilots
+from coverage_scenarios import juries, metrics, pilots, shares
 from coverage_scenarios.coverage_row import CoverageRow, table_line
 
 from edokit import EDOWarning
@@ -33,6 +33,8 @@ SCENARIOS: dict[str, Scenario] = {
     "compare": metrics.compare,
     "plan": pilots.plan,
     "audit": juries.audit,
+    "estimate": shares.estimate,
+    "gate": shares.gate,
 }
 """What can be run, by name: the command whose output it checks. The order is that of the table."""
 

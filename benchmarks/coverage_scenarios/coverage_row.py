@@ -44,7 +44,7 @@ class CoverageRow:
     @property
     def title(self) -> tuple[str, ...]:
         """What rows of one line share, as text."""
-        return self.shown, self.data, f"{self.promise} {self.nominal:.0%}"
+        return self.shown, self.data, f"{self.promise} {100 * self.nominal:g}%"
 
     @property
     def share(self) -> float:

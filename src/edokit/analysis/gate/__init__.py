@@ -103,7 +103,8 @@ def gate(
             position = fit_members.members.index(name)
             fit_answers = np.asarray(fit_members.probabilities[:, position], dtype=np.float64)
             reference.add(name, fit_answers)
-    comparison = _Comparison(reference, current, fit_labels, options)
+    tests = 1 + sum(len(values) for values in slices.values())
+    comparison = _Comparison(reference, current, fit_labels, options, tests)
     total = comparison.row(None)
     parts: list[GateRow] = []
     for column, values in slices.items():
@@ -205,6 +206,8 @@ class _Comparison:
     current: _Losses
     fit_labels: Annotations
     options: GateOptions
+    tests: int
+    """How many comparisons are made of the pool."""
 
     def row(
         self,
@@ -245,6 +248,9 @@ class _Comparison:
         )
         if units < FEWEST_ITEMS:
             return row
+        tests = self.tests
+        if member is not None:
+            tests = len(self.current.by_member) - 1
         found = loss_change(
             before,
             after,
@@ -252,6 +258,7 @@ class _Comparison:
             after_clusters,
             level=self.options.level,
             tolerance=self.options.tolerance,
+            tests=tests,
         )
         return replace(
             row,

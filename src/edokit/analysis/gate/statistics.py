@@ -49,8 +49,12 @@ def loss_change(
     *,
     level: float,
     tolerance: float = 0.0,
+    tests: int = 1,
 ) -> LossChange:
-    """Compare the losses [n] of new items with those [N] of the items of the fit."""
+    """Compare the losses [n] of new items with those [N] of the items of the fit.
+
+    ``tests`` comparisons are made in all, for which a rise must be clear.
+    """
     from scipy.special import stdtr, stdtrit  # Student's t
 
     before = sample_mean(reference, reference_clusters)
@@ -60,6 +64,11 @@ def loss_change(
     freedom = _welch_freedom(before, after)
     reach = float(stdtrit(freedom, (1 + level) / 2))
     excess = change - tolerance * before.mean
+    # A few new items without a surprise would promise too much.
+    expected_variance = before.variance * before.size / after.size
+    expected_error = (before.variance + max(after.variance, expected_variance)) ** 0.5
+    corrected_reach = float(stdtrit(freedom, 1 - (1 - level) / 2 / tests))
+    named_rise = (corrected_reach + float(stdtrit(freedom, _POWER))) * expected_error
     return LossChange(
         reference=before.mean,
         current=after.mean,
@@ -67,7 +76,7 @@ def loss_change(
         low=change - reach * error,
         high=change + reach * error,
         p=float(stdtr(freedom, -excess / error)),
-        detectable=tolerance * before.mean + (reach + float(stdtrit(freedom, _POWER))) * error,
+        detectable=tolerance * before.mean + named_rise,
     )
 
 
