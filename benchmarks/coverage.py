@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from coverage_scenarios import juries, metrics, pilots, shares
+from coverage_scenarios import decisions, juries, metrics, pilots, shares
 from coverage_scenarios.coverage_row import CoverageRow, table_line
 
 from edokit import EDOWarning
@@ -35,6 +35,7 @@ SCENARIOS: dict[str, Scenario] = {
     "audit": juries.audit,
     "estimate": shares.estimate,
     "gate": shares.gate,
+    "predict": decisions.predict,
 }
 """What can be run, by name: the command whose output it checks. The order is that of the table."""
 

@@ -18,7 +18,7 @@ from edokit._io.documents import read_json, write_json
 from edokit.annotations.core import Annotations
 from edokit.ensemble.escalation import (
     Escalation,
-    _betting_p_value,
+    _betting_p_values,
     _fallback,
     overruled_shares,
     parse_share,
@@ -120,10 +120,12 @@ def test_a_rejection_passes_its_level_on() -> None:
 
 def test_bets_reject_false_hypotheses_rarely() -> None:
     rng = np.random.default_rng(0)
-    draws = rng.random((500, 200)) < 0.05
-    p_values = [_betting_p_value(row - 0.05, 0.95) for row in draws.astype(float)]
+    draws = (rng.random((500, 200)) < 0.05).astype(float)
+    counts = np.array([200])
+    p_values = [_betting_p_values(row - 0.05, counts, 0.95)[0] for row in draws]
     assert np.mean(np.array(p_values) <= 0.05) <= 0.05
-    assert _betting_p_value(np.full(59, -0.05), 0.95) < 0.6
+    (p_value,) = _betting_p_values(np.full(150, -0.05), np.array([150]), 0.95)
+    assert p_value < 0.01
 
 
 @pytest.mark.parametrize("limit", ["0", "0%", "100%", "5", "many", "-1%", "nan"])

@@ -13,14 +13,14 @@ nothing about how the items of a group depend on each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from edokit._errors import InputError, counted, one_of, option
-from edokit._types import Bools, Floats, Ints
+from edokit._types import Floats, Ints
 from edokit.ensemble.held_out import HeldOut
 from edokit.scales import Scale
 
@@ -126,17 +126,16 @@ class Escalation:
         confidences = confidence(held_out.answers, scale, against)
         losses = overruled_shares(held_out.answers, held_out.shares, scale, against)
         n_items = len(held_out)
-        descending = np.sort(confidences)[::-1]
-        thresholds = []
-        p_values = []
-        for step in range(1, _STEPS + 1):
-            n_answered = n_items * step // _STEPS
-            threshold = -1.0
-            if n_answered < n_items:
-                threshold = float(descending[n_answered])
-            thresholds.append(threshold)
-            is_answered = confidences > threshold
-            p_values.append(_p_value(losses, is_answered, limit, held_out.groups))
+        by_confidence = np.argsort(-confidences, kind="stable")
+        descending = confidences[by_confidence]
+        n_candidates = n_items * np.arange(1, _STEPS + 1) // _STEPS
+        # Those above the confidence of the first item that is not answered; all at the last step.
+        thresholds = np.append(descending[n_candidates[:-1]], -1.0)
+        counts = np.searchsorted(-descending, -thresholds, side="left")
+        groups = held_out.groups
+        if groups is not None:
+            groups = groups[by_confidence]
+        p_values = _p_values(losses[by_confidence], counts, limit, groups)
         accepted = _fallback(p_values)
         n_groups = None
         if held_out.groups is not None:
@@ -147,7 +146,7 @@ class Escalation:
         return cls(
             limit=limit,
             against=against,
-            threshold=thresholds[accepted],
+            threshold=float(thresholds[accepted]),
             answered=float(is_answered.mean()),
             overruled=float(losses[is_answered].mean()),
             items=n_items,
@@ -248,37 +247,45 @@ def _opposition(answers: Floats, shares: Floats, scale: Scale) -> Floats:
     return np.asarray(np.maximum(lower, 1.0 - up_to))
 
 
-def _p_value(losses: Floats, is_answered: Bools, limit: float, groups: Ints | None) -> float:
-    """The p-value of the hypothesis that more than ``limit`` of the answers are overruled."""
+def _p_values(losses: Floats, counts: Ints, limit: float, groups: Ints | None) -> Floats:
+    """The p-value, for each count, of the hypothesis that more than ``limit`` are overruled.
+
+    ``losses`` and ``groups`` are in the order of decreasing confidence; of each count, these first
+    ones are answered.
+    """
     is_binary = bool(np.isin(losses, (0.0, 1.0)).all())
     if groups is None and is_binary:
         from scipy.special import bdtr
 
-        n_overruled = float(losses[is_answered].sum())
-        return float(bdtr(n_overruled, int(is_answered.sum()), limit))
-    excess = np.where(is_answered, losses - limit, 0.0)
-    largest = 1.0 - limit
-    if groups is not None:
-        excess = np.bincount(groups, excess)
-        # No group is taken to be larger than the largest one of the fit.
-        largest *= float(np.bincount(groups).max())
-    return _betting_p_value(excess, largest)
+        overruled = np.append(0.0, np.cumsum(losses))[counts]
+        return np.asarray(bdtr(overruled, counts, limit))
+    if groups is None:
+        return _betting_p_values(losses - limit, counts, 1.0 - limit)
+    # No group is taken to be larger than the largest one of the fit.
+    largest = (1.0 - limit) * float(np.bincount(groups).max())
+    p_values = []
+    for count in counts:
+        sums = np.bincount(groups[:count], losses[:count] - limit)
+        excess = np.asarray(sums, dtype=np.float64)
+        p_values.append(_betting_p_values(excess, np.array([len(excess)]), largest)[0])
+    return np.array(p_values)
 
 
-def _betting_p_value(excess: Floats, largest: float) -> float:
-    """The p-value of the hypothesis that the mean of independent values is above 0.
+def _betting_p_values(excess: Floats, counts: Ints, largest: float) -> Floats:
+    """The p-value, for each count, of the hypothesis that values have a mean above 0.
 
     Under the hypothesis, the expected wealth of someone who bets on values below 0, never more than
     they have, is at most 1 (Waudby-Smith & Ramdas, 2024); so is the mean over several bets. Values
-    are at most ``largest``.
+    are at most ``largest``; of each count, the first ones are looked at.
     """
     with np.errstate(divide="ignore"):
-        bets = np.log1p(-np.outer(_BETS / largest, excess)).sum(axis=1)
-    log_wealth = np.logaddexp.reduce(bets) - np.log(len(bets))
-    return float(np.exp(-max(log_wealth, 0.0)))
+        gains = np.log1p(-np.outer(_BETS / largest, excess))
+    log_wealth = np.cumsum(np.pad(gains, ((0, 0), (1, 0))), axis=1)[:, counts]
+    mean_log_wealth = np.logaddexp.reduce(log_wealth, axis=0) - np.log(len(_BETS))
+    return np.asarray(np.exp(-np.maximum(mean_log_wealth, 0.0)))
 
 
-def _fallback(p_values: Sequence[float]) -> int | None:
+def _fallback(p_values: Iterable[float]) -> int | None:
     """The last step whose hypothesis the fallback procedure rejects (Wiens, 2003).
 
     Every start has a part of the 5 %; a step that is rejected passes on what it had.
