@@ -45,6 +45,7 @@ from edokit.annotations.labels import (
     read_labels,
     single_label,
 )
+from edokit.annotations.roles import guess_roles
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike
 
@@ -119,7 +120,8 @@ def from_long_table(
     table = _arrow_table(table)
     declared = scale_of_table(table, scale)
     classes = declared.classes if classes is None else ordered_classes(classes, ())
-    names = _roles(table.column_names, columns or {})
+    columns = guess_roles(table, columns or {}, dict(zip(ROLES, COLUMNS, strict=True)))
+    names = _roles(table.column_names, columns)
     source = _LongTable(table, names, declared, classes, place, policies).without_dropped()
     labels, mapping = source.labels(label_map)
     if split is not None:

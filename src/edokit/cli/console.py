@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -262,6 +263,25 @@ def add_bar(bars: ProgressBars, description: str, total: int | None = None) -> P
         # Names of members may hold characters that steer a terminal.
         bars.update(bar, completed=done, total=total, detail=printable(task))
 
+    return update
+
+
+def add_steps(bars: ProgressBars, description: str) -> Progress:
+    """As `add_stages`; where stderr is a file, one line for each step, with the time since."""
+    if not bars.disable:
+        return add_stages(bars, description)
+    started = time.monotonic()
+    current = ""
+
+    def update(done: int, total: int, task: str) -> None:
+        nonlocal current
+        if task and task != current:
+            current = task
+            seconds = time.monotonic() - started
+            sys.stderr.write(f"{seconds:6.0f} s  {printable(task)}\n")
+            sys.stderr.flush()
+
+    update(0, 1, description)
     return update
 
 

@@ -91,7 +91,7 @@ def run(
             annotations,
             out,
             flags.to_options(),
-            progress=console.add_stages(bars, "reading"),
+            progress=console.add_steps(bars, "reading"),
             command=console.command_line(),
             **options.keywords(reading),
         )

@@ -1,0 +1,111 @@
+"""Which columns of a table of annotations have which role, guessed from names and content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import pyarrow as pa
+
+from edokit._errors import option, warn
+from edokit._io.tables import class_columns
+
+_ITEM = (
+    "id item_id instance instance_id comment_id post_id tweet_id text_id doc_id document_id"
+    " message_id example_id sentence_id utterance_id sample_id task task_id"
+)
+_ANNOTATOR = (
+    "annotator_id user user_id rater rater_id worker worker_id coder coder_id labeler labeller"
+    " judge judge_id participant participant_id respondent respondent_id"
+)
+_LABEL = (
+    "rating score annotation answer judgment judgement toxicity toxic offensive offensiveness"
+    " hate hate_speech hateful abusive sentiment"
+)
+_TEXT = "comment comment_text tweet post message sentence utterance body content"
+USUAL_NAMES = {
+    "item": frozenset(_ITEM.split()),
+    "annotator": frozenset(_ANNOTATOR.split()),
+    "label": frozenset(_LABEL.split()),
+    "text": frozenset(_TEXT.split()),
+}
+"""What columns of each role are often called, in lower case with underscores."""
+_SHORT = 15  # characters; a mean length below this is a name or a code rather than a text
+_MOST_LABELS = 50
+
+
+def guess_roles(
+    table: pa.Table, columns: Mapping[str, str], roles: Mapping[str, str]
+) -> dict[str, str]:
+    """The column of each role, those that were named and those that can be guessed.
+
+    A role is guessed only where the table lacks its own column, exactly one column has a usual
+    name, and its content agrees: items repeat, annotators differ within items, labels are few, and
+    texts are long and the same for an item. Where several columns qualify, none is chosen.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        One row per annotation.
+    columns : mapping of str to str
+        The columns that were named, by role.
+    roles : mapping of str to str
+        The column of each role where no other is named.
+
+    Returns
+    -------
+    dict of str to str
+        ``columns`` with what was guessed, which a note says.
+    """
+    guessed: dict[str, str] = {}
+    for role, usual_names in USUAL_NAMES.items():
+        if role in columns or roles[role] in table.column_names:
+            continue
+        if role == "label" and class_columns(table.column_names):
+            continue  # shares of classes are the answers
+        taken = {*columns.values(), *guessed.values(), *roles.values()}
+        free = [name for name in table.column_names if name not in taken]
+        item = guessed.get("item", columns.get("item", roles["item"]))
+        fitting = [
+            name
+            for name in free
+            if _plain(name) in usual_names and _content_fits(table, role, name, item)
+        ]
+        if len(fitting) == 1:
+            guessed[role] = fitting[0]
+    if guessed:
+        pairs = ", ".join(f"{role}={name}" for role, name in guessed.items())
+        warn(
+            f"columns are read as {pairs}, by their names and content; if that is wrong, say which"
+            f" they are: {option('columns', dict.fromkeys(guessed, 'NAME'))}"
+        )
+    return {**columns, **guessed}
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _content_fits(table: pa.Table, role: str, name: str, item: str) -> bool:
+    """Whether the content of a column may have this role."""
+    try:
+        values = _values(table, name)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError):
+        return False
+    if role == "item":
+        return bool(values.duplicated().any())
+    if role == "label":
+        return 1 < values.nunique() <= _MOST_LABELS
+    if item not in table.column_names:
+        return False
+    per_item = values.groupby(_values(table, item)).nunique()
+    if role == "annotator":
+        # The author of a text is the same in all rows of an item.
+        return bool(values.duplicated().any() and (per_item > 1).any())
+    is_long = bool(values.str.len().mean() >= _SHORT)
+    return is_long and bool((per_item <= 1).all())
+
+
+def _values(table: pa.Table, name: str) -> pd.Series:
+    """A column as text."""
+    return pd.Series(table[name].cast(pa.string()).to_pylist(), dtype="str")
