@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from edokit._errors import InputError, check_number, one_of, option
 
 if TYPE_CHECKING:
+    from edokit.annotations.core import Annotations
     from edokit.bundle import Bundle
     from edokit.ensemble.escalation import Escalation
     from edokit.ensemble.estimator import EDOEnsemble
@@ -252,19 +253,24 @@ class PredictOptions:
             )
         raise InputError(message, hint)
 
-    def panels(self, people: PeopleEffects | None) -> list[Panel]:
-        """The panels and persons; ``people`` are those whom the ensemble knows."""
+    def panels(
+        self, people: PeopleEffects | None, columns: Mapping[str, str] | None = None
+    ) -> list[Panel]:
+        """The panels and persons; ``people`` are those whom the ensemble knows.
+
+        ``columns`` are the names of columns of the tables that are read.
+        """
         from edokit.ensemble.views import level_panels
         from edokit.panels import Panel
 
-        panels = [self._panel(text, people) for text in self.panel or ()]
+        panels = [self._panel(text, people, columns or {}) for text in self.panel or ()]
         for person in self.as_annotator or ():
             panels.append(Panel((person,), name=f"annotator {person!r}"))
         if self.by is not None:
             panels += level_panels(self.by, people)
         return panels
 
-    def _panel(self, text: str, people: PeopleEffects | None) -> Panel:
+    def _panel(self, text: str, people: PeopleEffects | None, columns: Mapping[str, str]) -> Panel:
         """The panel of a file, or of the people who have levels of attributes."""
         from edokit.ensemble.views import panel_of_levels, parse_levels
         from edokit.panels import read_panel
@@ -272,23 +278,28 @@ class PredictOptions:
         if "=" in text and not Path(text).exists():
             return panel_of_levels(parse_levels(text), people)
         if self.annotators is not None:
-            return read_panel(Path(text), _read_people(self.annotators))
+            return read_panel(Path(text), _read_people(self.annotators, columns))
         if people is not None:
             return read_panel(Path(text), people.attributes_by_person())
         return read_panel(Path(text), None)
 
 
-def _read_people(path: Path) -> Any:
-    """Annotators with their attributes: annotations, or a table of annotators."""
+def _read_people(path: Path, columns: Mapping[str, str]) -> Annotations | dict[str, dict[str, str]]:
+    """Annotators with their attributes: annotations, or any table of annotators."""
     from edokit._io.tables import READABLE_SUFFIXES, read_table
+    from edokit.datasets.people import read_people
     from edokit.datasets.read import read_annotations
-    from edokit.members.texts import read_attributes
 
-    if path.suffix.lower() in READABLE_SUFFIXES:
-        columns = read_table(path).column_names
-        if "annotator" in columns and "item" not in columns and "label" not in columns:
-            return read_attributes(path)
-    return read_annotations(path)
+    if path.suffix.lower() not in READABLE_SUFFIXES:
+        return read_annotations(path)
+    present = read_table(path).column_names
+    if all(columns.get(role, role) in present for role in ("item", "annotator", "label")):
+        return read_annotations(path, columns=columns)
+    people = read_people(path, columns)
+    levels: dict[str, dict[str, str]] = {}
+    for person, row in people.iterrows():
+        levels[str(person)] = {str(name): str(value) for name, value in row.items()}
+    return levels
 
 
 def _check_panel(panel: Panel, known_annotators: Sequence[str]) -> None:
@@ -342,7 +353,10 @@ class Predictor:
         else:
             self.ensemble = EDOEnsemble.load(folder)
         people = self.ensemble.people_
-        self.panels = options.panels(people)
+        columns: Mapping[str, str] = {}
+        if options.annotators is not None:
+            columns = source(options.annotators).columns
+        self.panels = options.panels(people, columns)
         if people is None and len(self.panels) > 2:
             raise InputError(
                 f"{len(self.panels)} panels and persons are given, but the ensemble was fitted"

@@ -10,6 +10,7 @@ import pytest
 
 from commands import answer, status
 from edokit import InputError, read_annotations
+from edokit.predict import PredictOptions
 
 VOTES = {
     "text_id": ["a", "a", "a", "a", "b", "b", "b", "b"],
@@ -92,3 +93,19 @@ def test_the_command_line_chooses_attributes(tmp_path: Path):
     assert found["attributes"].startswith("attributes of annotators: gender (2 levels)")
     assert status("diagnose", path, *FLAGS, "--by", "gender", "--no-attributes") == 2
     assert status("diagnose", path, *FLAGS, "--attribute", "seconds") == 2
+
+
+def test_a_panel_of_shares_reads_people_from_the_raw_table(tmp_path: Path) -> None:
+    """With the same names of columns as every other command."""
+    raw = tmp_path / "raw.csv"
+    raw.write_text("post,worker,vote,sex\n1,ann,yes,f\n2,ann,no,f\n1,ben,no,m\n2,cem,no,m\n")
+    shares = tmp_path / "shares.csv"
+    shares.write_text("attribute,value,share\nsex,f,0.5\nsex,m,0.5\n")
+    options = PredictOptions(panel=[str(shares)], annotators=raw)
+    columns = {"item": "post", "annotator": "worker", "label": "vote"}
+    (panel,) = options.panels(None, columns)
+    assert panel.annotators == ("ann", "ben", "cem")
+    assert panel.weights is not None
+    assert [round(float(weight), 6) for weight in panel.weights] == [0.5, 0.25, 0.25]
+    with pytest.raises(InputError, match="no column 'annotator' for the annotator"):
+        options.panels(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from edokit._errors import HAVE, InputError, are, errors_in, examples, headings, option, warn
 from edokit.members.contexts import Text, check_texts, joined, split_context
@@ -201,25 +201,6 @@ def read_annotators(
         rows[role] = _column(table, name, role, path)
     by_item = pd.DataFrame(rows).drop_duplicates().groupby("item", sort=False)["annotator"]
     return {str(item): tuple(annotators) for item, annotators in by_item}
-
-
-def read_attributes(path: Path) -> dict[str, dict[str, str]]:
-    """The attributes of each annotator: the other columns of a table with an annotator column."""
-    import pandas as pd
-
-    from edokit._io.tables import read_table
-
-    table = read_table(path)
-    rows = {name: _column(table, name, name, path) for name in table.column_names}
-    values = pd.DataFrame(rows).drop_duplicates().set_index("annotator")
-    repeated = values.index[values.index.duplicated()]
-    if len(repeated):
-        varying = values.columns[values.loc[repeated[0]].nunique() > 1]
-        raise InputError(
-            f"{path}: annotator {repeated[0]!r} has several values of {examples(varying)}",
-            "give each annotator one value",
-        )
-    return cast(dict[str, dict[str, str]], values.to_dict("index"))
 
 
 def _is_table(path: Path) -> bool:
