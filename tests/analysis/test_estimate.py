@@ -158,9 +158,7 @@ def test_a_panel_counts_the_labels_of_its_people(small_run: Path, files: Path) -
     assert shares["concerned"] > shares["bystanders"] + 0.05
 
 
-def test_without_labels_the_data_of_the_fit_say_how_far_answers_are_off(
-    small_run: Path, files: Path
-) -> None:
+def test_without_labels_the_fit_says_how_far_answers_are_off(small_run: Path, files: Path) -> None:
     of_run = edokit.estimate(small_run, files / "all.csv")
     assert of_run.total.basis == "fit"
     assert of_run.shares["offensive"]["low"] is not None
@@ -169,11 +167,14 @@ def test_without_labels_the_data_of_the_fit_say_how_far_answers_are_off(
     texts = ["What a lovely day.", "Go away, you fool."]
     bundle = edokit.Bundle.load(small_run)
     bundle.folder = None  # as if it were elsewhere
-    alone = edokit.estimate(bundle, texts)
-    assert alone.shares["offensive"]["low"] is None
-    assert alone.shares["offensive"]["share"] == pytest.approx(
-        bundle.predict_proba(texts)[:, 1].mean()
+    assert edokit.estimate(bundle, texts).total.basis == "fit"
+    panel = {"group": "concerned"}
+    of_panel = edokit.estimate(bundle, texts, panel=panel)  # whose labels it does not have
+    assert of_panel.shares["offensive"]["low"] is None
+    assert of_panel.shares["offensive"]["share"] == pytest.approx(
+        bundle.predict_proba(texts, panel=panel)[:, 1].mean()
     )
+    assert edokit.estimate(small_run, texts, panel=panel).total.basis == "fit"
 
 
 def test_texts_that_were_picked_for_their_answers_are_noticed(

@@ -106,6 +106,15 @@ def test_the_judge_that_drifted_is_named(tmp_path: Path) -> None:
     assert any("bo" in sentence for sentence in found.headline)
 
 
+def test_a_gate_compares_with_held_out_answers(small_run: Path, camps: Annotations) -> None:
+    ensemble = edokit.EDOEnsemble.load(small_run / "ensemble")
+    held_out = ensemble.fitted_.held_out
+    assert held_out is not None
+    losses = -(held_out.shares * np.log(held_out.answers)).sum(axis=1)
+    found = edokit.gate(small_run, camps.split("test"))
+    assert found.total.fit_loss == pytest.approx(losses.mean(), rel=1e-4)
+
+
 def test_texts_of_the_fit_are_noticed(small_run: Path, camps: Annotations) -> None:
     found = edokit.gate(small_run, camps.split("dev"))
     assert any("learned from them" in note for note in found.notes)

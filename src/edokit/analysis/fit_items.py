@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from sklearn.base import clone
 
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations
 from edokit.datasets.item_groups import item_clusters
-from edokit.ensemble.answers import FOLDS, MAX_ITEMS
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.views import answer_for_panel
 from edokit.fitdata.inputs import align_inputs
-from edokit.folds import random_folds
 from edokit.panels import Panel
 from edokit.predictions.core import Predictions
 from edokit.runs.record import RUN_RECORD, RunRecord
@@ -101,21 +97,19 @@ def read_fit_items(folder: Path, ensemble: EDOEnsemble) -> FitItems:
         predictions = predictions.select(ensemble.members_)
         predictions, labels = align_inputs(predictions, labels)
         clusters = item_clusters(labels)
-        pooled = held_out_pool(ensemble, predictions, labels, clusters)
+        pooled = held_out_pool(ensemble, predictions, labels)
     return FitItems(labels, predictions, pooled, clusters)
 
 
 def _found_record(place: Path, folder: Path) -> RunRecord:
     """The record of a fit; files that moved with the run's folder are found in it."""
     record = RunRecord.load(place)
+    home = folder.resolve()
     inputs = dict(record.inputs)
-    candidates = {
-        "predictions": [folder.resolve() / _FIT_PREDICTIONS],
-        "annotations": [],
-    }
     for role, source in record.inputs.items():
-        beside = folder.resolve().parent / Path(source.path).name
-        places = [Path(source.path), *candidates.get(role, []), beside]
+        places = [Path(source.path), home.parent / Path(source.path).name]
+        if role == "predictions":
+            places.insert(1, home / _FIT_PREDICTIONS)
         for path in places:
             if path.exists():
                 inputs[role] = replace(source, path=str(path.absolute()))
@@ -123,31 +117,15 @@ def _found_record(place: Path, folder: Path) -> RunRecord:
     return replace(record, inputs=inputs)
 
 
-def held_out_pool(
-    ensemble: EDOEnsemble, predictions: Predictions, labels: Annotations, clusters: Ints | None
-) -> Pooled:
-    """The pool of each item with weights that were learned without the item's fold.
+def held_out_pool(ensemble: EDOEnsemble, predictions: Predictions, labels: Annotations) -> Pooled:
+    """The pool of each item with weights that were learned without it, as the fit kept it.
 
-    With more than 5,000 items the weights of the fit serve all: they hardly depend on a single
-    item.
+    The weights of the fit serve all items where it kept a part of them, or none.
     """
     pooled = ensemble.describe(predictions)
-    units = len(labels.items)
-    if clusters is not None:
-        units = len(np.unique(clusters))
-    if not 2 * FOLDS <= units <= MAX_ITEMS:
+    held_out = ensemble.fitted_.held_out
+    if held_out is None or held_out.shares.shape != labels.soft_labels.shape:
         return pooled
-    probabilities = pooled.probabilities.copy()
-    for train, fold in _folds(len(labels.items), clusters, ensemble.random_state):
-        refitted = clone(ensemble).set_params(people=False)
-        refitted.fit(predictions.take(train), labels.take(train))
-        probabilities[fold] = refitted.predict_proba(predictions.take(fold))
-    return replace(pooled, probabilities=probabilities)
-
-
-def _folds(items: int, clusters: Ints | None, seed: int) -> Iterator[tuple[Ints, Ints]]:
-    """The positions of each fold, and of the other items before it."""
-    folds = random_folds(items, FOLDS, [seed, FOLDS], groups=clusters)
-    for fold in range(FOLDS):
-        is_inside = folds == fold
-        yield np.flatnonzero(~is_inside), np.flatnonzero(is_inside)
+    if not np.allclose(held_out.shares, labels.soft_labels, atol=1e-5):  # in another order
+        return pooled
+    return replace(pooled, probabilities=held_out.answers)

@@ -62,8 +62,8 @@ def estimate(
         Parts of the texts, and the level of the intervals.
     labels : Annotations, str or Path, default=None
         Labels of some of these texts, drawn at random, matched by item id. Without them, people are
-        assumed to judge the texts as they judged those of the fit with the same answers; from a
-        bundle, without the data of its fit, there is no interval then.
+        assumed to judge the texts as they judged those of the fit with the same answers. For a
+        panel that takes a run, with the data of its fit; from a bundle alone there is no interval.
     panel : Panel, mapping, sequence of str, str or Path, default=None
         In whose eyes: a panel as for `Bundle.describe`, levels of attributes as one types them
         (``"race=Black"``), or the file of a panel. Only labels by its people count.

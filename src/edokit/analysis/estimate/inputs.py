@@ -189,6 +189,9 @@ def panel_shares(labels: Annotations, panel: Panel) -> tuple[Floats, Bools]:
 
 def labels_of_fit(bundle: Bundle, folder: Path | None, panel: Panel | None) -> LabelledTexts | None:
     """Labels and held-out answers of the items of the fit; None where they are not at hand."""
+    held_out = bundle.ensemble.fitted_.held_out
+    if panel is None and held_out is not None and len(held_out) >= FEWEST_LABELS:
+        return LabelledTexts(held_out.shares, held_out.answers, held_out.groups, None)
     fit_items = None
     for place in (folder, bundle.folder and bundle.folder.parent):  # a bundle may be in its run
         if fit_items is None and place is not None:

@@ -90,7 +90,8 @@
     const listed = about.classes.join(", ");
     by("about").textContent = `${kinds[about.scale]}: ${listed} · version ${about.version}`;
     by("promise").hidden = !about.promise;
-    by("promise").textContent = about.promise || "";
+    const promise = about.promise || "";
+    by("promise").textContent = promise.charAt(0).toUpperCase() + promise.slice(1);
     by("context-part").hidden = about.contexts !== true;
     by("sends").textContent = about.sends_to.length
       ? `Its members send them on to ${about.sends_to.join(", ")}. `
