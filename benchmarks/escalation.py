@@ -13,6 +13,7 @@ the dataset with replacement, where the share among all items is known exactly.
 from __future__ import annotations
 
 import argparse
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -140,7 +141,10 @@ class Checked:
 
 
 def dataset_rows(name: str, annotations: Annotations, cache: Path, runs: int) -> list[list[str]]:
-    """The rows of one dataset."""
+    """The rows of one dataset; those of an earlier run are in the cache."""
+    path = cache / "rows.json"
+    if path.exists():
+        return [list(map(str, row)) for row in json.loads(path.read_text())]
     held_out = held_out_answers(annotations, cache)
     clusters = item_clusters(annotations)
     if clusters is None:
@@ -154,6 +158,7 @@ def dataset_rows(name: str, annotations: Annotations, cache: Path, runs: int) ->
             head = [name, f"{len(held_out):,}", f"{overruled:.1%}", against, percent(limit)]
             rows.append([*head, *checked.cells(limit, against, runs)])
             print(" | ".join(rows[-1]), flush=True)
+    path.write_text(json.dumps(rows))
     return rows
 
 
@@ -188,6 +193,7 @@ def main() -> None:
     parser.add_argument("lewidi2023", type=Path)
     parser.add_argument("lewidi2025", type=Path)
     parser.add_argument("--items", type=int, default=10_000, help="of each dataset at most so many")
+    parser.add_argument("--datasets", nargs="*", help="only these; others from the cache")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--cache", type=Path, default=Path("escalation"))
     arguments = parser.parse_args()
@@ -195,6 +201,9 @@ def main() -> None:
     rows = []
     for task, names in DATASETS.items():
         for name in names:
+            is_cached = (arguments.cache / name / "rows.json").exists()
+            if arguments.datasets and name not in arguments.datasets and not is_cached:
+                continue
             annotations = read(getattr(arguments, task), name, arguments.items)
             annotations = replace(annotations, splits=None)
             rows += dataset_rows(name, annotations, arguments.cache / name, arguments.runs)

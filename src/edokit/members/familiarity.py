@@ -131,6 +131,7 @@ class Familiarity:
         lengths = np.array([len(part) for part in pieces])
         text_of_piece = np.repeat(np.arange(len(pieces)), lengths)
         counts = np.bincount(places)
+        floor = _frequency_floor(len(pieces))
         surprises = np.empty(len(pieces))
         shares = np.empty(len(pieces))
         for fold in range(_FOLDS):
@@ -139,7 +140,7 @@ class Familiarity:
             counts_of_others = counts - np.bincount(places[held_out], minlength=len(counts))
             piece_counts = counts_of_others[places[held_out]]
             rows = text_of_piece[held_out]
-            rarity = _rarity(piece_counts, int((~in_fold).sum()))
+            rarity = _rarity(piece_counts, int((~in_fold).sum()), floor)
             sums = np.bincount(rows, rarity, minlength=len(pieces))
             n_known = np.bincount(rows, piece_counts > 0, minlength=len(pieces))
             surprises[in_fold] = sums[in_fold] / lengths[in_fold]
@@ -165,9 +166,10 @@ class Familiarity:
         strings, _ = split_context(texts)
         surprises = np.empty(len(strings), dtype=np.float32)
         is_readable = np.empty(len(strings), dtype=bool)
+        floor = _frequency_floor(self.n_texts)
         for row, text in enumerate(strings):
             counts = self._piece_counts(text_pieces(text))
-            surprises[row] = _rarity(counts, self.n_texts).mean()
+            surprises[row] = _rarity(counts, self.n_texts, floor).mean()
             is_readable[row] = np.count_nonzero(counts) >= self.readable_share * len(counts)
         less_surprising = np.searchsorted(self.surprises, surprises, side="left")
         as_surprising = np.searchsorted(self.surprises, surprises, side="right") - less_surprising
@@ -224,9 +226,18 @@ def familiarity_of(data: TrainingData) -> Familiarity | None:
     return Familiarity.fit([data.texts[row] for row in rows], groups)
 
 
-def _rarity(counts: npt.NDArray[Any], n_texts: int) -> Floats:
+def _frequency_floor(n_texts: int) -> float:
+    """What is added to the frequency of a piece, so that that of an unknown one is not 0.
+
+    It is the same for texts that are held out, of which fewer others are counted, and for new ones:
+    a text of unknown pieces is then as surprising in both cases.
+    """
+    return 0.5 / max(n_texts * (_FOLDS - 1) / _FOLDS, 1.0)
+
+
+def _rarity(counts: npt.NDArray[Any], n_texts: int, floor: float) -> Floats:
     """How surprising pieces are that occur in so many of the texts: minus their log-frequency."""
-    return np.asarray(np.log((n_texts + 1) / (counts + 0.5)))
+    return np.asarray(-np.log(counts / max(n_texts, 1) + floor))
 
 
 def _are_consistent(arrays: dict[str, npt.NDArray[Any]]) -> bool:
