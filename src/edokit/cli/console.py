@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -225,9 +229,23 @@ def print_answer(result: TabularResult, json: bool) -> None:
     print_result(result.to_dict(), show, json)
 
 
+def _end_with_workers(number: int, frame: object) -> None:
+    """End the worker processes and this one, at once: what is finished is in its place."""
+    for process in multiprocessing.active_children():
+        if process.pid is not None:
+            os.kill(process.pid, signal.SIGKILL)  # joblib's workers have no method kill
+    sys.stderr.write("ended; what is finished is kept; run the same command again to resume\n")
+    sys.stderr.flush()
+    # Unwinding would wait for the workers.
+    os._exit(128 + number)
+
+
 @contextmanager
 def kept_if_interrupted() -> Iterator[None]:
-    """Say that a command can be resumed when it is interrupted."""
+    """Say that a command can be resumed when it is interrupted; SIGTERM ends its workers, too."""
+    # Elsewhere than in the main thread, as in tests, no handler can be set.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _end_with_workers)
     try:
         yield
     except KeyboardInterrupt:

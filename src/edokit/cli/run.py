@@ -41,6 +41,8 @@ class RunFlags:
         Replace a run on other annotations, also what edo did not write.
     no_people : bool
         Do not estimate how annotators and their attributes differ from the pool.
+    no_texts : bool
+        Write a page without the texts of the items.
     """
 
     quality: str = "auto"
@@ -52,6 +54,7 @@ class RunFlags:
     jobs: int | None = None
     overwrite: bool = False
     no_people: bool = False
+    no_texts: bool = False
 
     def to_options(self) -> RunOptions:
         """Return the options of the run."""
@@ -65,6 +68,7 @@ class RunFlags:
             jobs=self.jobs,
             overwrite=self.overwrite,
             no_people=self.no_people,
+            no_texts=self.no_texts,
         )
 
 

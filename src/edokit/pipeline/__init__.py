@@ -390,7 +390,7 @@ class _RunSteps:
         page.groups = groups
         if gain is not None:
             page.remarks.append(gain.sentence)
-        write_report(page, self.folder / REPORT, overwrite=True)
+        write_report(page, self.folder / REPORT, texts=not self.options.no_texts, overwrite=True)
 
     def summarize(
         self,

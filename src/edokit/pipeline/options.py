@@ -42,6 +42,8 @@ class RunOptions:
         Replace a run on other annotations, and files that EDO did not write.
     no_people : bool, default=False
         Do not estimate how annotators and their attributes differ from the pool.
+    no_texts : bool, default=False
+        Write a page without the texts of the items.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class RunOptions:
     jobs: int | None = None
     overwrite: bool = False
     no_people: bool = False
+    no_texts: bool = False
 
     def __post_init__(self) -> None:
         one_of("quality", self.quality, QUALITIES)
