@@ -86,6 +86,7 @@ def test_a_new_recipe_is_one_file_and_trains(shelve: Shelve, tmp_path: Path) -> 
     assert "shares" not in recipe_names()
     shelve(recipes, "shares", shown("Adding a recipe"))
     assert recipe_names() == [
+        "embeddings",
         "encoder",
         "linear",
         "llm",
@@ -93,6 +94,7 @@ def test_a_new_recipe_is_one_file_and_trains(shelve: Shelve, tmp_path: Path) -> 
         "shares",
         "sklearn",
         "transformer",
+        "trees",
     ]
     assert find_recipe("shares").__name__ == "SharesMember"
 

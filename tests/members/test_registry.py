@@ -34,8 +34,8 @@ def test_a_recipe_of_ones_own_is_named_by_its_place() -> None:
     [
         (
             "lineal",
-            "no recipe 'lineal'; recipes are 'encoder', 'linear', 'llm', 'nearest', 'sklearn',"
-            " 'transformer'",
+            "no recipe 'lineal'; recipes are 'embeddings', 'encoder', 'linear', 'llm', 'nearest',"
+            " 'sklearn', 'transformer', 'trees'",
         ),
         ("no_such_module:Member", "no_such_module"),
         ("member_cases:Nobody", "Nobody"),

@@ -41,7 +41,7 @@ class GroupOptions:
     Parameters
     ----------
     recipe : str, default="linear"
-        linear, trees, nearest, encoder, sklearn, transformer or llm; several as
+        linear, trees, nearest, encoder, embeddings, sklearn, transformer or llm; several as
         linear:5,encoder:5; or a TOML file.
     supervision : str, default="random-select"
         Targets: random-select, per-annotator, soft or majority.

@@ -37,8 +37,8 @@ class Group:
     Parameters
     ----------
     recipe : str
-        ``"linear"``, ``"trees"``, ``"nearest"``, ``"encoder"``, ``"sklearn"``, ``"transformer"``,
-        ``"llm"`` or ``"package.module:Class"``.
+        ``"linear"``, ``"trees"``, ``"nearest"``, ``"encoder"``,
+        ``"embeddings"``, ``"sklearn"``, ``"transformer"``, ``"llm"`` or ``"package.module:Class"``.
     members : int, default=10
         How many.
     name : str, default=""

@@ -198,9 +198,10 @@ def preview_training(
 def _preview_job(plan: TrainingPlan, job: TrainingJob) -> MemberPreview:
     """What the member of a job would ask about all texts that it predicts."""
     member = make_member(job.recipe, len(plan.data.classes), job.options)
-    member.fit(member_data(plan, job), random_state=job.seed)
+    # Before it is fitted, which may ask its server.
     if not _is_language_model(member):
         raise InputError(f"the recipe {job.recipe} has no dry run", "leave it out")
+    member.fit(member_data(plan, job), random_state=job.seed)
     requests: dict[str, list[Request]] = {}
     items: list[int] = []
     for positions in plan.rows(job).predict.values():

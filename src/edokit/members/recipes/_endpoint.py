@@ -51,7 +51,8 @@ ADDRESS = "OPENAI_BASE_URL"
 ALLOW_HTTP = "EDO_ALLOW_HTTP"
 _RETRIED = (408, 409, 425, 429)  # besides 5xx: what may be better the next time
 _REFUSED = (400, 413, 422)
-_PATH = "/chat/completions"
+CHAT = "/chat/completions"
+EMBEDDINGS = "/embeddings"
 _LONGEST_WAIT = 300.0  # seconds; a longer Retry-After is an error
 _CONNECTION_RETRIES = 2  # where nothing listens, the address is probably wrong
 # Bytes of a response. An answer of a few words has a few thousand, each alternative to a token that
@@ -89,6 +90,8 @@ class Request:
     @property
     def most_answer_tokens(self) -> int | None:
         """How many tokens the answer may have; None if the request does not say."""
+        if "input" in self.body:
+            return 0  # a vector has none
         limits = [self.body[name] for name in _LIMITS if name in self.body]
         numbers = [limit for limit in limits if isinstance(limit, int)]
         return max(numbers, default=None)
@@ -98,6 +101,8 @@ class Request:
         """How many tokens the request and its answer have, before a server has counted them."""
         messages = self.body.get("messages")
         contents = []
+        if "input" in self.body:
+            contents.append(str(self.body["input"]))
         if isinstance(messages, Sequence):
             for message in messages:
                 if isinstance(message, Mapping):
@@ -140,7 +145,7 @@ def check_address(base_url: str) -> str:
         raise InputError(
             f"{option('base_url')} is not a valid URL", "use the form http://localhost:8000/v1"
         )
-    path = (parts["path"] or "").rstrip("/").removesuffix(_PATH)
+    path = (parts["path"] or "").rstrip("/").removesuffix(CHAT).removesuffix(EMBEDDINGS)
     return f"{parts['scheme']}://{parts['host']}{parts['port'] or ''}".lower() + path
 
 
@@ -209,10 +214,15 @@ class Forecast:
 
 @dataclass
 class Endpoint:
-    """A server by its address, with prices per million tokens where they are known."""
+    """A server by its address, with prices per million tokens where they are known.
+
+    ``path`` is what it is asked for, and ``read`` makes an answer of a response's content.
+    """
 
     base_url: str
     _: KW_ONLY
+    path: str = CHAT
+    read: Callable[[bytes], Completion] = read_answer
     timeout: float = 60.0
     retries: int = 5
     concurrency: int = 8
@@ -403,10 +413,10 @@ class Endpoint:
         if response.status != 200:
             raise self._error(response.status, response.retry_after, request)
         try:
-            return read_answer(response.content)
+            return self.read(response.content)
         except (ValueError, RecursionError):
             raise _TemporaryError(
-                "returned something other than a chat completion, or absurd counts of tokens",
+                "returned another answer than was asked for, or absurd counts of tokens",
                 f"check {option('base_url')}: most end in /v1",
                 may_be_charged=True,
             ) from None
@@ -478,7 +488,7 @@ class _Transport:
     def __init__(
         self, endpoint: Endpoint, client: httpx2.AsyncClient, portal: BlockingPortal
     ) -> None:
-        self._url = endpoint.base_url + _PATH
+        self._url = endpoint.base_url + endpoint.path
         self._timeout = endpoint.timeout
         self._client = client
         self._portal = portal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -52,7 +52,10 @@ def _parts(text: Text) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2)
 def _part_vectors(
-    texts: tuple[Text, ...], model: str, device: str | None, encoder: Encoder | None
+    texts: tuple[Text, ...],
+    model: str,
+    device: str | None,
+    encoder: Callable[[list[str]], Vectors] | None,
 ) -> tuple[dict[str, int], Vectors]:
     """The row of each part of the texts, and the vector of each row.
 
@@ -110,11 +113,15 @@ class EncoderMember(ClassifierMember):
             return None
         return _onnx.load(self.model, folder).file
 
+    def _text_encoder(self) -> Callable[[list[str]], Vectors] | None:
+        """What computes vectors, if it is in memory."""
+        return self._encoder
+
     def _features(self, texts: Sequence[Text]) -> Floats:
         """Features [N, D]; of pairs [N, 4 D]: the text, the context (scaled by its weight), both
         as one text, and how far text and context are apart in each dimension."""
         parts = [_parts(text) for text in texts]
-        source = self.model, self.device, self._encoder
+        source = self.model, self.device, self._text_encoder()
         row_of, part_vectors = _part_vectors(tuple(self._corpus or texts), *source)
         if not row_of.keys() >= {*chain(*parts)}:
             row_of, part_vectors = _part_vectors(tuple(texts), *source)
