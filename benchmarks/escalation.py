@@ -179,11 +179,12 @@ def page_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 HEAD = """Cross-fitted answers of three members of the recipe `linear` to the items of train and
-dev (at most {items:,}). *Answered* is the share that `--escalate` answers if the threshold is
-chosen on all of them. *Kept* is how often, in {runs} random halves or draws, at most the stated
-share of what was answered was overruled; {confidence} are promised for all items that might come
-(*drawn*: the threshold is chosen on items drawn with replacement, and judged on all). Where only
-the other half judges, chance in that half counts as well, so that its figures may be lower.
+dev (so many of them as the table says). *Answered* is the share that `--escalate` answers if the
+threshold is chosen on all of them. *Kept* is how often, in {runs} random halves or draws, at most
+the stated share of what was answered was overruled; {confidence} are promised for all items that
+might come (*drawn*: the threshold is chosen on items drawn with replacement, and judged on all).
+Where only the other half judges, chance in that half counts as well, so that its figures may be
+lower.
 """
 
 
