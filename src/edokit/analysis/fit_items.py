@@ -107,7 +107,8 @@ def _found_record(place: Path, folder: Path) -> RunRecord:
     home = folder.resolve()
     inputs = dict(record.inputs)
     for role, source in record.inputs.items():
-        places = [Path(source.path), home.parent / Path(source.path).name]
+        name = Path(source.path).name
+        places = [Path(source.path), home / name, home.parent / name]
         if role == "predictions":
             places.insert(1, home / _FIT_PREDICTIONS)
         for path in places:

@@ -10,7 +10,6 @@ from edokit._errors import InputError, option
 from edokit.analysis.evaluate import evaluate as evaluate_probabilities
 from edokit.analysis.evaluate.options import EvaluateOptions
 from edokit.analysis.evaluate.text import further_tables, metric_table
-from edokit.analysis.gate import gate as compare_with_fit
 from edokit.annotations.core import Ties
 from edokit.cli import console, options
 from edokit.predictions.core import Invalid
@@ -87,7 +86,7 @@ def evaluate(
     gate : bool, default=False
         Compare the loss on these labels with that on the held-out items of the fit.
     tolerance : float, default=0
-        With --gate: a rise of the loss that is no fall yet, as a share of it, e.g. 0.02.
+        With --gate: a rise of the loss up to this share of it still passes, e.g. 0.02.
     probabilities : Path, optional
         A table with item and `p_<class>` columns; answers for each annotator have a column
         annotator, too (or are predictions of `edo score --annotators`).
@@ -98,6 +97,8 @@ def evaluate(
         they are pooled, and --probabilities is not needed.
     """
     if gate:
+        from edokit.analysis.gate import gate as compare_with_fit  # loads members
+
         _check_gate(run, probabilities, ensemble, train, flags)
         assert run is not None
         found = compare_with_fit(

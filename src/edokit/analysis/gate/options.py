@@ -18,7 +18,7 @@ class GateOptions:
     level : float, default=0.95
         Level of the intervals. Without any change, at most half of 1 − level of the gates fail.
     tolerance : float, default=0
-        A rise of the loss that is no fall yet, as a share of the loss on the items of the fit.
+        A rise of the loss up to this share of the loss on the items of the fit still passes.
 
     Examples
     --------
