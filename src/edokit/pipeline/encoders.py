@@ -25,8 +25,6 @@ _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
 _MOST_TEXTS = 2000
 # Names and quotations in another script do not make a text one of that script.
 _LATIN_SHARE = 0.9
-# By cross-validation on the tables of benchmarks/run.py whose texts are English.
-_USUAL_GAIN = "1 to 10 %"
 
 
 @dataclass(frozen=True)
@@ -86,13 +84,13 @@ def _missing(model: str) -> EDOError | None:
 
 
 def _advice(encoder: KnownEncoder) -> str:
-    """One line: what an encoder would likely gain, and the commands that get it."""
+    """One line: that there is no encoder, and the commands that get it."""
     commands = [f"edo models get {encoder.alias}"]
     if isinstance(_missing(encoder.repository), MissingExtraError) or encoder.folder() is None:
         commands.insert(0, 'pip install ".[encoder]"')
     return (
-        f"Without a sentence encoder, which lowered CE by {_USUAL_GAIN} on four tables of English"
-        f" texts (benchmarks/RESULTS.md). To get one: {' && '.join(commands)}"
+        "Without a sentence encoder, which often lowers the error (benchmarks/encoder.py measures"
+        f" by how much). To get one: {' && '.join(commands)}"
     )
 
 
