@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from coverage_scenarios import decisions, juries, metrics, pilots, shares
+from coverage_scenarios import decisions, diagnosis, juries, metrics, pilots, shares
 from coverage_scenarios.coverage_row import CoverageRow, table_line
 
 from edokit import EDOWarning
@@ -31,6 +31,7 @@ Scenario = Callable[[int, int], Iterator[CoverageRow]]
 SCENARIOS: dict[str, Scenario] = {
     "evaluate": metrics.evaluate,
     "compare": metrics.compare,
+    "diagnose": diagnosis.diagnose,
     "plan": pilots.plan,
     "audit": juries.audit,
     "estimate": shares.estimate,

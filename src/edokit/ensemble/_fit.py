@@ -23,6 +23,7 @@ from edokit.config import FitConfig, settings_document
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import GIVEN, Constant, Fitted, Kind, Reason, on_simplex
 from edokit.ensemble.held_out import HeldOut
+from edokit.ensemble.opposites import warn_of_opposites
 from edokit.ensemble.people import PeopleEffects
 from edokit.fitdata.data import FitData, pooled
 from edokit.metrics import ce_items
@@ -83,6 +84,7 @@ def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, Any]
     annotations = data.annotations
     if config.people and annotations is not None and len(annotations.annotators) > 1:
         people = PeopleEffects.fit(answers, annotations)
+        warn_of_opposites(answers, annotations, people)
     return replace(fitted, people=people, held_out=HeldOut.from_fit(units, answers))
 
 
