@@ -46,7 +46,7 @@ TABLES: Mapping[str, Callable[[Study], Section]] = {
 """By name, in the order of the page."""
 WITHOUT_DATA = ("checks",)
 """Tables that need the paper's figures alone."""
-_FOR_TRAINING = ("dataset", "recipe", "backbone", "option", "device")
+_FOR_TRAINING = ("dataset", "recipe", "backbone", "option", "protocol", "device")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--backbone", help="hub id or folder for encoder and transformer")
     add("--members", type=_at_least_one, default=20, help="members of a trained pool (default 20)")
     add("--option", action="append", metavar="KEY=VALUE", help="an option of the recipe")
+    add("--protocol", help="train as here (ours, the default) or as the paper does (paper)")
     add("--device", help="where to train, e.g. cpu or cuda")
     add("--json", action="store_true", help="print one JSON object")
 
@@ -74,7 +75,7 @@ def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
     """Train if asked, make the tables, write and print them."""
     data = find_data(given.data)
     predictions = None
-    if not (given.train and given.predictions is None and given.recipe):
+    if not (given.train and given.predictions is None and (given.recipe or given.protocol)):
         predictions = find_predictions(given.predictions)
     if given.train:
         predictions = _train(given, data, predictions)
@@ -137,8 +138,8 @@ def results_page(sections: Sequence[Section], study: Study, command: str) -> str
     lines = [
         "# LeWiDi 2023: what came out",
         "",
-        f"Written by `{command}`; do not edit. {study.seeds} seeds: each is half of a pool's"
-        " members (ten of twenty) and the solver's seed. Test scores; everything is fitted and"
+        f"Written by `{command}`; do not edit. {study.seeds} seeds: each is {_members_of(study)}"
+        " and the solver's seed. Test scores; everything is fitted and"
         " chosen on dev, or, where members were cross-fitted, on their out-of-fold predictions of"
         " train and dev.",
         "",
@@ -169,6 +170,13 @@ def results_page(sections: Sequence[Section], study: Study, command: str) -> str
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _members_of(study: Study) -> str:
+    """The members of a seed, in words."""
+    if study.has_members_for_each_seed:
+        return "ten members that were trained for it alone (per annotator as many as K ≤ min A_i)"
+    return "half of a pool's members (ten of twenty)"
+
+
 def _train(given: argparse.Namespace, data: Path | None, predictions: Path | None) -> Path:
     if data is None or given.out is None:
         missing = "--data (or ./lewidi2023)" if data is None else "--out"
@@ -183,6 +191,7 @@ def _train(given: argparse.Namespace, data: Path | None, predictions: Path | Non
         backbone=given.backbone,
         members=given.members,
         options=_pairs(given.option),
+        protocol=given.protocol or "ours",
     )
     return train_pools(
         data,

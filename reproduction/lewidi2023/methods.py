@@ -63,7 +63,7 @@ def method_predictions(study: Study, dataset: str, pool: str, name: str) -> Foun
     members = study.pool(dataset, pool)
     if isinstance(members, Missing):
         return members
-    if name in NEEDS_GROUPS and len(set(members.fit.groups or ())) < 2:
+    if name in NEEDS_GROUPS and len(set(members.sampled(0).fit.groups or ())) < 2:
         return Missing(f"the pool {dataset}/{pool} has one group")
 
     def find() -> Found:
@@ -157,7 +157,7 @@ def held_out_ce(
             members = study.pool(dataset, pool)
             for name in names if isinstance(members, Pool) else ():
                 assert isinstance(members, Pool)
-                if name in NEEDS_GROUPS and len(set(members.fit.groups or ())) < 2:
+                if name in NEEDS_GROUPS and len(set(members.sampled(0).fit.groups or ())) < 2:
                     continue
                 wanted += [(members.sampled(seed), name, seed) for seed in range(study.seeds)]
         found = study.each(_held_out, wanted)

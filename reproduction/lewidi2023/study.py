@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from edokit._errors import InputError
+from edokit._io.documents import read_json
 from edokit._types import Bools, Floats
 from edokit.annotations.core import Annotations
 from edokit.datasets.lewidi import read_lewidi
 from edokit.predictions.core import Predictions
 from edokit.predictions.shards import read_predictions
+from reproduction.lewidi2023.plans import SEED_GROUP
 from reproduction.outcomes import Labels
 
 T = TypeVar("T")
@@ -56,8 +58,9 @@ class Pool:
     """Whether the items to fit on are train and dev, with out-of-fold predictions."""
 
     def sampled(self, seed: int) -> Pool:
-        """The members of one seed: half of each group, where there are more than ten."""
-        return self.of(draw_members(self.fit, seed))
+        """The members of one seed: its own, or half of each group where there are more than ten."""
+        drawn = self.of(draw_members(self.fit, seed))
+        return replace(drawn, fit=_without_seeds(drawn.fit), test=_without_seeds(drawn.test))
 
     @property
     def dev(self) -> Bools:
@@ -119,11 +122,22 @@ def _side_by_side(pools: Sequence[Pool], parts: Sequence[Predictions]) -> Predic
 
 
 def draw_members(predictions: Predictions, seed: int) -> list[str]:
-    """Ten of twenty: half of each group, rounded up, in the order of the pool."""
+    """The members of a seed, in the order of the pool.
+
+    Where groups were trained for one seed each, those of this seed; else ten of twenty: half of
+    each group, rounded up.
+    """
     members = list(predictions.members)
+    groups = predictions.groups or ("",) * len(members)
+    trained_for = [_trained_for(group) for group in groups]
+    if any(number is not None for number in trained_for):
+        return [
+            name
+            for name, number in zip(members, trained_for, strict=True)
+            if number in (None, seed)
+        ]
     if len(members) <= MOST_KEPT_WHOLE:
         return members
-    groups = predictions.groups or ("",) * len(members)
     rng = np.random.default_rng([2023, seed])
     kept: set[str] = set()
     for group in dict.fromkeys(groups):
@@ -131,6 +145,33 @@ def draw_members(predictions: Predictions, seed: int) -> list[str]:
         some = rng.permutation(len(inside))[: (len(inside) + 1) // 2]
         kept.update(inside[k] for k in some)
     return [name for name in members if name in kept]
+
+
+def _trained_for(group: str) -> int | None:
+    """The seed that a group of members was trained for; None: for all."""
+    name = group.rpartition("/")[2]
+    if not name.startswith(SEED_GROUP):
+        return None
+    return int(name.removeprefix(SEED_GROUP))
+
+
+def _without_seeds(predictions: Predictions) -> Predictions:
+    """The same members in groups that do not name a seed."""
+    groups = predictions.groups
+    if groups is None or all(_trained_for(group) is None for group in groups):
+        return predictions
+    kept = []
+    for group in groups:
+        seedless = group if _trained_for(group) is None else group.rpartition("/")[0]
+        kept.append(seedless)
+    return Predictions.from_arrays(
+        predictions.probabilities,
+        items=predictions.items,
+        members=predictions.members,
+        classes=predictions.classes,
+        groups=kept if all(kept) else None,
+        layout="NKC",
+    )
 
 
 @dataclass
@@ -235,6 +276,16 @@ class Study:
             )
             for dataset in DATASETS
         }
+
+    @property
+    def has_members_for_each_seed(self) -> bool:
+        """Whether there are pools whose groups were trained for one seed each."""
+        if self.predictions is None:
+            return False
+        for path in self.predictions.glob("*/*/manifest.json"):
+            if any(_trained_for(group["name"]) is not None for group in read_json(path)["groups"]):
+                return True
+        return False
 
     def constant(self, dataset: str) -> Floats | Missing:
         """The training set's mean distribution as the prediction of every test item [N, C]."""

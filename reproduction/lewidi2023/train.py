@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,23 +15,15 @@ from edokit._io.documents import read_json
 from edokit._progress import Progress, no_progress
 from edokit.datasets.lewidi import read_lewidi
 from edokit.members import Group, train_members
+from reproduction.lewidi2023.plans import PoolPlan
+from reproduction.lewidi2023.protocol import protocol_plans, with_clean_texts
 from reproduction.lewidi2023.study import DATASETS
 
 MEMBERS = 20
 SINGLES = 5
+PROTOCOLS = ("ours", "paper")
 RECIPES = ("as-committed", "linear", "encoder", "transformer")
 _ON_TORCH = ("encoder", "transformer")
-
-
-@dataclass(frozen=True)
-class PoolPlan:
-    """One pool to train."""
-
-    dataset: str
-    name: str
-    groups: Sequence[Group]
-    seed: int = 0
-    cross_fit: int | None = None
 
 
 def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> list[PoolPlan]:
@@ -169,11 +160,21 @@ def plans_for(
     backbone: str | None = None,
     members: int = MEMBERS,
     options: Mapping[str, Any] | None = None,
+    protocol: str = "ours",
 ) -> list[PoolPlan]:
     """As committed, unless a recipe or a backbone is named; all datasets that are there."""
     for one in datasets or ():
         one_of("the dataset", one, DATASETS)
+    one_of("the protocol", protocol, PROTOCOLS)
     wanted = [one for one in datasets or DATASETS if (data / one).is_dir()]
+    if protocol == "paper":
+        if backbone is None or recipe not in (None, "transformer"):
+            raise InputError(
+                "the paper's protocol fine-tunes a transformer, but no backbone was named",
+                "name a hub id or a folder: --backbone google-bert/bert-base-uncased",
+            )
+        fewest = {one: _fewest_annotators(data / one) for one in wanted}
+        return protocol_plans(fewest, backbone, options=options)
     if recipe is not None or backbone is not None:
         counts = {one: len(read_lewidi(data / one, split="train").annotators) for one in wanted}
         return recipe_plans(
@@ -190,6 +191,11 @@ def plans_for(
             "choose a recipe: --recipe linear, or --backbone NAME",
         )
     return committed_plans(predictions, wanted)
+
+
+def _fewest_annotators(folder: Path) -> int:
+    """Annotators of the least annotated training item."""
+    return int(read_lewidi(folder, split="train").annotations_per_item.min())
 
 
 def _report(progress: Progress, pool: str, done: int, total: int, task: str) -> None:
@@ -212,7 +218,10 @@ def train_pools(
     """
     predictions = out / "predictions"
     for plan in plans:
-        annotations = read_lewidi(data / plan.dataset, user_first=True)
+        if plan.clean_texts:
+            annotations = with_clean_texts(read_lewidi(data / plan.dataset))
+        else:
+            annotations = read_lewidi(data / plan.dataset, user_first=True)
         folder = out / "members" / plan.dataset / plan.name
         with warnings.catch_warnings():
             # More per-annotator members than the least annotated item has annotators: the paper's

@@ -9,7 +9,10 @@ import pytest
 from reproduction_cases import small_lewidi
 
 from edokit._errors import EDOWarning, InputError
+from edokit.datasets.lewidi import read_lewidi
 from edokit.members.registry import make_member
+from reproduction.lewidi2023.backbone import tune_backbone
+from reproduction.lewidi2023.protocol import clean_text, protocol_plans
 from reproduction.lewidi2023.study import Pool, Study
 from reproduction.lewidi2023.train import committed_plans, recipe_plans, train_pools
 
@@ -109,3 +112,56 @@ def test_recipes_take_the_options_of_every_committed_manifest() -> None:
     assert any(group.options.get("annotators") for group in groups)
     for group in groups:
         make_member(group.recipe, 2, group.options)
+
+
+def test_texts_are_cleaned_as_the_paper_cleans_them() -> None:
+    text = "<user> @ann Look at https://a.example/x: 3 <b>odd</b> ideas &amp; a café…"
+    assert clean_text(text) == "Look at odd ideas a caf"
+
+
+def test_the_papers_protocol_trains_members_for_each_seed_and_keeps_its_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "members"))
+    from tiny_transformer import tiny_model
+
+    data = small_lewidi(tmp_path / "data")
+    fewest = int(read_lewidi(data / "HS-Brexit", split="train").annotations_per_item.min())
+    plans = protocol_plans(
+        {"HS-Brexit": fewest},
+        tiny_model(tmp_path / "tiny"),
+        seeds=2,
+        members=1,
+        options={"epochs": "1", "max_length": "16"},
+    )
+    assert [len(plan.groups) for plan in plans] == [2, 2, 1, 1]
+    assert all(group.members <= fewest for group in plans[1].groups)
+    predictions = train_pools(data, plans[:1], tmp_path / "out", device="cpu", jobs=1)
+    found = Study(data, predictions).pool("HS-Brexit", "random-select")
+    assert isinstance(found, Pool)
+    assert [found.sampled(seed).fit.members for seed in range(2)] == [
+        ("seed-0-01",),
+        ("seed-1-01",),
+    ]
+
+
+def test_the_settings_of_a_backbone_are_searched_on_dev_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "members"))
+    from tiny_transformer import tiny_model
+
+    data = small_lewidi(tmp_path / "data", ("ConvAbuse",))
+    model = tiny_model(tmp_path / "tiny")
+    settings = {"trials": 2, "device": "cpu", "epochs": 1}
+    results = tune_backbone(data, model, tmp_path / "out", **settings)
+    assert [result.trial for result in results] == [0, 1]
+    assert len({result.learning_rate for result in results}) == 2
+    assert tune_backbone(data, model, tmp_path / "out", **settings) == results  # nothing is trained
+    lines = (tmp_path / "out" / "trials.csv").read_text().splitlines()
+    assert lines[0] == "trial,learning_rate,batch_size,warmup_steps,dev_f1,dev_ce"
+    assert len(lines) == 3

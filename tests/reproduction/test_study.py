@@ -8,6 +8,7 @@ import pytest
 from reproduction_cases import small_lewidi, small_pool, small_study
 
 from edokit._errors import InputError
+from edokit.predictions.core import Predictions
 from reproduction.lewidi2023.study import (
     EVERYTHING,
     Missing,
@@ -27,6 +28,35 @@ def test_a_seed_is_half_of_the_members_and_always_the_same(tmp_path: Path) -> No
     assert sampled[0] == draw_members(members.fit, 0)
     assert len({tuple(names) for names in sampled}) == 3
     assert members.sampled(0).test.members == tuple(sampled[0])
+
+
+def test_members_trained_for_one_seed_belong_to_it_alone(tmp_path: Path) -> None:
+    members = small_study(tmp_path).pool("HS-Brexit", "random-select")
+    assert isinstance(members, Pool)
+    names = members.fit.members
+    trained_for = [f"seed-{number % 3}" for number in range(len(names))]
+    pool = Pool(
+        members.dataset,
+        members.name,
+        _with_groups(members.fit, trained_for),
+        _with_groups(members.test, trained_for),
+        members.fit_labels,
+        members.test_labels,
+    )
+    sampled = [pool.sampled(seed) for seed in range(3)]
+    assert [one.test.members for one in sampled] == [names[seed::3] for seed in range(3)]
+    assert all(one.fit.groups is None for one in sampled)
+
+
+def _with_groups(predictions: Predictions, groups: list[str]) -> Predictions:
+    return Predictions.from_arrays(
+        predictions.probabilities,
+        items=predictions.items,
+        members=predictions.members,
+        classes=predictions.classes,
+        groups=groups,
+        layout="NKC",
+    )
 
 
 def test_pools_of_at_most_ten_are_kept_whole(tmp_path: Path) -> None:
