@@ -284,3 +284,14 @@ def test_a_problem_has_what_its_summaries_have(pool: str) -> None:
         np.testing.assert_allclose(getattr(losses, part), getattr(full, part), rtol=1e-12)
     assert "div" not in losses.matrices
     assert "div" not in losses.select([2, 0]).matrices
+
+
+@pytest.mark.parametrize(("sign", "mode"), [(-1, "preserve"), (1, "suppress"), (-1.0, "preserve")])
+def test_the_sign_of_the_paper_names_what_to_do_with_diversity(sign: float, mode: str) -> None:
+    assert Objective(div=1.0, diversity=sign) == Objective(div=1.0, diversity=mode)
+
+
+@pytest.mark.parametrize("wrong", [0, 2, True, "both"])
+def test_other_signs_are_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match=r"preserve.*suppress"):
+        Objective(diversity=wrong)

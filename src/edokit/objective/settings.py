@@ -24,8 +24,9 @@ class _Mode(str, Enum):
         return repr(self.value)
 
     @classmethod
-    def _missing_(cls, value: object) -> None:
+    def _missing_(cls, value: object) -> _Mode | None:
         one_of(cls.__name__.lower(), value, [mode.value for mode in cls])
+        return None
 
 
 class CE(_Mode):
@@ -40,10 +41,18 @@ class CE(_Mode):
 
 
 class Diversity(_Mode):
-    """What to do with disagreement between members."""
+    """What to do with disagreement between members; the paper's s = −1 and s = +1 are accepted."""
 
     PRESERVE = "preserve"
     SUPPRESS = "suppress"
+
+    @classmethod
+    def _missing_(cls, value: object) -> _Mode | None:
+        if not isinstance(value, bool):
+            for mode in cls:
+                if mode.sign == value:
+                    return mode
+        return super()._missing_(value)
 
     @property
     def sign(self) -> float:
@@ -102,8 +111,9 @@ class Objective(OptionFields):
         Weight of the ranked probability score (λ_RPS); ordinal scales and linear pools only.
     w1 : float, default=0.0
         Weight of the Wasserstein-1 distance (λ_W1); ordinal scales and linear pools only.
-    diversity : {"preserve", "suppress"}, default="preserve"
-        Reward or penalise disagreement between members; without effect if ``div`` is 0.
+    diversity : {"preserve", "suppress", -1, 1}, default="preserve"
+        Reward or penalise disagreement between members; without effect if ``div`` is 0. The paper's
+        sign s is accepted: −1 preserves, +1 suppresses.
     class_weights : bool, default=False
         Weigh the classes in the cross-entropy by inverse frequency.
 
@@ -121,7 +131,7 @@ class Objective(OptionFields):
     reg: float | Auto | None = AUTO
     rps: float = 0.0
     w1: float = 0.0
-    diversity: Diversity | Literal["preserve", "suppress"] = Diversity.PRESERVE
+    diversity: Diversity | Literal["preserve", "suppress", -1, 1] = Diversity.PRESERVE
     class_weights: bool = False
 
     def __post_init__(self) -> None:
