@@ -27,7 +27,7 @@ from edokit.analysis.diagnose.groups.result import value_of
 from edokit.analysis.diagnose.groups.text import group_lines
 
 TABLES = 200
-COVERAGE_TABLES = 400
+COVERAGE_TABLES = 600
 """Tables whose intervals are counted: the tests are of the first ones."""
 HABIT = 0.5
 SHIFT = {"ordinal": 0.5, "nominal": 1.2, "multi-label": 1.2}

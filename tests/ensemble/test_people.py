@@ -83,6 +83,9 @@ def test_an_attribute_that_explains_nothing_moves_nobody(kind):
         pool, annotations, _ = simulated(kind, np.random.default_rng(seed))
         people = PeopleEffects.fit(pool, annotations)
         shares.append(people.attribute("group").share)
+        for level in "fm":
+            unseen = people.answers_by_attributes(pool, {"group": level})
+            np.testing.assert_array_equal(unseen, pool)
     assert np.median(shares) < 0.05
     assert min(shares) == 0.0
 

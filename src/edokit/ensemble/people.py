@@ -13,12 +13,16 @@ from the data (empirical Bayes, by Laplace's approximation): τ_g by MacKay's up
 update that counts what calibration and attributes leave open, as restricted maximum likelihood
 does, so that the levels of four people can't hide how they differ. Hence few labels move an answer
 little, and an attribute that explains nothing gets no effect.
+
+Effects of attributes that help to describe the people of the fit may still not carry over to people
+never seen. Their answers are shifted by a part of the effects only: it is chosen by leaving people
+out, and it is the smallest part that is not clearly worse than the best one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +49,12 @@ _LEAST_SHARE = 1e-3
 """An attribute whose variance is this small a share of the persons' explains nothing."""
 _DRAWS = 64
 """Simulated persons over whom the answer of an attribute level is averaged; a power of two."""
+_FOLDS = 5
+"""Folds of people in which it is measured whether attributes carry over to people never seen."""
+_PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""How much of the effects of attributes may carry over."""
+_FOLD_ROUNDS = 8
+_FOLD_TOLERANCE = 1e-3
 
 
 class AttributeDocument(Document):
@@ -67,6 +77,7 @@ class PeopleDocument(Document):
     calibration: list[float]
     effects: list[list[float]]
     covariance: list[list[float]]
+    transfer: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +133,8 @@ class PeopleEffects:
         How persons differ (Σ).
     scale : Scale
         The answer scale.
+    transfer : float
+        How much of the effects of attributes carries over to people never seen, from 0 to 1.
 
     Examples
     --------
@@ -146,6 +159,7 @@ class PeopleEffects:
     effects: Floats
     covariance: Floats
     scale: Scale
+    transfer: float = 1.0
 
     @classmethod
     def fit(
@@ -204,6 +218,7 @@ class PeopleEffects:
             effects=estimate.person_effects,
             covariance=estimate.covariance,
             scale=scale,
+            transfer=_transfer(labels, level_codes, estimate),
         )
 
     @classmethod
@@ -251,6 +266,7 @@ class PeopleEffects:
             effects=_array(document.effects, n_people, n_effects),
             covariance=_array(document.covariance, n_effects, n_effects),
             scale=scale,
+            transfer=document.transfer,
         )
 
     def to_document(self) -> dict[str, object]:
@@ -274,6 +290,7 @@ class PeopleEffects:
             "calibration": self.calibration.tolist(),
             "effects": self.effects.tolist(),
             "covariance": self.covariance.tolist(),
+            "transfer": self.transfer,
         }
 
     def attribute(self, name: str) -> AttributeEffects:
@@ -342,7 +359,8 @@ class PeopleEffects:
         """Return what a person never seen, of whom only attributes are known, would answer.
 
         The pool's log-odds are shifted by how far the level effects move the mean answer of
-        simulated persons. Levels never seen, and attributes that explain nothing, move nothing.
+        simulated persons, times how much of that carries over to people never seen (`transfer`).
+        Levels never seen, and attributes that explain nothing, move nothing.
 
         Parameters
         ----------
@@ -360,20 +378,12 @@ class PeopleEffects:
             attribute = self.attribute(name)
             if level in attribute.levels:
                 level_effects = level_effects + attribute.effects[attribute.levels.index(level)]
-        if not level_effects.any():
+        if self.transfer == 0 or not level_effects.any():
             return np.array(anonymous, dtype=np.float64)
         logits = _logits(anonymous, self.scale)
-        average = self._mean_logits(logits, self.calibration)
-        with_attributes = self._mean_logits(logits, self.calibration + level_effects)
-        return np.asarray(self.scale.from_logits(logits + with_attributes - average))
-
-    def _mean_logits(self, logits: Floats, effects: Floats) -> Floats:
-        """Return log-odds of the mean answer of simulated persons around these effects."""
-        total = np.zeros_like(logits)
-        for person_effects in _simulated_effects(self.covariance):
-            rows = np.broadcast_to(effects + person_effects, (len(logits), len(effects)))
-            total += _probabilities(logits, rows, self.scale)
-        return _logits(total / _DRAWS, self.scale)
+        effects = np.broadcast_to(level_effects, (len(logits), len(level_effects)))
+        shift = _attribute_shift(logits, effects, self.calibration, self.covariance, self.scale)
+        return np.asarray(self.scale.from_logits(logits + self.transfer * shift))
 
 
 def _usable_attributes(people: People, names: Sequence[str] | None) -> tuple[Attribute, ...]:
@@ -423,6 +433,20 @@ def _probabilities(logits: Floats, effects: Floats, scale: Scale) -> Floats:
     return np.asarray(scale.from_logits(logits + offsets + slopes * logits))
 
 
+def _attribute_shift(
+    logits: Floats, level_effects: Floats, calibration: Floats, covariance: Floats, scale: Scale
+) -> Floats:
+    """How far level effects [n, n_effects] move the log-odds [n, C] of a mean answer."""
+    average = np.zeros_like(logits)
+    with_attributes = np.zeros_like(logits)
+    for person_effects in _simulated_effects(covariance):
+        rows = np.broadcast_to(calibration + person_effects, level_effects.shape)
+        average += _probabilities(logits, rows, scale)
+        with_attributes += _probabilities(logits, rows + level_effects, scale)
+    shift = _logits(with_attributes / _DRAWS, scale) - _logits(average / _DRAWS, scale)
+    return np.asarray(shift)
+
+
 def _simulated_effects(covariance: Floats) -> Floats:
     """Effects [_DRAWS, n_effects] of persons drawn from Σ, evenly spread and always the same."""
     from scipy.special import ndtri
@@ -467,6 +491,12 @@ class _SingleLabels:
             targets=label_shares(annotations, anonymous.shape[1])[order],
             scale=annotations.scale,
             n_people=len(annotations.annotators),
+        )
+
+    def select(self, rows: Ints) -> _SingleLabels:
+        """Return some of the labels; people keep their numbers."""
+        return replace(
+            self, items=self.items[rows], people=self.people[rows], targets=self.targets[rows]
         )
 
     def value(self, effects: Floats) -> float:
@@ -532,6 +562,63 @@ def _estimate(labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int])
             effects = np.zeros_like(effects)
         level_effects.append(effects)
     return _Estimate(model.shared[0], model.persons, level_effects, model.covariance, model.shares)
+
+
+def _transfer(labels: _SingleLabels, level_codes: Ints, estimate: _Estimate) -> float:
+    """How much of the effects of attributes carries over to people never seen.
+
+    People are left out in folds, and answered by the level effects that the others' labels show; Σ
+    and the variances of attributes stay. Of the parts whose loss is within a standard error of the
+    smallest one, over people, the smallest part is taken: 0 unless attributes help clearly.
+    """
+    used = np.flatnonzero(estimate.shares > 0)
+    people = np.unique(labels.people)
+    if not len(used) or len(people) < 2 * _FOLDS:
+        return 0.0
+    level_codes = level_codes[:, used]
+    n_levels = [len(estimate.level_effects[g]) for g in used]
+    fold_of_person = np.zeros(labels.n_people, dtype=np.int64)
+    fold_of_person[people] = np.random.default_rng(0).permutation(len(people)) % _FOLDS
+    fold_of_label = fold_of_person[labels.people]
+    losses = np.zeros((labels.n_people, len(_PARTS)))
+    for fold in range(_FOLDS):
+        model = _Model(labels.select(np.flatnonzero(fold_of_label != fold)), level_codes, n_levels)
+        model.covariance = estimate.covariance
+        model.shares = estimate.shares[used]
+        for _ in range(_FOLD_ROUNDS):
+            if model.newton_step().step < _FOLD_TOLERANCE:
+                break
+        level_effects = model.membership[:, 1:] @ model.shared[1:]
+        left_out = labels.select(np.flatnonzero(fold_of_label == fold))
+        losses += _losses_by_part(left_out, level_effects, model.shared[0], estimate.covariance)
+    counts = np.bincount(labels.people, minlength=labels.n_people)
+    losses = losses[people] / counts[people, None]
+    best = losses[:, np.argmin(losses.mean(axis=0))]
+    for number, part in enumerate(_PARTS):
+        excess = losses[:, number] - best
+        if excess.mean() <= excess.std(ddof=1) / np.sqrt(len(people)):
+            return part
+    return 1.0
+
+
+def _losses_by_part(
+    labels: _SingleLabels, level_effects: Floats, calibration: Floats, covariance: Floats
+) -> Floats:
+    """Cross-entropy of each person's labels [A, parts], answered by a part of the level effects."""
+    scale = labels.scale
+    losses = np.zeros((labels.n_people, len(_PARTS)))
+    for start in range(0, len(labels.items), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        people = labels.people[block]
+        logits = labels.logits[labels.items[block]]
+        targets = scale.rows(labels.targets[block])
+        shift = _attribute_shift(logits, level_effects[people], calibration, covariance, scale)
+        for number, part in enumerate(_PARTS):
+            p = scale.rows(scale.from_logits(logits + part * shift))
+            row_losses = -(targets * np.log(np.maximum(p, _TINY))).sum(axis=1)
+            label_losses = scale.per_item(row_losses, len(people))
+            losses[:, number] += np.bincount(people, label_losses, minlength=labels.n_people)
+    return losses
 
 
 class _Posterior(NamedTuple):

@@ -12,7 +12,7 @@ the Laplacian of who labelled with whom (C_aa = Σ_i (1 − 1/n_i), C_ab = −Σ
 items), r = C b the sums of each person's deviations from the item means, and λ = Var ε / Var u, the
 generalised least squares estimate needs people alone: β = x'z / x'Qx with z = (C + λ)⁻¹ r and
 Q = (C + λ)⁻¹ C. The working model sets weights only; variances come from how much people of a level
-differ from one another, without assuming that levels are equally diverse.
+differ from one another (a jackknife over people), without assuming that levels are equally diverse.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Contrasts:
     difference : ndarray of shape (B, D)
         β; NaN where no item was labelled by both sides.
     variance : ndarray of shape (B, D)
-        Its variance over people.
+        Its variance over people, by the jackknife.
     freedom : ndarray of shape (B, D)
         Degrees of freedom of the variance (Welch and Satterthwaite).
     """
@@ -136,9 +136,10 @@ def estimate(people: PersonScores, members: Floats) -> Contrasts:
     with np.errstate(divide="ignore", invalid="ignore"):
         known = information > 1e-9 * naive
         difference = np.where(known, (members.T @ people.scores).T / information, np.nan)
-        # Share of each person in the mean of their side: one's own residual is smaller by it.
+        # Share of each person in the mean of their side. The jackknife: without this person, the
+        # mean moves by their residual over what is left of the side.
         leverage = weight * np.where(members > 0, 1.0 / mass, 1.0 / other_mass)
-        correction = centred**2 / np.maximum(1.0 - leverage, 1e-9)
+        correction = (centred / np.maximum(1.0 - leverage, 1e-9)) ** 2
         # The scores of two people who labelled together are correlated.
         overlap = information / naive
         # Effective numbers of people, less 1.
