@@ -88,18 +88,26 @@ def test_nor_is_a_path_inside_of_another_word(words: tuple[str, ...], tmp_path: 
 # What commands write
 
 INPUTS = {
-    *("bundle", "folder", "member_info"),
-    *("annotations", "annotators", "data", "ensemble", "judges", "members", "panel", "path"),
-    *(
-        "predictions",
-        "people",
-        "probabilities",
-        "run",
-        "scratch",
-        "source",
-        "test_annotations",
-        "test_predictions",
-    ),
+    "annotations",
+    "annotators",
+    "bundle",
+    "data",
+    "ensemble",
+    "folder",
+    "judges",
+    "labels",
+    "member_info",
+    "members",
+    "panel",
+    "path",
+    "people",
+    "predictions",
+    "probabilities",
+    "run",
+    "scratch",
+    "source",
+    "test_annotations",
+    "test_predictions",
     "texts",
 }
 OUTPUTS = {"out", "figures", "truth", "page"}

@@ -285,7 +285,10 @@ def add_bar(bars: ProgressBars, description: str, total: int | None = None) -> P
 
 
 def add_steps(bars: ProgressBars, description: str) -> Progress:
-    """As `add_stages`; where stderr is a file, one line for each step, with the time since."""
+    """As `add_stages`; where stderr is a file, one line for each step, with the time since.
+
+    The description is not a step there: whoever gives bad input reads one line, what is wrong.
+    """
     if not bars.disable:
         return add_stages(bars, description)
     started = time.monotonic()
@@ -299,7 +302,6 @@ def add_steps(bars: ProgressBars, description: str) -> Progress:
             sys.stderr.write(f"{seconds:6.0f} s  {printable(task)}\n")
             sys.stderr.flush()
 
-    update(0, 1, description)
     return update
 
 
