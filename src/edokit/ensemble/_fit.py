@@ -94,14 +94,15 @@ def held_out_answers(
     """Pooled answers [N, C], each of weights that were learned without the item, if that is cheap.
 
     With many items, or with the gumbel solver, the weights of the fit serve all items: they hardly
-    depend on a single one.
+    depend on a single one. So they do for shards, of which the sample alone is in memory.
     """
     rows = pooled(units.sample.P, solved.solution.weights, config.pool, temperature)
     answers, _, _ = units.per_item(rows)
     counts = np.bincount(units.sample.y.ravel())
     is_rare = solved.objective.class_weights and counts.min() < FOLDS
     n_items = units.n_items
-    if not isinstance(solved.solver, Exact) or is_rare:
+    is_sharded = units.arrays is None
+    if not isinstance(solved.solver, Exact) or is_rare or is_sharded:
         return answers
     if not 2 * FOLDS <= n_items <= MAX_ITEMS:
         return answers
