@@ -134,6 +134,10 @@ def from_long_table(
     if not policies.ignore_case:
         warn_variants(annotator.names, "annotators")
     order, answers = source.answers(labels, item)
+    first_place = None
+    if labels is not None:
+        first_place = labels.first(source.place)
+    answer_scale = declared.on(order, first_place)
     texts, contexts, splits = (source.per_item(role, item) for role in (*TEXTS, "split"))
     if splits is not None and not policies.ignore_case:
         warn_variants(as_names(dict.fromkeys(splits)), "splits")
@@ -149,7 +153,7 @@ def from_long_table(
         contexts=contexts,
         splits=splits,
         item_groups=source.per_item("group", item),
-        scale=declared.on(order, None if labels is None else labels.first(source.place)),
+        scale=answer_scale,
     )
     annotations, is_kept = _without_duplicates(
         annotations, policies.duplicates or "error", source.place

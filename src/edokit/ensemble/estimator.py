@@ -282,11 +282,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         InputError
             If items, classes or parameters do not go together.
         """
+        parameters = self.get_params(deep=False)
         config = self._config()
         config.warn_of_idle()
         reading = ReadOptions(scale=config.declared_scale, ties=config.ties, seed=config.seed)
         with open_inputs(predictions, annotations, reading) as data:
-            fitted = fit_ensemble(data, config, self.get_params(deep=False))
+            fitted = fit_ensemble(data, config, parameters)
         return self._keep(fitted)
 
     @classmethod
@@ -702,6 +703,7 @@ def fit(
     ensemble = EDOEnsemble() if ensemble is None else clone(ensemble)
     file_options = dict(read_options or {})
     ensemble.scale = ensemble.scale or file_options.get("scale")
+    parameters = ensemble.get_params(deep=False)
     config = ensemble._config()  # refused before anything is read
     config.warn_of_idle()
     reading = ReadOptions.from_arguments(
@@ -721,7 +723,7 @@ def fit(
             guard = output_folder(Path(out), "ensemble", *paths, overwrite=overwrite)
             stack.enter_context(guard)
         data = stack.enter_context(open_inputs(predictions, annotations, reading))
-        fitted = fit_ensemble(data, config, ensemble.get_params(deep=False))
+        fitted = fit_ensemble(data, config, parameters)
         if out is not None:
             write_fitted(fitted, out)
             if data.inputs:
