@@ -115,6 +115,17 @@ def test_a_gate_compares_with_held_out_answers(small_run: Path, camps: Annotatio
     assert found.total.fit_loss == pytest.approx(losses.mean(), rel=1e-4)
 
 
+def test_a_table_in_memory_is_read_as_its_file(
+    small_run: Path, camps: Annotations, tmp_path: Path
+) -> None:
+    week = camps.split("test")
+    edokit.write_annotations(week, tmp_path / "week.csv")
+    of_table = edokit.gate(small_run, week.to_table())
+    assert of_table.to_dict() == edokit.gate(small_run, tmp_path / "week.csv").to_dict()
+    with pytest.raises(InputError, match="columns"):
+        edokit.gate(small_run, week, columns={"item": "id"})  # which only a file takes
+
+
 def test_texts_of_the_fit_are_noticed(small_run: Path, camps: Annotations) -> None:
     found = edokit.gate(small_run, camps.split("dev"))
     assert any("learned from them" in note for note in found.notes)

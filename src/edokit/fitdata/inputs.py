@@ -1,7 +1,7 @@
 """The one way in: predictions and labels in the forms that users have them, matched by item.
 
-`load_inputs` is for verbs that learn weights, also from shards. `match_inputs`, `load_annotations`
-and `load_predictions` are for those that have all in memory.
+`load_inputs` is for verbs that learn weights, also from shards. `match_inputs`, `load_annotations`,
+`load_new_labels` and `load_predictions` are for those that have all in memory.
 """
 
 from __future__ import annotations
@@ -141,6 +141,27 @@ def load_annotations(
     if reading.scale is not None:
         loaded = with_scale(loaded, DeclaredScale(reading.scale))
     return LoadedAnnotations(loaded, files.inputs)
+
+
+def load_new_labels(
+    annotations: AnnotationsLike,
+    reading: ReadOptions,
+    classes: Sequence[str],
+    scale: Scale,
+    role: str = "annotations",
+) -> Annotations:
+    """Return annotations of new items in the classes and on the scale of an ensemble.
+
+    A file or a table is read with those of the ensemble, unless others are given.
+    """
+    if not isinstance(annotations, Annotations) and reading.scale is None:
+        if scale != NOMINAL:
+            reading = replace(reading, scale=scale.to_text(classes))
+        elif isinstance(annotations, str | Path) and reading.classes is None:
+            reading = replace(reading, classes=tuple(classes))
+    labels = load_annotations(annotations, reading, role).annotations
+    check_same_scale(labels.scale, role, scale, "ensemble")
+    return labels.with_classes(classes)
 
 
 def load_predictions(

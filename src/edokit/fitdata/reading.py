@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy.typing as npt
 
-from edokit._errors import InputError, one_of, option
+from edokit._errors import InputError, local_path, one_of, option
 from edokit._io.digests import digest_input
 from edokit._io.documents import Json
 from edokit._names import as_name
@@ -244,7 +244,8 @@ class InputFiles:
     def _note(self, role: str, path: str | Path, options: Mapping[str, Json]) -> Mapping[str, Json]:
         """Record the digest of a file before it is read: it may be modified meanwhile."""
         sha256 = None
+        file = local_path(path)
         with suppress(InputError):  # reading it says what is wrong
-            sha256 = digest_input(Path(path))
+            sha256 = digest_input(file)
         self.inputs[role] = Input(str(path), sha256, options)
         return options

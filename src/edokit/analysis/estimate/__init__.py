@@ -25,10 +25,9 @@ from edokit.analysis.estimate.options import EstimateOptions
 from edokit.analysis.estimate.parts import LabelledTexts, ShareEstimator
 from edokit.analysis.estimate.result import Basis, Estimate
 from edokit.analysis.estimate.statistics import FEWEST_LABELS
-from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle
 from edokit.ensemble.views import PanelLike
-from edokit.fitdata.reading import separate_settings
+from edokit.fitdata.reading import AnnotationsLike, ReadOptions, separate_settings
 from edokit.members.texts import Texts
 from edokit.metrics.sample_mean import sample_mean
 
@@ -43,9 +42,10 @@ def estimate(
     texts: str | Path | Texts | Sequence[Any],
     options: EstimateOptions | None = None,
     *,
-    labels: Annotations | str | Path | None = None,
+    labels: AnnotationsLike | None = None,
     panel: PanelLike | str | Path | None = None,
-    **settings: Any,
+    split: str | Sequence[str] | None = None,
+    **settings: object,
 ) -> Estimate:
     """Estimate the share of each class among many texts, from their answers and few labels.
 
@@ -60,13 +60,15 @@ def estimate(
         All texts; a file is read as by ``edo predict --texts``.
     options : EstimateOptions, default=None
         Parts of the texts, and the level of the intervals.
-    labels : Annotations, str or Path, default=None
+    labels : Annotations, table, str or Path, default=None
         Labels of some of these texts, drawn at random, matched by item id. Without them, people are
         assumed to judge the texts as they judged those of the fit with the same answers. For a
         panel that takes a run, with the data of its fit; from a bundle alone there is no interval.
     panel : Panel, mapping, sequence of str, str or Path, default=None
         In whose eyes: a panel as for `Bundle.describe`, levels of attributes as one types them
         (``"race=Black"``), or the file of a panel. Only labels by its people count.
+    split : str or sequence of str, default=None
+        Only these splits of the labels.
     **settings
         Single fields of `EstimateOptions`, such as ``by="country"``, and further arguments of
         `read_annotations` for labels that are a file; ``columns`` also apply to the texts.
@@ -86,19 +88,20 @@ def estimate(
     >>> result.shares["offensive"]  # doctest: +SKIP
     {'share': 0.126, 'low': 0.108, 'high': 0.147}
     """
-    changes, reading = separate_settings(settings, EstimateOptions)
+    changes, arguments = separate_settings(settings, EstimateOptions)
     options = replace(options or EstimateOptions(), **changes)
     folder = None
     if not isinstance(bundle, Bundle):
         folder = local_path(bundle)
         bundle = Bundle.load(folder)
-    columns = dict(reading.pop("columns", None) or {})
+    reading = ReadOptions.from_arguments(arguments, split=split)
+    columns = reading.columns or {}
     all_texts = read_all(texts, columns)
     parts = find_parts(texts, all_texts, options.by, columns)
     people = find_panel(panel, bundle)
     checked_labels = None
     if labels is not None:  # refused before anything is predicted
-        checked_labels = read_labels(labels, all_texts, bundle, columns, reading)
+        checked_labels = read_labels(labels, reading, all_texts, bundle)
     answers = bundle_answers(bundle, all_texts, people)
     basis: Basis = "labels"
     labelled: LabelledTexts | None

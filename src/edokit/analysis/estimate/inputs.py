@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, counted, errors_in, examples, local_path, option
+from edokit._errors import InputError, counted, examples, local_path, option
 from edokit._io.tables import READABLE_SUFFIXES, read_table
 from edokit._names import as_names, class_order, encode, positions
 from edokit._types import Bools, Floats
@@ -21,13 +22,15 @@ from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
 from edokit.bundle import ROWS, Bundle
 from edokit.datasets.item_groups import item_clusters
-from edokit.datasets.read import read_annotations
 from edokit.ensemble.views import PanelLike, make_panel, parse_levels
+from edokit.fitdata.inputs import load_new_labels
+from edokit.fitdata.reading import AnnotationsLike, ReadOptions
 from edokit.members.texts import Texts, read_texts
 from edokit.panels import Panel, read_panel
-from edokit.scales import check_same_scale
 
 _TEXT_ROLES = ("item", "text", "context")
+_OF_TEXTS = ("text", "context")
+"""Columns that labels do not have."""
 
 
 def read_all(texts: str | Path | Texts | Sequence[Any], columns: Mapping[str, str]) -> Texts:
@@ -110,42 +113,32 @@ def bundle_answers(bundle: Bundle, texts: Texts, panel: Panel | None) -> Floats:
 
 
 def read_labels(
-    labels: Annotations | str | Path,
-    texts: Texts,
-    bundle: Bundle,
-    columns: Mapping[str, str],
-    reading: Mapping[str, Any],
+    labels: AnnotationsLike, reading: ReadOptions, texts: Texts, bundle: Bundle
 ) -> Annotations:
-    """Labels whose items are among the texts, in the classes of the bundle."""
-    if not isinstance(labels, Annotations):
-        path = local_path(labels)
-        options = dict(reading)
-        roles = {role: name for role, name in columns.items() if role not in ("text", "context")}
-        if bundle.scale.kind != "nominal":
-            options.setdefault("scale", bundle.scale.to_text(bundle.classes))
-        elif "scale" not in options:
-            options.setdefault("classes", list(bundle.classes))
-        labels = read_annotations(path, columns=roles or None, **options)
-        with errors_in(path):
-            return _checked(labels, texts, bundle)
-    return _checked(labels, texts, bundle)
+    """Labels whose items are among the texts, in the classes of the bundle.
 
-
-def _checked(labels: Annotations, texts: Texts, bundle: Bundle) -> Annotations:
-    """The labels, if they can be used."""
+    Columns apply to the texts as well, and to labels that are a file.
+    """
+    columns = None
+    if isinstance(labels, str | Path) and reading.columns is not None:
+        columns = {role: name for role, name in reading.columns.items() if role not in _OF_TEXTS}
+    reading = replace(reading, columns=columns or None)
+    loaded = load_new_labels(labels, reading, bundle.classes, bundle.scale, "labels")
     known = set(texts.items)
-    unknown = [str(item) for item in labels.items if str(item) not in known]
+    unknown = [str(item) for item in loaded.items if str(item) not in known]
     if unknown:
         hint = "give labels of some of these texts, or add the labelled texts to them"
         if texts.numbered:
             hint = "add a column item to the texts, so that labels can be matched by id"
+        source = ""
+        if isinstance(labels, str | Path):
+            source = f"{labels}: "
         raise InputError(
-            f"{len(unknown)} of {counted(len(labels.items), 'labelled item')} are not among the"
-            f" texts: {examples(unknown)}",
+            f"{source}{len(unknown)} of {counted(len(loaded.items), 'labelled item')} are not among"
+            f" the texts: {examples(unknown)}",
             hint,
         )
-    check_same_scale(labels.scale, "labels", bundle.scale, "bundle")
-    return labels.with_classes(bundle.classes)
+    return loaded
 
 
 def match_labels(

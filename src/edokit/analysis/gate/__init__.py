@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -22,25 +22,22 @@ from edokit.analysis.sequential import holm
 from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle, is_bundle
 from edokit.datasets.item_groups import item_clusters
-from edokit.datasets.read import read_annotations
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.fitdata.inputs import align_inputs
-from edokit.fitdata.reading import separate_settings
+from edokit.fitdata.inputs import align_inputs, load_new_labels, load_predictions
+from edokit.fitdata.reading import AnnotationsLike, ReadOptions, separate_settings
 from edokit.members.texts import Texts
 from edokit.metrics import headline_metric
 from edokit.predictions.core import Predictions
-from edokit.predictions.shards import read_predictions
-from edokit.scales import check_same_scale
 
 
 def gate(
     run: str | Path,
-    annotations: Annotations | str | Path,
+    annotations: AnnotationsLike,
     options: GateOptions | None = None,
     *,
     predictions: Predictions | str | Path | None = None,
     split: str | Sequence[str] | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> Gate:
     """Compare the answers to new labels with the held-out answers of the fit: pass or fail.
 
@@ -48,7 +45,7 @@ def gate(
     ----------
     run : str or Path
         A folder of ``edo run``, or of ``edo fit``: its record says what it was fitted on.
-    annotations : Annotations, str or Path
+    annotations : Annotations, table, str or Path
         New labels, with texts if the run's members are to answer.
     options : GateOptions, default=None
         Parts of the items, and what counts as a fall.
@@ -76,7 +73,7 @@ def gate(
     >>> result.gate  # doctest: +SKIP
     'pass'
     """
-    changes, reading = separate_settings(settings, GateOptions)
+    changes, arguments = separate_settings(settings, GateOptions)
     options = replace(options or GateOptions(), **changes)
     folder = local_path(run)
     bundle = None
@@ -85,7 +82,8 @@ def gate(
         ensemble = bundle.ensemble
     else:
         ensemble = EDOEnsemble.load(ensemble_folder(folder))
-    labels = _read_labels(annotations, ensemble, split, reading)
+    reading = ReadOptions.from_arguments(arguments, split=split)
+    labels = _new_labels(annotations, ensemble, reading)
     slices = find_slices(labels, options.by)
     fit_items = read_fit_items(folder, ensemble)
     members = _predictions(labels, predictions, bundle)
@@ -137,31 +135,18 @@ def _bundle(folder: Path) -> Bundle:
     return Bundle.load(folder)
 
 
-def _read_labels(
-    annotations: Annotations | str | Path,
-    ensemble: EDOEnsemble,
-    split: str | Sequence[str] | None,
-    reading: Mapping[str, Any],
+def _new_labels(
+    annotations: AnnotationsLike, ensemble: EDOEnsemble, reading: ReadOptions
 ) -> Annotations:
-    """The new labels, in the classes of the ensemble."""
+    """The new labels, which must be enough for a verdict."""
     fitted = ensemble.fitted_
-    labels = annotations
-    if isinstance(labels, str | Path):
-        arguments = dict(reading)
-        if fitted.scale.kind != "nominal":
-            arguments.setdefault("scale", fitted.scale.to_text(fitted.classes))
-        elif "scale" not in arguments:
-            arguments.setdefault("classes", list(fitted.classes))
-        labels = read_annotations(local_path(labels), split=split, **arguments)
-    elif split is not None:
-        labels = labels.split(*([split] if isinstance(split, str) else split))
-    check_same_scale(labels.scale, "annotations", fitted.scale, "ensemble")
+    labels = load_new_labels(annotations, reading, fitted.classes, fitted.scale)
     if len(labels.items) < FEWEST_ITEMS:
         raise InputError(
             f"{counted(len(labels.items), 'item')} are too few for a verdict",
             f"give {FEWEST_ITEMS} or more; some hundred show a small fall",
         )
-    return labels.with_classes(fitted.classes)
+    return labels
 
 
 def _predictions(
@@ -169,9 +154,8 @@ def _predictions(
 ) -> Predictions:
     """The members' predictions of the new items."""
     if predictions is not None:
-        if not isinstance(predictions, Predictions):
-            predictions = read_predictions(local_path(predictions))
-        aligned, _ = align_inputs(predictions, labels)
+        loaded = load_predictions(predictions, ReadOptions())
+        aligned, _ = align_inputs(loaded, labels)
         return aligned
     assert bundle is not None
     if labels.texts is None:
