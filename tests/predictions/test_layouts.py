@@ -65,9 +65,31 @@ def test_one_member_is_a_table_of_items_and_classes(n: int, c: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (4, 3), (4,), ()])
-def test_the_axes_of_an_array_are_never_guessed(shape: tuple[int, ...]) -> None:
+def test_axes_that_nothing_tells_apart_are_never_guessed(shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="need a layout"):
         Predictions.from_arrays(np.full(shape, 0.5))
+
+
+def test_names_that_fit_two_layouts_are_no_layout() -> None:
+    with pytest.raises(InputError, match="NKC, KNC fit them"):
+        Predictions.from_arrays(made_up(3, 3, 2), items=list("abc"), members=list("xyz"))
+    with pytest.raises(InputError, match="NC, NK fit them"):
+        Predictions.from_arrays(made_up(4, 1, 3)[:, 0], items=list("abcd"))
+
+
+def test_the_only_layout_that_fits_is_taken() -> None:
+    array = made_up(5, 3, 4)
+    swapped = array.swapaxes(0, 1)
+    for values in (array, swapped):
+        for names in ({"items": list("abcde")}, {"members": list("xyz")}):
+            made = Predictions.from_arrays(values, **names)
+            np.testing.assert_array_equal(made.probabilities, array)
+    second = made_up(5, 3, 2)[:, :, 1]
+    for values in (second, second.T):
+        made = Predictions.from_arrays(values, items=list("abcde"))
+        np.testing.assert_array_equal(made.probabilities[:, :, 1], second)
+    made = Predictions.from_arrays(array[:, 0], classes=list("pqrs"))
+    np.testing.assert_array_equal(made.probabilities[:, 0], array[:, 0])
 
 
 @pytest.mark.parametrize(

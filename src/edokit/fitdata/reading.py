@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -170,14 +171,32 @@ def separate_settings(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings that are fields of these options, and the others, by name.
 
-    The others are arguments of `read_annotations`: verbs take both as keywords.
+    The others are arguments of `read_annotations`: verbs take both as keywords. A name that is
+    neither is refused.
     """
     names = {part.name for part in fields(options)}
+    for name in settings:
+        if name not in names:
+            _check_reading_option(name, names)
     changes = {name: value for name, value in settings.items() if name in names}
     arguments = {name: value for name, value in settings.items() if name not in names}
     return changes, arguments
 
 
+def _check_reading_option(name: str, further_names: set[str]) -> None:
+    """Refuse a keyword that no source of annotations takes."""
+    known = {*FILE_OPTIONS, *READING_OPTIONS, *further_names}
+    if name in known:
+        return
+    hint = f"the options are {', '.join(sorted(known))}"
+    close = get_close_matches(name, known, 1)
+    if close:
+        hint = f"did you mean {close[0]!r}?"
+    raise InputError(f"there is no option {name!r}", hint)
+
+
+READING_OPTIONS = ("attributes", "people", "user_first")
+"""Arguments of `read_annotations` beside the fields of `ReadOptions`."""
 _NOT_OF_FILES = ("split", "further", "ties", "seed", "shards")
 FILE_OPTIONS = tuple(part.name for part in fields(ReadOptions) if part.name not in _NOT_OF_FILES)
 """Fields of `ReadOptions` that say how a file of annotations is read."""

@@ -122,7 +122,9 @@ class Predictions:
             The annotator of each row, where rows are pairs of an item and an annotator.
         layout : {"NKC", "KNC", "NC", "NK", "KN"}, default=None
             What the axes of an array are: items N, members K, classes C. Without C the numbers are
-            probabilities of the second of two classes. A list or mapping of members needs none.
+            probabilities of the second of two classes. None: the only layout that fits the shape,
+            the names and, where there are several, distributions over classes. A list or mapping
+            of members needs none.
         logits : bool, default=False
             Whether the numbers are logits; members that are probabilities already are refused.
         invalid : {"error", "normalize"}, default="error"
@@ -142,14 +144,16 @@ class Predictions:
         Raises
         ------
         InputError
-            If the layout is not said, the numbers are no probabilities, or names repeat or do not
-            fit.
+            If no layout is given and several fit, the numbers are no probabilities, or names
+            repeat or do not fit.
 
         Examples
         --------
         >>> from edokit import Predictions
         >>> Predictions.from_arrays([[0.1, 0.6], [0.8, 0.7]], layout="NK").shape
         (2, 2, 2)
+        >>> Predictions.from_arrays([[0.1, 0.6, 0.3]], items=["a"], members=["m", "n", "o"]).shape
+        (1, 3, 2)
         """
         declared = DeclaredScale(scale or NOMINAL)
         classes = declared.classes if classes is None else classes
@@ -160,6 +164,8 @@ class Predictions:
         sizes = {axis: len(listed) for axis, listed in names.items()}
         if grouped is not None:
             sizes.setdefault("K", len(grouped))
+        if layout is None:
+            layout = _only_layout(array, sizes, declared.kind == "multi-label" or logits)
         array, is_binary = _canonical(array, _fitting(array.shape, layout, sizes))
         if logits:
             on_labels = Scale("multi-label") if declared.kind == "multi-label" else NOMINAL
@@ -636,19 +642,46 @@ def _numbers(values: Any) -> Array:
     return array
 
 
-def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: Mapping[str, int]) -> Layout:
+def _only_layout(array: Array, sizes: Mapping[str, int], any_numbers: bool) -> Layout:
+    """The only layout that fits the shape, the known sizes of axes and, in doubt, the numbers.
+
+    ``any_numbers``: the numbers of an item need not be a distribution over classes.
+    """
+    candidates = [layout for layout in _LAYOUTS if _fits(array.shape, layout, sizes)]
+    if len(candidates) > 1 and not any_numbers and not NOMINAL.are_distributions(array).all():
+        candidates = [layout for layout in candidates if "C" not in layout]
+    if len(candidates) == 1:
+        return candidates[0]
+    reason = "need a layout"
+    if candidates:
+        reason += f": {', '.join(candidates)} fit them"
+    raise InputError(
+        f"predictions of shape {array.shape}{_known_sizes(sizes)} {reason}",
+        f"say what the axes are, as in {option('layout', 'NKC')}, or give names of"
+        f" {option('items')}, {option('members')} and {option('classes')} that tell them apart",
+    )
+
+
+def _fits(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> bool:
+    """Whether an array of this shape may have this layout, with these known sizes of axes."""
+    if len(shape) != len(layout):
+        return False
+    axis_sizes = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=True))}
+    return all(axis_sizes[axis] == size for axis, size in sizes.items())
+
+
+def _known_sizes(sizes: Mapping[str, int]) -> str:
+    axes = [f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes]
+    if not axes:
+        return ""
+    return f" with {', '.join(axes)}"
+
+
+def _fitting(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> Layout:
     """The layout, if the shape and the known sizes of axes fit it."""
-    if layout is None:
+    if not _fits(shape, layout, sizes):
         raise InputError(
-            f"predictions of shape {shape} need a layout",
-            f"say what the axes are, as in {option('layout', 'NKC')}",
-        )
-    axis_sizes = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=False))}
-    if len(shape) != len(layout) or any(axis_sizes[axis] != sizes[axis] for axis in sizes):
-        axes = ", ".join(f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes)
-        raise InputError(
-            f"predictions of shape {shape} do not fit the layout {layout}"
-            f"{f' with {axes}' if axes else ''}",
+            f"predictions of shape {shape} do not fit the layout {layout}{_known_sizes(sizes)}",
             "check the layout and the names",
         )
     if 0 in shape:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from pool_cases import sample
 
 from edokit._errors import InputError
+from edokit.analysis.compare import compare
 from edokit.analysis.compare import method as methods
-from edokit.analysis.compare.method import WeightedPool, make_method, method_names, register_method
+from edokit.analysis.compare.method import (
+    WeightedPool,
+    find_method,
+    make_method,
+    method_names,
+    register_method,
+)
+from edokit.datasets.read import sources
+from edokit.fitdata.reading import FILE_OPTIONS, READING_OPTIONS
+
+THEIRS = "their_methods:Theirs"
 
 
 def test_the_names_that_scripts_rely_on_are_there() -> None:
@@ -44,3 +58,36 @@ def test_a_new_method_is_one_class_under_a_name(monkeypatch: pytest.MonkeyPatch)
     assert method_names()[:3] == ["constant", "uniform", "first-one"]
     with pytest.raises(InputError, match="taken"):
         register_method("first-one", "another")(make_method)
+
+
+def test_a_method_of_another_package_needs_no_registration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "their_methods.py").write_text(
+        "from edokit.analysis.compare.methods.simple import Uniform\n\n\n"
+        "class Theirs(Uniform):\n"
+        '    """The mean, as they have it."""\n\n\n'
+        "class Half:\n"
+        "    def fit(self, predictions, annotations):\n"
+        "        return self\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = compare(*sample(40), *sample(30, seed=1, prefix="new"), methods=THEIRS, samples=0)
+    assert [score.name for score in found.scores] == ["constant", "uniform", THEIRS]
+    assert found[THEIRS].about == "The mean, as they have it."
+    assert found[THEIRS].metrics == found["uniform"].metrics
+    with pytest.raises(InputError, match="lacks predict_proba and predict"):
+        find_method("their_methods:Half")
+    with pytest.raises(InputError, match="can't be imported"):
+        find_method("their_methods:Missing")
+
+
+def test_a_keyword_that_nothing_takes_is_called_unknown() -> None:
+    dev, test = sample(20), sample(10, seed=1, prefix="new")
+    with pytest.raises(InputError, match="there is no option 'method'; did you mean 'methods'"):
+        compare(*dev, *test, method="edo")
+
+
+def test_options_of_every_source_of_annotations_are_known() -> None:
+    taken = {name for source in sources() for name in source.options}
+    assert taken <= {*FILE_OPTIONS, *READING_OPTIONS}

@@ -195,11 +195,12 @@ def _requested_methods(
         return [name for name in registered if name not in skipped], skipped
     requested = [methods] if isinstance(methods, str) else list(methods)
     if "all" in requested:
-        return registered, {}
-    names = {CONSTANT, UNIFORM}
+        requested = [*registered, *(name for name in requested if name != "all")]
+    names = dict.fromkeys((CONSTANT, UNIFORM))
     for name in requested:
-        names.add(find_method(name).name)
-    return [name for name in registered if name in names], {}
+        names[find_method(name).name] = None
+    imported = [name for name in names if name not in registered]
+    return [name for name in registered if name in names] + imported, {}
 
 
 def _method_candidates(names: Sequence[str], data: Samples) -> list[Candidate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, examples, option
+from edokit._errors import InputError, examples, listed, option
 from edokit._types import Codes, Floats, Strings
 from edokit.analysis.compare import methods
 from edokit.annotations.core import Annotations, Ties
@@ -23,6 +24,8 @@ from edokit.predictions.core import Predictions
 from edokit.scales import NOMINAL, Scale
 
 EDO = "edo"
+# Position in tables of methods that are not registered.
+_AFTER_ALL = 2000
 # Rounding error of a sum of weights.
 _ROUNDING = 1e-12
 
@@ -124,14 +127,48 @@ def method_names() -> list[str]:
 
 
 def find_method(name: str) -> MethodEntry:
-    """The registry's entry of this name."""
+    """The registry's entry of this name, or one for the class at ``package.module:Class``."""
     _load_methods()
-    if name not in METHODS:
+    if name in METHODS:
+        return METHODS[name]
+    if ":" not in name:
         raise InputError(
-            f"there is no method {name!r}; the methods are {examples(method_names(), 50)}",
+            f"there is no method {name!r}; the methods are {examples(method_names(), 50)} and"
+            " 'package.module:Class'",
             f"choose {option('methods')} among these",
         )
-    return METHODS[name]
+    return _imported_method(name)
+
+
+def _imported_method(name: str) -> MethodEntry:
+    """The entry of a class of another package, which takes ``random_state`` and ``ties`` or not."""
+    module_name, _, class_name = name.partition(":")
+    try:
+        made_by = getattr(import_module(module_name), class_name)
+    except Exception as error:  # whatever importing an arbitrary module may raise
+        raise InputError(
+            f"the method {examples([name])} can't be imported: {error}", "check the spelling"
+        ) from error
+    verbs = ("fit", "predict_proba", "predict")
+    missing = [verb for verb in verbs if not callable(getattr(made_by, verb, None))]
+    if missing:
+        raise InputError(
+            f"the method {examples([name])} lacks {listed(missing)}",
+            "give it fit(predictions, annotations), predict_proba(predictions) and"
+            " predict(predictions), as edokit.analysis.compare.method.Method describes",
+        )
+    parameters = inspect.signature(made_by).parameters
+    takes_any = any(part.kind is part.VAR_KEYWORD for part in parameters.values())
+
+    def make(*, random_state: int, ties: Ties) -> Method:
+        settings = {"random_state": random_state, "ties": ties}
+        if not takes_any:
+            settings = {key: value for key, value in settings.items() if key in parameters}
+        method: Method = made_by(**settings)
+        return method
+
+    about = (inspect.getdoc(made_by) or name).partition("\n")[0]
+    return MethodEntry(name, about, make, _AFTER_ALL)
 
 
 def make_method(name: str, *, random_state: int = 0, ties: Ties = "first") -> Method:
@@ -140,7 +177,7 @@ def make_method(name: str, *, random_state: int = 0, ties: Ties = "first") -> Me
     Parameters
     ----------
     name : str
-        One of `method_names`.
+        One of `method_names`, or ``package.module:Class``.
     random_state : int, default=0
         Seed of methods that search.
     ties : {"first", "error", "random"}, default="first"
