@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -231,7 +230,9 @@ def print_answer(result: TabularResult, json: bool) -> None:
 
 def _end_with_workers(number: int, frame: object) -> None:
     """End the worker processes and this one, at once: what is finished is in its place."""
-    for process in multiprocessing.active_children():
+    from multiprocessing import active_children
+
+    for process in active_children():
         if process.pid is not None:
             os.kill(process.pid, signal.SIGKILL)  # joblib's workers have no method kill
     sys.stderr.write("ended; what is finished is kept; run the same command again to resume\n")

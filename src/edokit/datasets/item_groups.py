@@ -15,6 +15,7 @@ from edokit._types import Ints, Strings
 from edokit.annotations.core import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.folds import merge_groups
+from edokit.rows import Keys, Rows
 
 MOST_TEXTS = 50_000
 """Intervals look for near-duplicates among so many items at most: the search takes a minute."""
@@ -25,12 +26,21 @@ def named_groups(annotations: Annotations) -> Ints | None:
 
     None where every row is on its own.
     """
-    groups = annotations.rows.clusters
     if annotations.item_groups is None:
-        return groups
-    if groups is None:
-        groups = np.arange(len(annotations.rows))
-    return merge_groups(groups, group_codes(annotations.item_groups))
+        return annotations.rows.clusters
+    return np.unique(group_keys(annotations), return_inverse=True)[1]
+
+
+def group_keys(annotations: Annotations) -> Keys:
+    """Return a 64-bit hash of the item group of each row [N]; of the item where it has none.
+
+    Rows with the same key belong together, whichever shard they are in.
+    """
+    item_keys = Rows.from_names(annotations.rows.item_names).keys
+    if annotations.item_groups is None:
+        return item_keys
+    keys = ~Rows.from_names(annotations.item_groups).keys  # a group may be called like an item
+    return np.where(annotations.item_groups == "", item_keys, keys)
 
 
 def item_clusters(annotations: Annotations, most_texts: int | None = MOST_TEXTS) -> Ints | None:

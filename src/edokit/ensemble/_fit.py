@@ -85,7 +85,7 @@ def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, Any]
     if config.people and annotations is not None and len(annotations.annotators) > 1:
         people = PeopleEffects.fit(answers, annotations)
         warn_of_opposites(answers, annotations, people)
-    return replace(fitted, people=people, held_out=HeldOut.from_fit(units, answers))
+    return replace(fitted, people=people, held_out=HeldOut.from_fit(units.in_memory, answers))
 
 
 def held_out_answers(
@@ -96,9 +96,10 @@ def held_out_answers(
     With many items, or with the gumbel solver, the weights of the fit serve all items: they hardly
     depend on a single one. So they do for shards, of which the sample alone is in memory.
     """
-    rows = pooled(units.sample.P, solved.solution.weights, config.pool, temperature)
-    answers, _, _ = units.per_item(rows)
-    counts = np.bincount(units.sample.y.ravel())
+    items = units.in_memory
+    rows = pooled(items.sample.P, solved.solution.weights, config.pool, temperature)
+    answers, _, _ = items.per_item(rows)
+    counts = np.bincount(items.sample.y.ravel())
     is_rare = solved.objective.class_weights and counts.min() < FOLDS
     n_items = units.n_items
     is_sharded = units.arrays is None
@@ -109,7 +110,7 @@ def held_out_answers(
     answers = answers.copy()
     penalty = (solved.objective.reg,)
     limit = solved.solver.max_members
-    for train, fold in units.folds(FOLDS, config.seed):
+    for train, fold in items.folds(FOLDS, config.seed):
         (weights,) = solve_path(train, solved.objective, penalty, max_members=limit)
         rows = pooled(fold.sample.P, weights, config.pool, temperature)
         answers[fold.positions], _, _ = fold.per_item(rows)
@@ -154,7 +155,7 @@ def choose_lambda_reg(
     items = len(sampled)
     counts = np.bincount(sampled.sample.y)
     comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
-    if sampled.layout.has_item_groups and sampled.layout.n_item_groups < FOLDS:
+    if sampled.layout.has_item_groups and sampled.n_item_groups < FOLDS:
         comparable = False
     folds = sampled.folds(FOLDS, random_state) if comparable else []
 
@@ -231,7 +232,7 @@ def fit_given_weights(
     held_out = None
     if data.n_items == len(data):
         answers, _, _ = data.per_item(pooled(data.sample.P, v, config.pool))
-        held_out = HeldOut.from_fit(data, answers)
+        held_out = HeldOut.from_fit(data.in_memory, answers)
     settings = {**fitted.settings, "solver": GIVEN}
     return replace(fitted, settings=settings, held_out=held_out)
 

@@ -18,6 +18,7 @@ from edokit._io.atomic import cannot_write, temporary_folder
 from edokit._names import as_name, class_order
 from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, no_split
+from edokit.datasets.item_groups import group_keys
 from edokit.datasets.read import read_annotations, table_files
 from edokit.fitdata.data import Arrays
 from edokit.fitdata.layout import Layout
@@ -132,12 +133,15 @@ class LabelCounts(NamedTuple):
     annotators: Keys  # of their ids
     tied: int  # items whose annotators are evenly split
     contradicted: int = 0  # items whose published label is not what most of their annotators chose
+    has_item_groups: bool = False
 
     @classmethod
     def of(cls, annotations: Annotations) -> LabelCounts:
         masks = annotations.tied, annotations.contradicted
         tied, against = map(int, map(np.count_nonzero, masks))
-        return cls(len(annotations), Rows.from_names(annotations.annotators).keys, tied, against)
+        annotators = Rows.from_names(annotations.annotators).keys
+        has_item_groups = annotations.item_groups is not None
+        return cls(len(annotations), annotators, tied, against, has_item_groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,18 +180,47 @@ class CachedShard:
             seed = self.reading.seed * 1_000_003 + self.number
             y = hard_labels(annotations, self.reading.ties, seed)
             self.write_labels(annotations.soft_labels, y)
+            self.write_group_keys(group_keys(annotations))
             counts = LabelCounts.of(annotations)
         P = self.scale.rows(predictions.order_classes(self.classes).probabilities)
         self._save("P", P)
         self._save("keys", predictions.rows.keys)
         if (clusters := predictions.rows.clusters) is not None:
-            self._save("owners", clusters)
+            # No other shard has these numbers.
+            self._save("owners", clusters.astype(np.int64) + (self.number << 32))
         return len(predictions), counts, Arrays(P, self._load("q"), self._load("y"))
 
     def write_labels(self, q: Floats, y: NDArray[Any]) -> None:
         """Write the rows of soft and hard labels with one entry per item."""
         self._save("q", self.scale.rows(q))
         self._save("y", self.scale.row_codes(y).astype(np.int32))
+
+    def write_group_keys(self, keys: Keys) -> None:
+        """Write what tells the item groups of all shards apart [n]."""
+        self._save("group-keys", keys)
+
+    def group_keys(self) -> Keys:
+        """What was written of the item groups [n]."""
+        return self._load("group-keys")
+
+    def write_groups(self, groups: Ints) -> None:
+        """Write the number of each item's group [n], which is the same in all shards."""
+        self._save("groups", groups)
+
+    def write_folds(self, n_folds: int, random_state: int, folds: Ints) -> None:
+        """Write the fold of each item [n], where folds are dealt over all shards."""
+        self._save(f"folds-{n_folds}-{random_state}", folds)
+
+    def has_folds(self, n_folds: int, random_state: int) -> bool:
+        """Whether the fold of each item was written."""
+        return self._file(f"folds-{n_folds}-{random_state}").exists()
+
+    def folds(self, n_folds: int, random_state: int) -> Ints:
+        """Return the fold of each item [n]."""
+        if self.groups() is not None:
+            return self._load(f"folds-{n_folds}-{random_state}")
+        layout = self.layout()
+        return layout.folds(self.arrays().y, n_folds, random_state, self.number)
 
     def arrays(self) -> Arrays:
         """What was written; files are mapped into memory, not read."""
@@ -205,7 +238,16 @@ class CachedShard:
 
     def layout(self) -> Layout:
         """Which rows of the arrays belong together."""
-        return Layout.from_scale(self.scale, self.classes, self.owners())
+        groups = self.groups()
+        if groups is None:
+            groups = self.owners()
+        return Layout.from_scale(self.scale, self.classes, groups)
+
+    def groups(self) -> Ints | None:
+        """The number of each item's group [n]; None where the annotations name no groups."""
+        if self._file("groups").exists():
+            return self._load("groups")
+        return None
 
     def owners(self) -> Ints | None:
         """The item of each pair of an item and an annotator [n], as a number; None of items."""
@@ -238,6 +280,9 @@ def write_labels(source: Annotations, cached: Sequence[CachedShard]) -> list[Lab
     reading = cached[0].reading
     y = hard_labels(source, reading.ties, reading.seed)
     q = source.soft_labels
+    keys = None
+    if source.item_groups is not None:
+        keys = group_keys(source)
     is_predicted = np.zeros(len(source.rows), dtype=bool)
     predicted_rows = 0
     for part in cached:
@@ -249,6 +294,8 @@ def write_labels(source: Annotations, cached: Sequence[CachedShard]) -> list[Lab
         is_predicted[places] = True
         predicted_rows += len(rows)
         part.write_labels(q[places], y[places])
+        if keys is not None:
+            part.write_group_keys(keys[places])
     if not is_predicted.all():
         extra = source.rows.take(~is_predicted)
         raise different_rows("annotations", "predictions", predicted_rows, extra=extra)

@@ -313,6 +313,11 @@ class FitData:
         self.close()
 
     @property
+    def in_memory(self) -> FitData:
+        """Data in memory: all items, or a random sample if they do not fit."""
+        return self
+
+    @property
     def sample(self) -> Arrays:
         """Rows in memory: of all items, or of a random sample if they do not fit."""
         assert self.arrays is not None
@@ -338,6 +343,11 @@ class FitData:
         if self.positions is None:
             return len(rows.items)
         return len(np.unique(rows.item_codes[self.positions]))
+
+    @property
+    def n_item_groups(self) -> int:
+        """The number of item groups where they are named, items on their own included."""
+        return self.layout.n_item_groups
 
     @property
     def rows_per_item(self) -> int:
@@ -574,7 +584,7 @@ class FitData:
         units = len(self)
         noun = "item"
         if self.layout.has_item_groups:
-            units = self.layout.n_item_groups
+            units = self.n_item_groups
             noun = "group"
         if count > units:
             raise InputError(

@@ -17,7 +17,7 @@ from edokit._io.atomic import drop_folder
 from edokit._io.digests import digest_text
 from edokit._parallel import Workers, how_many_jobs
 from edokit._progress import Progress
-from edokit._types import Floats, Ints
+from edokit._types import Bools, Floats, Ints
 from edokit.annotations.core import PublishedLabelWarning, contradiction_message
 from edokit.datasets.read import recognise
 from edokit.fitdata.cache import (
@@ -59,21 +59,20 @@ class View(NamedTuple):
     groups: tuple[str, ...] | None = None
     """The group of each member, where groups are averaged."""
 
-    def arrays(self, part: CachedShard, positions: Ints | None = None) -> Arrays:
-        """The arrays of a shard's items (those at these positions), as far as the view shows."""
-        arrays = part.arrays()
-        layout = part.layout()
-        if self.fold is not None:
-            parts, number, held_out, seed = self.fold
-            dealt = layout.folds(arrays.y, parts, seed, part.number)
-            is_shown = (dealt == number) == held_out
-            if positions is None:
-                positions = np.flatnonzero(is_shown)
-            else:
-                positions = positions[is_shown[positions]]
-        if positions is None:
-            return arrays
-        return arrays.take(layout.row_positions(positions))
+    def shows(self, part: CachedShard) -> Bools | None:
+        """Whether the view shows each item of a shard [n]; None where it shows all."""
+        if self.fold is None:
+            return None
+        parts, number, held_out, seed = self.fold
+        is_in_fold = part.folds(parts, seed) == number
+        return np.asarray(is_in_fold == held_out)
+
+    def arrays(self, part: CachedShard) -> Arrays:
+        """The arrays of a shard's items, as far as the view shows them."""
+        is_shown = self.shows(part)
+        if is_shown is None:
+            return part.arrays()
+        return part.arrays().take(part.layout().row_positions(np.flatnonzero(is_shown)))
 
     def averaged(self, P: NDArray[Any]) -> NDArray[Any]:
         """Members [n, K, C] in float64, or the means of groups [n, G, C]."""
@@ -109,6 +108,7 @@ class ShardedData(FitData):
         self._view = View()
         self._summaries: Summaries | None = None
         self._length = 0
+        self._n_groups = 0
         self._passes = [0]
 
     @classmethod
@@ -126,16 +126,6 @@ class ShardedData(FitData):
         if isinstance(source, tuple) and reading.format is None:
             # All are what the first one is; to find out takes longer than to read some of them.
             reading = replace(reading, format=recognise(source[0]).name)
-        if isinstance(source, tuple):
-            has_item_groups = "group" in (reading.columns or {})
-        else:
-            has_item_groups = source.item_groups is not None
-        if has_item_groups:
-            warn(
-                "folds of shards do not keep the groups of items together: λ_Reg and the estimates"
-                " on held-out items are those of items on their own; read the predictions into"
-                " memory to respect groups"
-            )
         work = reading.shards or ShardOptions()
         # What workers are sent: progress stays here.
         reading = replace(reading, shards=None)
@@ -228,35 +218,74 @@ class ShardedData(FitData):
         (scores,) = self.total(FitData.scores, weights, tuple(pools), task="evaluating")
         return scores  # type: ignore[no-any-return]
 
-    @cached_property
+    @property
     def sample(self) -> Arrays:
-        """Rows of the items with the lowest keys (all, if there are few), in their order; P in
-        float64."""
+        return self.in_memory.sample
+
+    @cached_property
+    def in_memory(self) -> FitData:
+        """The items with the lowest keys (all, if there are few), in their order; P in float64."""
         numbers = len(self._shards.members) * self._shards.numbers_per_item
         return self._drawn(min(SAMPLE, max(1024, _SAMPLE_NUMBERS // numbers)))
 
-    def _drawn(self, count: int) -> Arrays:
-        """Rows of the items with the lowest keys, as far as the view shows them."""
+    def _drawn(self, count: int) -> FitData:
+        """The items with the lowest keys, as far as the view shows them."""
         lowest = np.empty(0, dtype=np.uint64)
         for keys in self._workers.run(partial(_first_keys, count=count), self._cached):
             lowest = np.sort(np.concatenate([lowest, keys]))[:count]
         tasks = [(part, lowest[-1], self._view) for part in self._cached]
-        parts = self._workers.run(_draw_first, tasks)
-        P, q, y = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Arrays(self._view.averaged(P), q, y)
+        parts = list(self._workers.run(_draw_first, tasks))
+        columns = zip(*(part.arrays for part in parts), strict=True)
+        P, q, y = (np.concatenate(column) for column in columns)
+        groups = None
+        if parts[0].groups is not None:
+            groups = np.concatenate([part.groups for part in parts])
+        return FitData(
+            Arrays(self._view.averaged(P), q, y),
+            self.members,
+            self.classes,
+            self.groups,
+            self.counts,
+            scale=self.scale,
+            layout=replace(self.layout, groups=groups),
+        )
 
     def draw(self, count: int) -> FitData:
-        names = self.members, self.classes, self.groups, self.counts
-        items = FitData(self._drawn(count), *names, scale=self.scale)
+        items = self._drawn(count)
         return items.draw(len(items))
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
         self._check_folds(count)
+        if self.layout.has_item_groups:
+            self._deal_groups(count, random_state)
         views = [
             [self._seen(fold=Fold(count, k, held_out, random_state)) for k in range(count)]
             for held_out in (False, True)
         ]
         return list(zip(*views, strict=True))
+
+    @property
+    def n_item_groups(self) -> int:
+        return self._n_groups
+
+    def _deal_groups(self, count: int, random_state: int) -> None:
+        """Deal the item groups of all shards into folds, by the rule of arrays in memory."""
+        if self._cached[0].has_folds(count, random_state):
+            return
+        width = self.rows_per_item
+        first_labels = np.zeros((self.n_item_groups, width), dtype=np.int32)
+        is_seen = np.zeros(self.n_item_groups, dtype=bool)
+        for part in self._cached:
+            groups = part.groups()
+            assert groups is not None
+            numbers, first_items = np.unique(groups, return_index=True)
+            is_new = ~is_seen[numbers]
+            labels = part.arrays().y.reshape(-1, width)
+            first_labels[numbers[is_new]] = labels[first_items[is_new]]
+            is_seen[numbers] = True
+        folds = self.layout.folds(first_labels.reshape(-1), count, random_state)
+        for part in self._cached:
+            part.write_folds(count, random_state, folds[part.groups()])
 
     def grouped(self) -> ShardedData:
         return self._seen(groups=self.member_groups())
@@ -276,7 +305,9 @@ class ShardedData(FitData):
         """Another view of the same shards."""
         view = ShardedData(self._cached, self._shards, self._workers, self._progress)
         view.counts = self.counts
+        view.layout = self.layout
         view._length = self._length
+        view._n_groups = self._n_groups
         view._passes = self._passes
         view._view = self._view._replace(**changes)
         if view._view.groups is not None:
@@ -298,6 +329,8 @@ class ShardedData(FitData):
             [part.name for part in self._cached],
             self._shards.read_rows,
         )
+        if any(shard.has_item_groups for shard in counts):
+            self._number_groups()
         annotators = np.unique(np.concatenate([shard.annotators for shard in counts]))
         self.counts = AnnotationCounts(sum(shard.annotations for shard in counts), len(annotators))
         contradicted = sum(shard.contradicted for shard in counts)
@@ -307,6 +340,16 @@ class ShardedData(FitData):
         if tied and self._cached[0].reading.ties == "first":
             count = are(tied, self._length, noun="item")
             warn(f"{count} tied; {self.scale.tie_rule}")
+
+    def _number_groups(self) -> None:
+        """Give the item groups of all shards their numbers, as those in memory have."""
+        keys = np.concatenate([part.group_keys() for part in self._cached])
+        distinct, numbers = np.unique(keys, return_inverse=True)
+        ends = np.cumsum([len(part.group_keys()) for part in self._cached])
+        for part, groups in zip(self._cached, np.split(numbers, ends[:-1]), strict=True):
+            part.write_groups(groups)
+        self._n_groups = len(distinct)
+        self.layout = replace(self.layout, has_item_groups=True)
 
 
 def write_shard(part: CachedShard) -> tuple[int, LabelCounts | None, Summaries]:
@@ -359,7 +402,20 @@ def _first_keys(part: CachedShard, count: int) -> NDArray[np.uint64]:
     return np.asarray(keys)
 
 
-def _draw_first(task: tuple[CachedShard, np.uint64, View]) -> Arrays:
+class DrawnItems(NamedTuple):
+    """Some items of a shard."""
+
+    arrays: Arrays
+    groups: Ints | None  # what folds keep together
+
+
+def _draw_first(task: tuple[CachedShard, np.uint64, View]) -> DrawnItems:
     """The items of a shard with keys up to a bound, as far as the view shows them."""
     part, bound, view = task
-    return view.arrays(part, np.flatnonzero(part.keys() <= bound))
+    is_drawn = part.keys() <= bound
+    is_shown = view.shows(part)
+    if is_shown is not None:
+        is_drawn = is_drawn & is_shown
+    items = np.flatnonzero(is_drawn)
+    layout = part.layout().take(items)
+    return DrawnItems(part.arrays().take(layout.row_positions(items)), layout.groups)
