@@ -247,6 +247,18 @@ def test_readme_and_findings_show_the_results_page() -> None:
         assert sentence in (root / name).read_text(encoding="utf-8")
 
 
+def test_the_page_of_findings_has_the_verdicts_of_all_kinds_of_members(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = Path(__file__).resolve().parents[2]
+    monkeypatch.syspath_prepend(str(root / "tools"))
+    import findings_table
+
+    page = (root / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert findings_table.with_table(page) == page, "run python tools/findings_table.py"
+    assert findings_table.table().count("\n") == 11
+
+
 def test_the_row_is_chosen_without_looking_at_test(sections: dict[str, Section]) -> None:
     rows = cells(sections["bars"], "bars-candidates")
     first = min(rows, key=lambda row: row["held-out CE"])
