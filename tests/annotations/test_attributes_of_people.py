@@ -59,6 +59,12 @@ def test_ages_are_put_into_bands_in_their_order():
     )
 
 
+def test_bands_that_are_open_below_come_first():
+    bands = ["18-24", "under 18", "25 and older", "18-24", "under 18", "25 and older"]
+    age = annotations_with(age=bands).people.attribute("age")
+    assert age.levels == ("under 18", "18-24", "25 and older")
+
+
 def test_too_many_values_are_no_levels():
     codes = [f"zip {k // 2}" for k in range(104)]
     assert "52" in annotations_with(zip=codes).people.left_out["zip"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from edokit import EDOEnsemble, InputError, Predictions
 from edokit.analysis.diagnose.groups import compare_groups
 from edokit.analysis.diagnose.groups.result import GroupComparison
 from edokit.report import write_report
-from edokit.report.charts import all_charts
+from edokit.report.charts import all_charts, group_levels
 from edokit.report.data import collect
 
 
@@ -66,6 +67,15 @@ def test_the_page_draws_every_level_and_says_what_the_tests_say(
     assert "The anonymous answer is closer to" in page
     bare = write_report(data, tmp_path / "bare.html", texts=False).read_text(encoding="utf-8")
     assert "invented note" not in bare
+
+
+def test_lines_of_a_few_people_do_not_hide_the_others():
+    annotations = votes(5, "ordinal")
+    found = compare_groups(annotations, ["band"], permutations=0)
+    first = replace(found.levels[0], people=2, few_people=True, low=-2.0, high=2.0)
+    found = replace(found, levels=(first, *found.levels[1:]))
+    axis = group_levels(found, "band", "")["encoding"]["x"]
+    assert 0 < axis["scale"]["domain"][1] < 2.0
 
 
 def test_a_comparison_survives_its_file():

@@ -30,6 +30,7 @@ _UNKNOWN = {"", "nan", "na", "n/a", "null", "unknown", "?", "-"}
 """What a cell holds, in lower case, where a value is not known."""
 _WHOLE = re.compile(r"\d{1,9}(\.0)?")
 _LEADING = re.compile(r"\D*(\d+)")
+_BELOW = re.compile(r"\s*(under|below|less than|up to|younger than|<)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,6 +303,10 @@ def _level_order(levels: set[str]) -> tuple[str, ...]:
     """Levels in class order; those that all have a number in them by their first number."""
     matches = {level: _LEADING.match(level) for level in levels}
     if all(matches.values()):
-        first = {level: int(match[1]) for level, match in matches.items() if match}
+        first = {}
+        for level, match in matches.items():
+            assert match is not None
+            # "under 18" comes before "18-24".
+            first[level] = (int(match[1]), _BELOW.match(level) is None)
         return tuple(sorted(class_order(levels), key=first.__getitem__))
     return class_order(levels)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edokit.analysis.diagnose.groups.result import GroupComparison, value_of
+from edokit.analysis.diagnose.groups.result import GroupComparison, LevelComparison, value_of
 from edokit.analysis.scores.result import Score
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
@@ -141,9 +141,13 @@ def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spe
     if class_name:
         unit = "share"
         title = f"{clean(attribute, 60)}: difference to the others in the share of {class_name!r}"
+    axis = vega.numbers(unit, f"lower ← the others → higher ({unit})", percent=bool(class_name))
+    reach = _reach(levels, class_name)
+    if reach is not None:
+        axis["scale"] |= {"domain": [-reach, reach], "nice": False, "clamp": True}
     chart = dots(
         title,
-        vega.numbers(unit, f"lower ← the others → higher ({unit})", percent=bool(class_name)),
+        axis,
         [clean(f"{level.level} ({level.people})", 60) for level in levels],
         _blue_if("datum._clear"),
         low=[value_of(level.low, class_name) for level in levels],
@@ -154,6 +158,23 @@ def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spe
     )
     chart["layer"].insert(0, vega.reference(unit, 0.0))
     return chart
+
+
+def _reach(levels: Sequence[LevelComparison], class_name: str) -> float | None:
+    """Where the axis ends if lines of a few people would hide the others; None: where they do."""
+    ends = []
+    ends_of_few = []
+    for level in levels:
+        ends.append(abs(value_of(level.difference, class_name) or 0.0))
+        line = [abs(value_of(end, class_name) or 0.0) for end in (level.low, level.high)]
+        if level.few_people:
+            ends_of_few += line
+        else:
+            ends += line
+    reach = 1.1 * max(ends)
+    if reach <= 0 or max(ends_of_few, default=0.0) <= reach:
+        return None
+    return reach
 
 
 def _blue_if(test: str) -> Spec:

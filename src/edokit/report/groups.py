@@ -149,10 +149,13 @@ def groups_view(data: ReportData, *, texts: bool) -> GroupsView | None:
             )
         )
     small = [level.name for level in found.levels if level.few_people]
+    few_people = ""
+    if small:
+        few_people = f"{few_people_sentence(small)} Their lines may end at the edge of the chart."
     return GroupsView(
         method=method_sentence(found),
         attributes=tuple(attributes),
-        few_people=few_people_sentence(small) if small else "",
+        few_people=few_people,
         limits=LIMITS,
     )
 
