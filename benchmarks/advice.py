@@ -123,7 +123,7 @@ def measure(regime: str, count: int, structured: float, seed: int) -> dict[str, 
     truth = simulation.truth[simulation.rows("test")]
     floor = entropy(truth)
     answers = fitted(simulation.annotations, count, seed)
-    return {name: ce(p, truth) - floor for name, p in answers.items()}
+    return {name: ce(np.asarray(p), truth) - floor for name, p in answers.items()}
 
 
 def simulated(seeds: int) -> None:

@@ -57,7 +57,7 @@ def measured(annotations: Annotations, recipe: str, options: dict[str, Any]) -> 
     labels = dev.labels[own]
     targets = np.eye(len(dev.classes))[labels] if labels.ndim == 1 else labels
     hard = labels if labels.ndim == 1 else labels.astype(int)
-    for p in (items.uniform[rows], pairs.uniform):
+    for p in (np.asarray(items.uniform)[rows], np.asarray(pairs.uniform)):
         shown.append(compute_metrics(p, targets, hard, metrics=("ce",), scale=scale))
     return [f"{value:.4f}" for one in shown for value in one.values()] + [f"{seconds:.0f}"]
 

@@ -35,8 +35,8 @@ def simulated() -> Iterator[tuple[str, Any, Any]]:
         people = simulate("seven-points", random_state=seed).annotations
         members = pool(people, seed)
         fitted = EDOEnsemble().fit(members["dev"], people.split("dev"))
-        q = people.split("test").soft_labels
-        yield f"seven-points, draw {seed}", fitted.predict_proba(members["test"]), q
+        q = np.asarray(people.split("test").soft_labels)
+        yield f"seven-points, draw {seed}", np.asarray(fitted.predict_proba(members["test"])), q
 
 
 def lewidi(folder: Path) -> Iterator[tuple[str, Any, Any]]:

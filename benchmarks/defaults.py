@@ -88,13 +88,14 @@ def measure(seeds: int) -> dict[str, dict[str, list[Any]]]:
             truth = simulation.truth[simulation.rows("test")]
             for name, pool in pools(simulation.annotations, seed).items():
                 P = pool["test"].probabilities
-                base = ce(pool["test"].uniform, truth)
+                base = ce(P.mean(axis=1), truth)
                 rows = found.setdefault(f"{regime}, {name}", {})
                 single = EDOEnsemble().fit(pool["dev"], dev).member_ce_.argmin()
                 rows.setdefault("best single", []).append((ce(P[:, single], truth) - base, 1))
                 for method, ensemble in METHODS.items():
                     fitted = clone(ensemble).fit(pool["dev"], dev)
-                    gain = ce(fitted.predict_proba(pool["test"]), truth) - base
+                    p = fitted.predict_proba(pool["test"])
+                    gain = ce(np.asarray(p), truth) - base
                     rows.setdefault(method, []).append((gain, fitted.size_))
     return found
 

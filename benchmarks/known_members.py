@@ -61,7 +61,8 @@ def losses(annotations: Annotations, items: Predictions, pairs: Predictions) -> 
         assert people is not None
         held_out = annotations.take(test_items).pairs()
         rows = held_out.rows
-        anonymous = ensemble.predict_proba(items.take(test_items))[rows.item_codes]
+        of_items = np.asarray(ensemble.predict_proba(items.take(test_items)))
+        anonymous = of_items[rows.item_codes]
         asked = pairs.take(pairs.rows.positions(rows))
         member = asked.members.index(KNOWING)
         codes = people.person_codes(list(map(str, rows.annotator_names)))
@@ -71,7 +72,7 @@ def losses(annotations: Annotations, items: Predictions, pairs: Predictions) -> 
             "effects": people.answers(anonymous, codes),
         }
         for kind, p in answers.items():
-            row_losses = ce_items(scale.rows(p), scale.rows(held_out.soft_labels))
+            row_losses = ce_items(scale.rows(p), scale.rows(np.asarray(held_out.soft_labels)))
             by_item[kind].append(rows.mean(scale.per_item(row_losses, len(p))))
     return {kind: np.concatenate(parts) for kind, parts in by_item.items()}
 

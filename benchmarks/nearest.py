@@ -177,7 +177,10 @@ def held_out(annotations: Annotations, folder: Path, groups: Sequence[Group]) ->
     known = {name: p[codes] for name, p in anonymous.items()}
     for k, name in enumerate(pairs.members):
         known[f"{name} known"] = pairs.probabilities[rows, k]
-    q, labels = annotations.soft_labels, label_shares(annotations, len(annotations.classes))
+    q, labels = (
+        np.asarray(annotations.soft_labels),
+        label_shares(annotations, len(annotations.classes)),
+    )
     return {
         "A": Rows(anonymous, q, np.arange(len(q)), folds, annotations.scale),
         "B": Rows(known, labels, codes, folds[codes], annotations.scale),

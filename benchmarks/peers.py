@@ -79,7 +79,7 @@ def cases(lewidi: Path | None) -> Iterator[Case]:
                 own.items
             )
             P = np.asarray(answers.probabilities, dtype=np.float64)
-            parts.append(Data(P, own.soft_labels, own.hard_labels()))
+            parts.append(Data(P, np.asarray(own.soft_labels), np.asarray(own.hard_labels())))
         items, members, classes = parts[0].P.shape
         yield Case(f"{dataset} {items:,}×{members}×{classes}", *parts)
     for items, members, classes in SHAPES:

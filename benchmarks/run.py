@@ -85,7 +85,7 @@ def inputs(annotations: Annotations) -> list[Any]:
 
 def one_fold(train: Annotations, held_out: Annotations) -> dict[str, Any]:
     """Cross-entropy of each held-out item by method, and the seconds and the words of the run."""
-    texts, q = inputs(held_out), held_out.soft_labels
+    texts, q = inputs(held_out), np.asarray(held_out.soft_labels)
     answers = {"constant": np.tile(train.soft_labels.mean(axis=0), (len(texts), 1))}
     answers["by hand"] = by_hand(train, list(map(str, held_out.whole_texts)))
     with tempfile.TemporaryDirectory() as place:
@@ -102,7 +102,7 @@ def one_fold(train: Annotations, held_out: Annotations) -> dict[str, Any]:
         soft = [Group("linear", 1, supervision="soft")]
         train_members(replace(train, splits=splits), soft, out=folder / "soft")
         answers["soft"] = score_members(folder / "soft", texts).uniform
-    losses = {name: ce_items(p, q).tolist() for name, p in answers.items()}
+    losses = {name: ce_items(np.asarray(p), q).tolist() for name, p in answers.items()}
     return {"losses": losses, "seconds": seconds, "summary": result.summary}
 
 

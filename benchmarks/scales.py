@@ -103,7 +103,7 @@ def main() -> None:
             ]
             pools = [one.predict_proba(members["test"]) for one in answers]
             for row, p in enumerate([*pools, members["test"].uniform]):
-                found = compute_metrics(p, truth, hard, metrics=names, scale=scale)
+                found = compute_metrics(np.asarray(p), truth, hard, metrics=names, scale=scale)
                 values[row, seed] = [found[name] for name in names]
         print(f"\n| {regime}, to the truth | {' | '.join(map(str.upper, names))} |")
         print(f"|---|{'---|' * len(names)}")

@@ -75,7 +75,7 @@ def simulated(seeds: int) -> Iterator[Pool]:
                     truth = simulation.truth[simulation.rows(split)]
                     parts[split] = members(truth, kind, rng)
                 people = simulation.annotations
-                labels = [people.split(split).soft_labels for split in ("dev", "test")]
+                labels = [np.asarray(people.split(split).soft_labels) for split in ("dev", "test")]
                 yield Pool(f"{regime}, {kind}", parts["dev"], labels[0], parts["test"], labels[1])
 
 
@@ -102,7 +102,7 @@ def real(seeds: int) -> Iterator[Pool]:
         people = read_annotations(LEWIDI / dataset, split="dev")
         table = read_predictions(HERE / "lewidi2023" / dataset / "random-select" / "dev.npz")
         table = table.align(people.items).order_classes(people.classes)
-        P, q = np.asarray(table.probabilities, dtype=np.float64), people.soft_labels
+        P, q = np.asarray(table.probabilities, dtype=np.float64), np.asarray(people.soft_labels)
         for seed in range(seeds):
             rng = np.random.default_rng(seed)
             chosen = np.sort(rng.permutation(P.shape[1])[:MEMBERS])

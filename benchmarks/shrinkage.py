@@ -82,14 +82,18 @@ def on_simulator(names: list[str], seeds: int) -> Iterator[tuple[str, str, Draw]
             dev = simulation.annotations.split("dev")
             truth = simulation.truth[simulation.rows("test")]
             for kind, both in pools(simulation.annotations, seed).items():
-                base = ce(both["test"].uniform, truth)
+                base = ce(np.asarray(both["test"].uniform), truth)
                 for size in SIZES:
                     shuffled = np.random.default_rng([seed, size]).permutation(600)
                     for k in range(600 // size):
                         rows = shuffled[k * size : (k + 1) * size]
                         for name in names:
                             p = fitted(name, both["dev"], dev, rows).predict_proba(both["test"])
-                            yield f"{kind}, {size} items", name, Draw(ce(p, truth) - base)
+                            yield (
+                                f"{kind}, {size} items",
+                                name,
+                                Draw(ce(np.asarray(p), truth) - base),
+                            )
 
 
 def on_lewidi(
@@ -106,10 +110,11 @@ def on_lewidi(
                 continue
             for size in ("folds", *(size for size in SIZES if size <= 0.8 * len(pool))):
                 for learn, judge in cuts(len(pool), size, seeds):
-                    uniform = ce_items(pool.uniform[judge], dev.soft_labels[judge])
+                    q = np.asarray(dev.soft_labels)[judge]
+                    uniform = ce_items(np.asarray(pool.uniform)[judge], q)
                     for name in names:
                         p = fitted(name, pool, dev, learn).predict_proba(pool.take(judge))
-                        above = ce_items(p, dev.soft_labels[judge]) - uniform
+                        above = ce_items(np.asarray(p), q) - uniform
                         found = Draw(float(above.mean()), float(above.std() / len(above) ** 0.5))
                         what = "four fifths" if size == "folds" else f"{size} items"
                         yield f"{folder.name}, {kind}, {what}", name, found

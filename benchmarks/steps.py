@@ -31,7 +31,9 @@ def losses_of(lewidi: Path, dataset: str, pool: str) -> np.ndarray:
     dev = read_labelled(lewidi, dataset).split("dev")
     path = Path(__file__).parent / "lewidi2025" / dataset / pool / "dev.npz"
     predictions = read_predictions(path).order_classes(dev.classes).on_scale(dev.scale)
-    p, q = predictions.align(dev.items).uniform, dev.soft_labels
+    p, q = (
+        np.asarray(values) for values in (predictions.align(dev.items).uniform, dev.soft_labels)
+    )
     step, metric = ("temperature", md_items) if dataset == "MP" else (ORDERED_STEP, w1_items)
     return np.array([metric(_STEPS[step](p, float(np.exp(log))), q) for log in LOGS])
 

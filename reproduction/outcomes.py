@@ -34,7 +34,8 @@ class Labels:
         with warnings.catch_warnings():
             # Ties have published labels in LeWiDi; elsewhere the first class is as good.
             warnings.simplefilter("ignore", EDOWarning)
-            return cls(annotations, annotations.soft_labels, annotations.hard_labels())
+            soft = np.asarray(annotations.soft_labels)
+            return cls(annotations, soft, np.asarray(annotations.hard_labels()))
 
 
 class Predicted(NamedTuple):
@@ -48,7 +49,7 @@ class Predicted(NamedTuple):
 
 def item_scores(predicted: Predicted, labels: Labels) -> Floats:
     """F1, CE, MD and BS of each item [4, N]; their means are the metrics."""
-    p, hard = predicted
+    p, hard = np.asarray(predicted.probabilities), predicted.hard
     right = f1_items(p, labels.hard) if hard is None else (hard == labels.hard).astype(np.float64)
     return np.stack(
         [

@@ -125,7 +125,7 @@ def five_copies(annotations: Annotations) -> Annotations:
 
 
 def widths(annotations: Annotations, p: np.ndarray) -> float:
-    interval = evaluate(p, annotations, samples=400).intervals["ce"]
+    interval = evaluate(p, annotations, samples=400, order="annotations").intervals["ce"]
     assert interval.low is not None
     assert interval.high is not None
     return interval.high - interval.low

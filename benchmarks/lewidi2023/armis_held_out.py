@@ -33,7 +33,7 @@ def held_out(pool: Predictions, people: Annotations, method: str) -> float:
             learn, judge = np.flatnonzero(part != held), np.flatnonzero(part == held)
             fitted = make_method(method).fit(pool.take(learn), people.take(learn))
             answers[judge] = fitted.predict_proba(pool.take(judge))
-        scores.append(ce(answers, people.soft_labels))
+        scores.append(ce(answers, np.asarray(people.soft_labels)))
     return float(np.mean(scores))
 
 

@@ -47,7 +47,8 @@ def main() -> None:
 
 def on_dev(part: Any, own: Any, anonymous: Any, rows: Any, seen: Any) -> None:
     """Change of CE by known answers if only some annotators are known; slopes of offsets."""
-    soft = part.soft_labels
+    soft = np.asarray(part.soft_labels)
+    anonymous = np.asarray(anonymous)
 
     def change(known: Any) -> float:
         p = np.where(known[:, None], own.uniform, anonymous[rows])

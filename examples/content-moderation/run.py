@@ -32,11 +32,10 @@ def main(folder: Path) -> None:
         print("-", reason)
 
     pooled = ensemble.describe(predictions["test"])
-    answers = {"uniform mean": predictions["test"].uniform, "EDO": pooled.probabilities}
+    answers = {"uniform mean": predictions["test"].uniform, "EDO": pooled}
     for name, p in answers.items():
-        found = compute_metrics(
-            p, test.soft_labels, test.hard_labels(ties="random"), metrics=("f1", "ce", "md")
-        )
+        hard_labels = test.hard_labels(ties="random")
+        found = compute_metrics(p, test, hard_labels, metrics=("f1", "ce", "md"))
         print(f"{name:>10}  F1 {found['f1']:.3f}  CE {found['ce']:.3f}  MD {found['md']:.3f}")
 
     queue = review(pooled, 10)

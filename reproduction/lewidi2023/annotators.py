@@ -130,12 +130,15 @@ def _each_annotator(study: Study, dataset: str, known: Pool) -> dict[str, dict[s
     labels = known.test_labels.annotations.pairs()
     found = read_predictions(study.predictions / dataset / ANNOTATORS / "test-pairs.npz")
     pairs = found.pairs().align(labels.rows).order_classes(labels.classes)
-    soft, people = labels.soft_labels, labels.rows.annotator_names
+    soft, people = np.asarray(labels.soft_labels), labels.rows.annotator_names
     row_of = {name: row for row, name in enumerate(known.test.items)}
     rows = np.array([row_of[name] for name in labels.items])
     plain = study.pool(dataset, ANNOTATORS)
     assert isinstance(plain, Pool)
-    answers = {"anonymous": plain.test.uniform[rows], "known": pairs.uniform}
+    answers = {
+        "anonymous": np.asarray(plain.test.uniform)[rows],
+        "known": np.asarray(pairs.uniform),
+    }
     learned = study.labels(dataset, *(("train", "dev") if known.cross_fitted else ("train",)))
     assert not isinstance(learned, Missing)
     train = learned.annotations

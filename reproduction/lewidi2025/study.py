@@ -169,7 +169,8 @@ class Study:
                 yield self._row_a(pool, name, None, p)
 
     def _row_a(self, pool: str, method: str, answer_for: str | None, p: Floats) -> Row:
-        q, scale = self.labels["dev"].soft_labels, self.scale
+        q, scale = np.asarray(self.labels["dev"].soft_labels), self.scale
+        p = np.asarray(p)
         rows, soft = scale.rows(p), scale.rows(q)
         losses = [
             scale.per_item(values, len(q))
@@ -225,7 +226,7 @@ class Study:
         asked = dev.pairs()
         row_of = {item: row for row, item in enumerate(dev.items)}
         code = np.array([row_of[item] for item in asked.items])
-        given = decisions(asked.soft_labels, self.scale)
+        given = decisions(np.asarray(asked.soft_labels), self.scale)
         scores = lewidi2025_b_items(code, decided, given, self.scale, len(dev.classes))
         return Row(pool, method, None, scores)
 

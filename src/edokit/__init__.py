@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from edokit.datasets.simulate.simulation import simulate
     from edokit.ensemble.classifier import EDOClassifier
     from edokit.ensemble.estimator import EDOEnsemble, fit
+    from edokit.item_array import ItemArray
     from edokit.members import add_member, score_members, train_members
     from edokit.objective.settings import Exact, Gumbel, Objective
     from edokit.panels import Panel
@@ -50,6 +51,7 @@ __all__ = [
     "Exact",
     "Gumbel",
     "InputError",
+    "ItemArray",
     "MissingExtraError",
     "Objective",
     "Panel",
@@ -98,6 +100,7 @@ __getattr__ = lazy_names(
         "analysis.gate": ("gate",),
         "analysis.estimate": ("estimate",),
         "analysis.evaluate": ("evaluate",),
+        "item_array": ("ItemArray",),
         "members": ("add_member", "score_members", "train_members"),
         "objective.settings": ("Exact", "Gumbel", "Objective"),
         "panels": ("Panel",),

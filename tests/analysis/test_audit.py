@@ -149,7 +149,7 @@ def test_evaluate_by_agreement_has_the_same_strata() -> None:
     strata = agreement_strata(people)
     assert list(strata) == ["2:0", "3:0", "2:1"]
     p = {"item": list(people.items), "p_0": [0.5] * 12, "p_1": [0.5] * 12}
-    found = edokit.evaluate(p, people, by="agreement", samples=0)
+    found = edokit.evaluate(p, people, by="agreement", samples=0, order="annotations")
     assert [part.value for part in found.slices] == list(strata)
     assert {part.value: part.items for part in found.slices} == {
         name: int(mask.sum()) for name, mask in strata.items() if name

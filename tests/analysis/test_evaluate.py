@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import edokit
-from edokit import Annotations, EDOEnsemble, Predictions, metrics
+from edokit import Annotations, EDOEnsemble, ItemArray, Predictions, metrics
 from edokit._errors import InputError
 from edokit._io.tables import write_table
 
@@ -20,44 +20,50 @@ LABELS = Annotations.from_matrix(
     [["no", "yes", "yes"], ["no", "no", "no"], ["yes", "yes", None]], items=["a", "b", "c"]
 )
 P = np.array([[0.4, 0.6], [0.9, 0.1], [0.2, 0.8]])
+BY_ID = ItemArray(P, ["a", "b", "c"], ["no", "yes"])
 TABLE = {"item": ["c", "a", "b"], "p_yes": P[[2, 0, 1], 1], "p_no": P[[2, 0, 1], 0]}
 
 
 def test_the_form_of_the_probabilities_does_not_matter(tmp_path: Path) -> None:
     frame = pd.DataFrame(TABLE)
     frame.to_csv(tmp_path / "p.csv", index=False)
-    wanted = metrics.compute_metrics(P, LABELS.soft_labels, LABELS.hard_labels())
-    forms: list[Any] = [P, P.tolist(), TABLE, frame, frame.set_index("item"), pa.table(TABLE)]
+    wanted = metrics.compute_metrics(
+        P, LABELS.soft_labels, LABELS.hard_labels(), order="annotations"
+    )
+    for array in (P, P.tolist()):
+        found = edokit.evaluate(array, LABELS, samples=0, order="annotations")
+        assert found.metrics == pytest.approx(wanted)
+    forms: list[Any] = [BY_ID, BY_ID[::-1], TABLE, frame, frame.set_index("item"), pa.table(TABLE)]
     for form in [*forms, tmp_path / "p.csv", str(tmp_path / "p.csv")]:
         assert edokit.evaluate(form, LABELS, samples=0).metrics == pytest.approx(wanted)
 
 
 def test_annotations_may_be_a_file_or_a_table(tmp_path: Path) -> None:
     write_table(LABELS.to_table(), tmp_path / "labels.csv")
-    wanted = edokit.evaluate(P, LABELS, samples=0).to_dict()
+    wanted = edokit.evaluate(BY_ID, LABELS, samples=0).to_dict()
     for form in (tmp_path / "labels.csv", LABELS.to_table(), LABELS.to_table().to_pandas()):
-        assert edokit.evaluate(P, form, samples=0).to_dict() == wanted
+        assert edokit.evaluate(BY_ID, form, samples=0).to_dict() == wanted
 
 
 def test_intervals_floor_and_annotators_come_with_it() -> None:
-    found = edokit.evaluate(P, LABELS, samples=50, level=0.9, random_state=3)
+    found = edokit.evaluate(BY_ID, LABELS, samples=50, level=0.9, random_state=3)
     q, y = LABELS.soft_labels, LABELS.hard_labels()
-    assert found.intervals == metrics.bootstrap(P, q, y, samples=50, level=0.9, random_state=3)
+    assert found.intervals == metrics.bootstrap(BY_ID, q, y, samples=50, level=0.9, random_state=3)
     assert found.ce_floor == metrics.entropy(LABELS.soft_labels)
     assert [one["n"] for one in found.annotators] == [3, 3, 2]
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["intervals"]["ce"] == [found.intervals["ce"].low, found.intervals["ce"].high]
     assert {"items", "level", "ce_floor", "annotators", *metrics.metrics_of()} <= plain.keys()
-    assert "intervals" not in edokit.evaluate(P, LABELS, samples=0).to_dict()
+    assert "intervals" not in edokit.evaluate(BY_ID, LABELS, samples=0).to_dict()
 
 
 @pytest.mark.parametrize(
     ("probabilities", "options", "words"),
     [
-        (P[:2], {}, r"\(2, 2\).*N=3"),
+        (P[:2], {"order": "annotations"}, r"\(2, 2\).*N=3"),
         ({**TABLE, "item": ["c", "a", "x"]}, {}, "1 of 3 is missing: 'b'"),
-        (P * 1.1, {}, "'a'"),
-        (P, {"samples": 20}, "samples is 20.* at least 50"),
+        (P * 1.1, {"order": "annotations"}, "'a'"),
+        (BY_ID, {"samples": 20}, "samples is 20.* at least 50"),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -68,10 +74,10 @@ def test_what_does_not_fit_is_refused(
 
 
 def test_sums_can_be_set_right() -> None:
-    wanted = edokit.evaluate(P, LABELS, samples=0).metrics
-    assert edokit.evaluate(P * 1.1, LABELS, samples=0, invalid="normalize").metrics == (
-        pytest.approx(wanted)
-    )
+    wanted = edokit.evaluate(BY_ID, LABELS, samples=0).metrics
+    assert edokit.evaluate(
+        P * 1.1, LABELS, samples=0, invalid="normalize", order="annotations"
+    ).metrics == pytest.approx(wanted)
 
 
 ITEMS = [f"i{k}" for k in range(60)]
@@ -87,11 +93,13 @@ MEMBERS = Predictions.from_arrays(
 
 
 def test_a_constant_answer_is_evaluated_beside_the_probabilities() -> None:
-    found = edokit.evaluate(MEMBERS.probabilities[:, 0], PEOPLE, samples=100)
+    found = edokit.evaluate(MEMBERS.select(["0"]), PEOPLE, samples=100)
     shares = PEOPLE.soft_labels.mean(axis=0)
     own, constant = found.scores
     assert (own.name, constant.name) == ("predictions", "constant")
-    assert constant.ce == pytest.approx(metrics.ce(np.tile(shares, (60, 1)), PEOPLE.soft_labels))
+    assert constant.ce == pytest.approx(
+        metrics.ce(np.tile(shares, (60, 1)), np.asarray(PEOPLE.soft_labels))
+    )
     assert own.against_constant["ce"].high < 0
     assert found.constant.source == "items"
     assert found.headline == []
@@ -134,7 +142,7 @@ def test_an_ensemble_knows_the_constant_and_pools_what_it_is_given(tmp_path: Pat
 def test_probabilities_that_label_every_item_the_same_are_called_so() -> None:
     p = np.tile([0.6, 0.4], (60, 1))
     share = (PEOPLE.hard_labels() == 0).mean()
-    first, second = edokit.evaluate(p, PEOPLE, samples=100).headline
+    first, second = edokit.evaluate(p, PEOPLE, samples=100, order="annotations").headline
     assert "labels all 60 items '0'" in first
     assert f"{share:.4f}" in first
     assert "constant answer (the shares of these very items) in CE" in second

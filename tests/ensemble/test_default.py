@@ -30,7 +30,7 @@ def choice(ensemble: EDOEnsemble) -> dict[str, Any]:
 
 def literal(people: Annotations, made: Predictions, seed: int = 0, **how: Any) -> list[float]:
     """The held-out cross-entropy of every penalty, one solve after the other."""
-    P, q, y = made.probabilities, people.soft_labels, people.hard_labels()
+    P, q, y = map(np.asarray, (made.probabilities, people.soft_labels, people.hard_labels()))
     rows = np.lexsort([*np.sort(P, axis=1).sum(axis=1).T[::-1], *q.T[::-1], y])
     P, q, y = P[rows], q[rows], y[rows]
     shuffled = np.random.default_rng([seed, FOLDS, 0]).permutation(len(y))
@@ -199,10 +199,11 @@ def test_small_dev_sets_never_cost_more_than_noise(items: int, worlds: list[Worl
     above: dict[str, list[float]] = {"alike": [], "uneven": []}
     for dev, pools, truth in worlds:
         for name, made in pools.items():
-            uniform = ce(made["test"].uniform, truth)
+            uniform = ce(np.asarray(made["test"].uniform), truth)
             for rows in np.random.default_rng(items).permutation(600).reshape(-1, items):
                 fitted = EDOEnsemble().fit(made["dev"].take(rows), dev.take(rows))
-                above[name].append(ce(fitted.predict_proba(made["test"]), truth) - uniform)
+                p = np.asarray(fitted.predict_proba(made["test"]))
+                above[name].append(ce(p, truth) - uniform)
     # Alike: nothing to learn, and next to nothing lost. Uneven: every draw is better.
     assert np.mean(above["alike"]) < 0.001
     assert max(above["alike"]) < 0.008

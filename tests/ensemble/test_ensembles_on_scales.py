@@ -317,7 +317,7 @@ def test_answers_for_a_metric_do_not_raise_it_and_leave_the_pool_alone(
     predictions, annotations = data
     fitted = EDOEnsemble().fit(predictions, annotations)
     pooled = fitted.describe(predictions, answer_for=metric)
-    step, q = fitted.answers_[metric], annotations.soft_labels
+    step, q = fitted.answers_[metric], np.asarray(annotations.soft_labels)
     np.testing.assert_array_equal(pooled.probabilities, fitted.predict_proba(predictions))
     assert _value(metric, pooled.probabilities, q, pooled.scale) == pytest.approx(step.before)
     assert _value(metric, pooled.answers, q, pooled.scale) == pytest.approx(step.after)

@@ -45,7 +45,9 @@ def test_the_pool_is_the_weighted_mean_of_the_members() -> None:
     expected = np.einsum("nkc,k->nc", POOL.probabilities, ensemble.weights_)
     np.testing.assert_allclose(ensemble.predict_proba(POOL), expected, atol=1e-12)
     assert set(ensemble.predict(POOL)) <= {"no", "yes"}
-    assert ensemble.soft_score(POOL, PEOPLE) == pytest.approx(-ce(expected, PEOPLE.soft_labels))
+    assert ensemble.soft_score(POOL, PEOPLE) == pytest.approx(
+        -ce(expected, np.asarray(PEOPLE.soft_labels))
+    )
 
 
 def test_items_and_classes_are_matched_by_name() -> None:

@@ -49,9 +49,9 @@ def test_the_fitted_pool_is_closer_to_the_truth_than_uniform_and_best_single(
     to_uniform, to_single = [], []
     for world in worlds:
         ensemble = EDOEnsemble().fit(world.on_dev, world.dev)
-        fitted = ce(ensemble.predict_proba(world.on_test), world.truth)
+        fitted = ce(np.asarray(ensemble.predict_proba(world.on_test)), world.truth)
         single = world.on_test.probabilities[:, ensemble.member_ce_.argmin()]
-        to_uniform.append(fitted - ce(world.on_test.uniform, world.truth))
+        to_uniform.append(fitted - ce(np.asarray(world.on_test.uniform), world.truth))
         to_single.append(fitted - ce(single, world.truth))
     assert interval(to_uniform)[1] < 0
     assert interval(to_single)[1] < 0

@@ -42,7 +42,7 @@ def opened(made: Cut, tmp_path: Path, annotations: Any = None, **options: Any) -
 
 def whole(made: Cut) -> tuple[Any, Any, Any]:
     P = made.pool.probabilities.astype(np.float64)
-    return P, made.people.soft_labels, made.people.hard_labels()
+    return P, np.asarray(made.people.soft_labels), np.asarray(made.people.hard_labels())
 
 
 def same(one: Summaries, other: Summaries) -> None:
@@ -121,7 +121,7 @@ def test_annotations_may_come_in_every_form(tmp_path: Path) -> None:
     write_table(made.people.to_table(), other / "everything.parquet")
     with opened(made, tmp_path, other) as data:
         same(data.summaries(), wanted)
-    with pytest.raises(InputError, match="ndarray names no items"):
+    with pytest.raises(InputError, match="by id, but the labels are a ItemArray"):
         opened(made, tmp_path, made.people.soft_labels)
 
 

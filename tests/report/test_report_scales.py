@@ -107,7 +107,7 @@ def test_items_are_compared_in_units_of_the_scale(ordinal: ReportData) -> None:
     table = item_table(evaluation)
     assert (table["kind"], table["metric"]) == ("ordinal", "W1")
     assert table["positions"] == tuple(range(1, 8))
-    p, q = evaluation.pooled.probabilities, evaluation.annotations.soft_labels
+    p, q = evaluation.pooled.probabilities, np.asarray(evaluation.annotations.soft_labels)
     assert table["distance"][3] == pytest.approx(w1(p[[3]], q[[3]], range(1, 8)), abs=1e-4)
     labels = np.repeat(np.arange(1, 8), np.rint(5 * q[3]).astype(int))
     assert table["annotated"][3] == pytest.approx(labels.std(), abs=1e-4)

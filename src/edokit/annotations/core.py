@@ -27,6 +27,7 @@ from edokit._errors import (
 from edokit._names import as_names, check_positions, check_unique
 from edokit._types import Bools, Codes, Floats, Strings
 from edokit.annotations.people import People
+from edokit.item_array import with_ids
 from edokit.rows import Rows, in_order, sums
 from edokit.scales import NOMINAL, Scale, ScaleLike
 
@@ -310,12 +311,11 @@ class Annotations:
 
     @cached_property
     def soft_labels(self) -> Floats:
-        """Share of annotators per class [N, C]."""
-        counts = self.counts
-        if len(self) == len(counts) and in_order(self.item_codes):
-            return counts  # one annotation of each item
-        shares: Floats = counts / self.annotations_per_item[:, None]
-        return shares
+        """Share of annotators per class [N, C], an `ItemArray` where items have ids."""
+        shares = self.counts
+        if len(self) != len(shares) or not in_order(self.item_codes):
+            shares = shares / self.annotations_per_item[:, None]
+        return with_ids(shares, self.rows, self.classes)
 
     @cached_property
     def annotations_per_item(self) -> npt.NDArray[np.int64]:
@@ -374,6 +374,7 @@ class Annotations:
         -------
         numpy.ndarray of int32, shape [N]
             Positions in ``classes``. Multi-label: whether most annotators chose each label [N, L].
+            With item ids (`ItemArray`) where items have ids.
 
         Examples
         --------
@@ -389,7 +390,7 @@ class Annotations:
             labels = np.where(self.published < 0, labels, self.published)
             tied &= self.published < 0
         if not tied.any():
-            return self.scale.from_row_codes(labels, len(self.rows))
+            return self._of_items(labels)
         tied_items = are(int(self.tied.sum()), len(self.rows), noun="item")
         # Sorted, so that the same items in another order make the same note.
         tied_items += f" tied: {examples(sorted(self.rows.take(self.tied).names))}"
@@ -401,7 +402,12 @@ class Annotations:
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
             warn(f"{tied_items}; {self.scale.tie_rule}")
-        return self.scale.from_row_codes(labels, len(self.rows))
+        return self._of_items(labels)
+
+    def _of_items(self, labels: Codes) -> Codes:
+        """Codes of rows as hard labels of items, with their ids."""
+        codes = self.scale.from_row_codes(labels, len(self.rows))
+        return with_ids(codes, self.rows, self.classes)
 
     @cached_property
     def _best(self) -> Bools:

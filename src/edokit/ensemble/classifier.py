@@ -521,7 +521,7 @@ def soft_score(estimator: Any, X: Any, y: Any) -> float:
     labelled = as_annotations(y, len(p), classes, scale=declared)
     if labelled.classes != classes:
         labelled = labelled.with_classes(classes)
-    return -ce(scale.rows(p), scale.rows(labelled.soft_labels))
+    return -ce(scale.rows(p), scale.rows(np.asarray(labelled.soft_labels)))
 
 
 def _learned(target: npt.NDArray[Any]) -> Any:

@@ -460,6 +460,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (N, C)
             For multi-label data the probability of each label (N, L), which need not sum to one.
+            Of predictions with item ids, an `ItemArray`, which metrics and `edokit.evaluate` match
+            with annotations by id.
 
         Examples
         --------
@@ -473,7 +475,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         >>> ensemble.predict_proba(P, answer_for="f1")[:, 1]
         array([0., 1., 1.])
         """
-        return self.describe(predictions, answer_for=answer_for, panel=panel).answer
+        return self.describe(predictions, answer_for=answer_for, panel=panel).with_ids
 
     def answer_step(self, metric: str) -> Answer:
         """The step that makes answers for a metric, which must fit the scale."""
@@ -527,7 +529,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         For multi-label data, the mean over labels.
         """
         p, labelled = self._aligned(predictions, annotations)
-        return -cross_entropy(self.scale_.rows(p), self.scale_.rows(labelled.soft_labels))
+        q = np.asarray(labelled.soft_labels)
+        return -cross_entropy(self.scale_.rows(p), self.scale_.rows(q))
 
     def _aligned(
         self, predictions: PredictionsLike, annotations: LabelsLike

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from edokit._errors import InputError
 from edokit._types import Bools, Floats, Strings
 from edokit.annotations.long_table import SCALE
+from edokit.item_array import with_ids
 from edokit.metrics import entropy_items
 from edokit.metrics.formulas import medians
 from edokit.panels import Panel, PanelComparison
@@ -104,6 +106,15 @@ class Pooled:
     def answer(self) -> Floats:
         """The answers for the metric that was asked for, else the pool [N, C]."""
         return self.probabilities if self.answers is None else self.answers
+
+    @property
+    def with_ids(self) -> Floats:
+        """The same as ``answer``, with the ids of the items (`ItemArray`) where there are any."""
+        return with_ids(self.answer, self.rows, self.classes)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Floats:
+        """The answer as an array, so that metrics take what `describe` returns."""
+        return np.array(self.answer, dtype=dtype, copy=bool(copy) or None)
 
     def mean_over_annotators(self) -> Pooled:
         """Return one row per item: the mean over its annotators, else its anonymous answer."""

@@ -95,8 +95,8 @@ def find_annotations(
         source = annotations
     else:
         raise InputError(
-            "items in shards are matched with their annotations by id, and a"
-            f" {type(annotations).__name__} names no items",
+            "items in shards are matched with Annotations by id, but the labels are a"
+            f" {type(annotations).__name__}",
             "give Annotations, or the path to a table",
         )
     if shards.scale == NOMINAL:

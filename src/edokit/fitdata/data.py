@@ -235,9 +235,10 @@ class FitData:
         scale = predictions.scale
         check_same_scale(scale, "predictions", annotations.scale, "annotations")
         counts = AnnotationCounts(len(annotations), len(annotations.annotators))
-        y = annotations.hard_labels(ties=ties, random_state=random_state)
+        y = np.asarray(annotations.hard_labels(ties=ties, random_state=random_state))
+        q = np.asarray(annotations.soft_labels)
         P = np.asarray(predictions.probabilities, dtype=np.float64)
-        arrays = Arrays(scale.rows(P), scale.rows(annotations.soft_labels), scale.row_codes(y))
+        arrays = Arrays(scale.rows(P), scale.rows(q), scale.row_codes(y))
         return FitData(
             arrays,
             predictions.members,

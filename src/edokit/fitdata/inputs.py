@@ -26,8 +26,10 @@ from edokit.fitdata.reading import (
     PredictionsLike,
     ReadOptions,
 )
+from edokit.item_array import rows_of
 from edokit.predictions.core import ANONYMOUS, Predictions
 from edokit.predictions.shards import Shards
+from edokit.rows import NumberedRows
 from edokit.runs.inputs import Input
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
 
@@ -228,7 +230,11 @@ def align_inputs(
         annotations = as_annotations(
             labels, len(predictions), predictions.classes, scale=predictions.scale
         )
-        annotations = replace(annotations, rows=predictions.rows)
+        rows = rows_of(labels)
+        if rows is None or isinstance(predictions.rows, NumberedRows):
+            annotations = replace(annotations, rows=predictions.rows)
+        else:
+            annotations = replace(annotations, rows=rows).align(predictions.rows)
     check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")
     if len(predictions.classes) > len(annotations.classes):
         annotations = annotations.with_classes(predictions.classes)

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from pydantic import AfterValidator, Field
 
 from edokit._errors import InputError, errors_in, examples, option
@@ -192,9 +193,9 @@ def _scores(data: TrainingData, table: Predictions, probabilities: Floats) -> Sc
     row_of = {item: row for row, item in enumerate(data.items)}
     rows = [row_of[str(item)] for item in table.items]
     return compute_metrics(
-        probabilities,
-        data.annotations.soft_labels[rows],
-        data.hard[rows],
+        np.asarray(probabilities),
+        np.asarray(data.annotations.soft_labels)[rows],
+        np.asarray(data.hard)[rows],
         metrics=main_metrics(data.scale),
         scale=data.scale,
     )

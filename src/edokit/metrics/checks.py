@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError
+from edokit._errors import InputError, examples, one_of
 from edokit._types import Bools, Floats, Ints
+from edokit.item_array import Order, classes_of, rows_of, with_ids
+from edokit.rows import in_order
 from edokit.scales import NOMINAL, TOLERANCE, Scale, number_list
 
 
@@ -36,8 +39,79 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
     return scale.distributions(array, TOLERANCE, refuse)
 
 
-def pair(p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL) -> tuple[Floats, Floats]:
+def match_rows(
+    arrays: Mapping[str, npt.ArrayLike], order: Order | None = None
+) -> list[npt.ArrayLike]:
+    """The arrays with their rows, and columns, in the order of the last one that has ids.
+
+    An array without ids beside one with ids is refused, unless ``order`` says what its rows are.
+    """
+    if order is not None:
+        one_of("order", order, get_args(Order))
+    rows = {name: rows_of(values) for name, values in arrays.items()}
+    named = [name for name in arrays if rows[name] is not None]
+    if not named:
+        return list(arrays.values())
+    reference = named[-1]
+    reference_rows = rows[reference]
+    assert reference_rows is not None
+    classes = None
+    for values in arrays.values():
+        classes = classes_of(values) or classes
+    matched: list[npt.ArrayLike] = []
+    for name, values in arrays.items():
+        own_rows = rows[name]
+        if own_rows is None:
+            if order is None:
+                raise unordered(name, f"{reference} has")
+            matched.append(values)
+            continue
+        places = own_rows.match(reference_rows, name, reference)
+        array = _with_columns(name, values, classes)
+        matched.append(array if in_order(places) else array[places])
+    return matched
+
+
+def _with_columns(
+    name: str, values: npt.ArrayLike, classes: tuple[str, ...] | None
+) -> npt.NDArray[Any]:
+    """The columns of an array [N, C] in the order of these classes, where both are known."""
+    array = np.asarray(values)
+    own_classes = classes_of(values)
+    if own_classes is None or classes is None or own_classes == classes or array.ndim != 2:
+        return array
+    if {*own_classes} != {*classes}:
+        raise InputError(
+            f"{name} is about the classes {examples(own_classes, 20)}, not {examples(classes, 20)}",
+            "give both the same classes: annotations.with_classes(…)",
+        )
+    return array[:, [own_classes.index(label) for label in classes]]
+
+
+def unordered(name: str, others: str) -> InputError:
+    """The error for an array without ids beside ``others`` that have them."""
+    return InputError(
+        f"{name} has no item ids, but {others}: rows would be compared by position",
+        "give what predict_proba or describe returns for named predictions, or"
+        " edokit.ItemArray(values, items=…); if rows are in the order of the annotations' items,"
+        " say order='annotations' (where that is no parameter, give np.asarray of all arrays)",
+    )
+
+
+def of_items(values: Floats, *arrays: npt.ArrayLike) -> Floats:
+    """Values by item [N] of matched arrays, with the ids of their rows."""
+    for array in reversed(arrays):
+        rows = rows_of(array)
+        if rows is not None:
+            return with_ids(values, rows)
+    return values
+
+
+def pair(
+    p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL, order: Order | None = None
+) -> tuple[Floats, Floats]:
     """Checked predicted probabilities and soft labels, both [N, C] or, multi-label, [N, L]."""
+    p, q = match_rows({"p": p, "q": q}, order)
     predicted = distributions("p", p, scale)
     soft = distributions("q", q, scale)
     if predicted.shape != soft.shape:
@@ -54,9 +128,14 @@ def pair(p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL) -> tuple[Fl
 
 
 def answers(
-    p: npt.ArrayLike, q: npt.ArrayLike, y: npt.ArrayLike, scale: Scale
+    p: npt.ArrayLike,
+    q: npt.ArrayLike,
+    y: npt.ArrayLike,
+    scale: Scale,
+    order: Order | None = None,
 ) -> tuple[Floats, Floats, Ints]:
     """Checked predicted probabilities, soft labels and hard labels."""
+    p, q, y = match_rows({"p": p, "q": q, "y": y}, order)
     predicted, soft = pair(p, q, scale)
     return predicted, soft, hard_labels(y, predicted, scale)
 

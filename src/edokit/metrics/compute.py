@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import InputError
 from edokit._types import Codes, Floats
+from edokit.annotations.core import Annotations
+from edokit.item_array import Order, classes_of
 from edokit.metrics.checks import answers
 from edokit.metrics.formulas import RankCorrelation, cross_entropy, shannon
 from edokit.metrics.registry import METRIC, HardLabels, checked_names, metrics_of
@@ -21,30 +24,45 @@ _BLOCK = 2**16
 
 def compute_metrics(
     p: npt.ArrayLike,
-    q: npt.ArrayLike,
-    y: npt.ArrayLike,
+    q: npt.ArrayLike | Annotations,
+    y: npt.ArrayLike | None = None,
     *,
     metrics: Iterable[str] | None = None,
-    scale: Scale = NOMINAL,
+    scale: Scale | None = None,
+    order: Order | None = None,
 ) -> dict[str, float | None]:
     """Compute several metrics at once.
 
+    Arrays with item ids are matched by id: what ``predict_proba`` and ``describe`` return for named
+    predictions, and the soft and hard labels of annotations. A bare array beside them is refused,
+    unless ``order`` says what its rows are.
+
     Parameters
     ----------
-    p, q : array-like of shape [N, C], or [N, L] for multi-label data
-        Predicted probabilities and soft labels.
-    y : array-like of int, shape [N], or [N, L] for multi-label data
-        Hard labels as class codes; for multi-label data, 1 for each chosen label.
+    p : array-like of shape [N, C], or [N, L] for multi-label data
+        Predicted probabilities; or what an ensemble's ``describe`` returns.
+    q : Annotations, or array-like of shape [N, C], or [N, L] for multi-label data
+        Annotations of the same items, or their soft labels.
+    y : array-like of int, shape [N], or [N, L] for multi-label data, default=None
+        Hard labels as class codes; for multi-label data, 1 for each chosen label. None: those of
+        the annotations.
     metrics : iterable of str, default=None
         Names of the metrics; all of the scale if None (`metrics_of`).
-    scale : Scale, default=NOMINAL
-        The answer scale. For multi-label data, metrics of distributions are averaged over the
-        two-class distributions of an item's labels.
+    scale : Scale, default=None
+        The answer scale; None for that of the annotations, else nominal. For multi-label data,
+        metrics of distributions are averaged over the two-class distributions of an item's labels.
+    order : {"annotations"}, default=None
+        The rows of arrays without ids are in the order of the annotations' items.
 
     Returns
     -------
     dict of str to float
         The metrics by name; ``entropy_correlation`` is None where it is undefined.
+
+    Raises
+    ------
+    InputError
+        If items, classes or shapes differ, or only some of the arrays have item ids.
 
     Examples
     --------
@@ -58,10 +76,45 @@ def compute_metrics(
     >>> found = compute_metrics([[0.5, 0.5, 0]], [[0, 0, 1]], [2], scale=points)
     >>> found["w1"], found["rps"], found["mad"]
     (2.5, 2.25, 3.0)
+
+    With annotations, items are matched by id:
+
+    >>> from edokit import Annotations, ItemArray
+    >>> annotations = Annotations.from_matrix([[0, 0], [1, 1]], items=["b", "a"])
+    >>> p = ItemArray([[0.25, 0.75], [1, 0]], items=["a", "b"])
+    >>> compute_metrics(p, annotations, metrics=["f1", "md"])
+    {'f1': 1.0, 'md': 0.25}
     """
-    names = checked_names(metrics, scale)
-    predicted, soft, hard = answers(p, q, y, scale)
-    return values(names, predicted, soft, hard, scale)
+    labels = as_labels(p, q, y, scale)
+    names = checked_names(metrics, labels.scale)
+    predicted, soft, hard = answers(p, labels.soft, labels.hard, labels.scale, order)
+    return values(names, predicted, soft, hard, labels.scale)
+
+
+class Labels(NamedTuple):
+    """Soft labels, hard labels and their scale, unchecked."""
+
+    soft: npt.ArrayLike
+    hard: npt.ArrayLike
+    scale: Scale
+
+
+def as_labels(
+    p: npt.ArrayLike,
+    q: npt.ArrayLike | Annotations,
+    y: npt.ArrayLike | None,
+    scale: Scale | None,
+) -> Labels:
+    """The labels that p is compared with: arrays, or those of annotations."""
+    if not isinstance(q, Annotations):
+        if y is None:
+            raise InputError("there are no hard labels y", "give them, or Annotations instead of q")
+        return Labels(q, y, scale or NOMINAL)
+    classes = classes_of(p)
+    if classes is not None and {*q.classes} < {*classes}:
+        q = q.with_classes(classes)
+    hard = q.hard_labels() if y is None else y
+    return Labels(q.soft_labels, hard, scale or q.scale)
 
 
 def best_possible(

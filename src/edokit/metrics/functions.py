@@ -6,7 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._types import Floats
-from edokit.metrics.checks import distributions, hard_labels, losses, pair
+from edokit.metrics.checks import (
+    distributions,
+    hard_labels,
+    losses,
+    match_rows,
+    of_items,
+    pair,
+)
 from edokit.metrics.formulas import (
     brier,
     cross_entropy,
@@ -62,8 +69,9 @@ def f1_items(p: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     >>> f1_items([[0.8, 0.2], [0.4, 0.6]], [0, 0])
     array([1., 0.])
     """
-    predicted = distributions("p", p)
-    return is_correct(predicted, hard_labels(y, predicted))
+    matched_p, matched_y = match_rows({"p": p, "y": y})
+    predicted = distributions("p", matched_p)
+    return of_items(is_correct(predicted, hard_labels(matched_y, predicted)), p, y)
 
 
 def ce(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -104,7 +112,7 @@ def ce_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     >>> ce_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
     array([0.2231, 0.7136])
     """
-    return cross_entropy(*pair(p, q))
+    return of_items(cross_entropy(*pair(p, q)), p, q)
 
 
 def md(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -145,7 +153,7 @@ def md_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     >>> md_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
     array([0.4, 0.2])
     """
-    return manhattan(*pair(p, q))
+    return of_items(manhattan(*pair(p, q)), p, q)
 
 
 def bs(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -186,7 +194,7 @@ def bs_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     >>> bs_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
     array([0.08, 0.02])
     """
-    return brier(*pair(p, q))
+    return of_items(brier(*pair(p, q)), p, q)
 
 
 def jsd(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -245,7 +253,7 @@ def w1_items(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
     >>> w1_items([[0.5, 0.5, 0.0], [0, 1, 0]], [[0, 0, 1], [0, 1, 0]])
     array([1.5, 0. ])
     """
-    return wasserstein(*_with_positions(p, q, positions))
+    return of_items(wasserstein(*_with_positions(p, q, positions)), p, q)
 
 
 def rps(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> float:
@@ -304,7 +312,7 @@ def entropy_items(q: npt.ArrayLike) -> Floats:
     >>> entropy_items([[1, 0], [0.5, 0.5]]).round(4)
     array([0.    , 0.6931])
     """
-    return shannon(distributions("q", q))
+    return of_items(shannon(distributions("q", q)), q)
 
 
 def _with_positions(

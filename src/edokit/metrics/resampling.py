@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, check_number, check_seed
 from edokit._types import Counts, Floats, Ints
-from edokit.metrics.checks import answers, losses
-from edokit.metrics.compute import entropy_ranks, values
+from edokit.annotations.core import Annotations
+from edokit.item_array import Order
+from edokit.metrics.checks import answers, losses, match_rows
+from edokit.metrics.compute import as_labels, entropy_ranks, values
 from edokit.metrics.ece_interval import ece_ends
 from edokit.metrics.mean_intervals import (
     FEWEST_UNITS,
@@ -21,7 +23,7 @@ from edokit.metrics.mean_intervals import (
     ratio_ends,
 )
 from edokit.metrics.registry import METRIC, checked_names
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import Scale
 
 Key = TypeVar("Key", bound=Hashable)
 # Changes of signs in memory at a time. The draws, and so p-values, depend on it.
@@ -68,11 +70,12 @@ class Interval:
 
 def bootstrap(
     p: npt.ArrayLike,
-    q: npt.ArrayLike,
-    y: npt.ArrayLike,
+    q: npt.ArrayLike | Annotations,
+    y: npt.ArrayLike | None = None,
     *,
     metrics: Iterable[str] | None = None,
-    scale: Scale = NOMINAL,
+    scale: Scale | None = None,
+    order: Order | None = None,
     clusters: Ints | None = None,
     samples: int = 1000,
     level: float = 0.95,
@@ -90,10 +93,11 @@ def bootstrap(
 
     Parameters
     ----------
-    p, q, y, metrics, scale
+    p, q, y, metrics, scale, order
         As for `compute_metrics`; the labels of an item are resampled together.
     clusters : array of int of shape [N], default=None
-        Codes of what is resampled together, as the item of each pair of an item and an annotator.
+        Codes of what is resampled together, as the item of each pair of an item and an annotator,
+        in the order of the labels.
     samples : int, default=1000
         Number of resamples, where an interval needs them.
     level : float, default=0.95
@@ -113,8 +117,10 @@ def bootstrap(
     >>> found.low < found.estimate < found.high
     True
     """
+    labels = as_labels(p, q, y, scale)
+    scale = labels.scale
     names = checked_names(metrics, scale)
-    predicted, soft, hard = answers(p, q, y, scale)
+    predicted, soft, hard = answers(p, labels.soft, labels.hard, scale, order)
     rng = _checked_rng(samples, level, random_state)
     estimates = values(names, predicted, soft, hard, scale)
     units = unit_count(len(predicted), clusters)
@@ -357,7 +363,8 @@ def paired_test(
     Parameters
     ----------
     a, b : array-like of shape [N]
-        Loss of each method by item, in the same order; for example from `ce_items`.
+        Loss of each method by item, in the same order; for example from `ce_items`. Losses with
+        item ids are matched by id.
     clusters : array of int of shape [N], default=None
         Codes of what is resampled, and changes its sign, together; see `bootstrap`.
     samples : int, default=10_000
@@ -377,6 +384,7 @@ def paired_test(
     True
     """
     rng = _checked_rng(samples, level, random_state)
+    a, b = match_rows({"a": a, "b": b})
     losses_a = losses("a", a)
     losses_b = losses("b", b)
     if len(losses_a) != len(losses_b):

@@ -22,6 +22,7 @@ from edokit._names import (
 )
 from edokit._types import Bools, Floats, Strings
 from edokit.annotations.core import Annotations
+from edokit.item_array import with_ids
 from edokit.rows import Rows, in_order
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale, number_list
 
@@ -426,9 +427,9 @@ class Predictions:
 
     @cached_property
     def uniform(self) -> Floats:
-        """The uniform mean of the members [N, C]."""
+        """The uniform mean of the members [N, C], an `ItemArray` where items have ids."""
         mean: Floats = self.probabilities.mean(axis=1, dtype=np.float64)
-        return mean
+        return with_ids(mean, self.rows, self.classes)
 
 
 MemberInfo: TypeAlias = Mapping[str, Mapping[str, Any]]

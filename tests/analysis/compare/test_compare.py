@@ -48,9 +48,9 @@ def test_every_method_has_a_row_in_the_order_of_the_table(found: Comparison) -> 
 
 def test_scores_are_those_of_the_fitted_method_on_test(found: Comparison, samples: tuple) -> None:
     dev, test = samples
-    q, y = test[1].soft_labels, test[1].hard_labels()
+    q, y = np.asarray(test[1].soft_labels), np.asarray(test[1].hard_labels())
     for name in ("uniform", "greedy", "edo"):
-        p = make_method(name).fit(*dev).predict_proba(test[0])
+        p = np.asarray(make_method(name).fit(*dev).predict_proba(test[0]))
         expected = compute_metrics(p, q, y, metrics=("f1", "ce", "md", "bs"))
         for metric, value in expected.items():
             assert getattr(found[name], metric) == pytest.approx(value, abs=1e-12)
@@ -63,7 +63,7 @@ def test_the_constant_has_the_shares_and_the_majority_of_the_items_to_fit_on(
     found = compare(*dev, *test, methods=["edo"], samples=100)
     shares = dev[1].soft_labels.mean(axis=0)
     p = np.tile(shares, (50, 1))
-    q, y = test[1].soft_labels, test[1].hard_labels()
+    q, y = np.asarray(test[1].soft_labels), np.asarray(test[1].hard_labels())
     assert found["constant"].ce == pytest.approx(ce(p, q))
     majority = np.bincount(dev[1].hard_labels()).argmax()
     assert found["constant"].f1 == pytest.approx((y == majority).mean())
@@ -87,7 +87,9 @@ def test_the_constant_has_the_shares_of_the_training_items_where_these_are_given
     annotations = Annotations.from_table(pd.concat(tables))
     found = compare(dev[0], annotations, test[0], **splits, methods=["edo"], samples=0)
     shares = train.soft_labels.mean(axis=0)
-    assert found["constant"].ce == pytest.approx(ce(np.tile(shares, (50, 1)), test[1].soft_labels))
+    assert found["constant"].ce == pytest.approx(
+        ce(np.tile(shares, (50, 1)), np.asarray(test[1].soft_labels))
+    )
     assert found.facts["constant"]["source"] == "train"
     found.save(tmp_path)
     kept = EDOEnsemble.load(tmp_path / "ensemble").constant_
@@ -142,7 +144,7 @@ def test_the_f1_of_a_vote_is_that_of_the_vote() -> None:
 def test_another_pool_scores_as_its_uniform_mean(found: Comparison, samples: tuple) -> None:
     _, (predictions, people) = samples
     fair = predictions.select(["fair-1", "fair-2"]).probabilities
-    assert found["fair"].ce == pytest.approx(ce(fair.mean(axis=1), people.soft_labels))
+    assert found["fair"].ce == pytest.approx(ce(fair.mean(axis=1), np.asarray(people.soft_labels)))
 
 
 def test_a_single_soft_label_member_has_a_row_where_one_is_known_as_such(samples: tuple) -> None:

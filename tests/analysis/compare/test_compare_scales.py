@@ -88,12 +88,14 @@ def test_every_method_is_scored_with_the_main_metrics_of_the_scale(
     assert found.skipped == {}
     assert [score.name for score in found.scores] == ["constant", "uniform", *METHODS]
     _, people = sample(scale, "test")
-    y = people.hard_labels(ties="random") if not scale.is_multi_label else None
+    y = None
+    if not scale.is_multi_label:
+        y = np.asarray(people.hard_labels(ties="random"))
     for k, score in enumerate(found.scores):
         assert tuple(score.metrics) == metrics.main_metrics(scale)
         p = found.test_predictions.probabilities[:, k]
         wanted = metrics.compute_metrics(
-            p, people.soft_labels, scale.hard(p) if y is None else y, scale=scale
+            p, np.asarray(people.soft_labels), scale.hard(p) if y is None else y, scale=scale
         )
         for name in ("ce", "md", "rps", "w1"):
             if name in score.metrics:
@@ -181,12 +183,14 @@ def test_no_better_than_a_constant_names_the_metric_of_the_scale() -> None:
     _, people = sample(POINTS, "test")
     rng = np.random.default_rng(0)
     noise = rng.dirichlet(np.ones(4), 60)
-    found = edokit.evaluate(noise, people, samples=100, ties="random")
+    found = edokit.evaluate(noise, people, samples=100, ties="random", order="annotations")
     assert "worse than a constant answer" in found.headline[0]
     assert "in RPS (" in found.headline[0]
     assert "CE" not in found.headline[0]
     _, sets = sample(SETS, "test")
-    none = edokit.evaluate(np.full((60, 3), 0.01), sets, samples=100, ties="random")
+    none = edokit.evaluate(
+        np.full((60, 3), 0.01), sets, samples=100, ties="random", order="annotations"
+    )
     assert "labels all 60 items 'none'" in none.headline[0]
     assert any("in CE (" in line for line in none.headline)
 
@@ -197,8 +201,8 @@ def test_evaluate_has_value_interval_best_and_constant_of_every_metric(
 ) -> None:
     members, people = sample(scale, "test")
     p = members.probabilities[:, 0]
-    found = edokit.evaluate(p, people, samples=50, ties="random", by="lang")
-    q, y = people.soft_labels, people.hard_labels(ties="random")
+    found = edokit.evaluate(p, people, samples=50, ties="random", by="lang", order="annotations")
+    q, y = np.asarray(people.soft_labels), np.asarray(people.hard_labels(ties="random"))
     assert list(found.metrics) == list(metrics.metrics_of(scale))
     assert found.metrics == metrics.compute_metrics(p, q, y, scale=scale)
     assert found.best_possible == metrics.best_possible(q, y, scale=scale)

@@ -23,7 +23,8 @@ from edokit.objective.pools import pool
 
 def arrays(seed: int = 0, items: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     predictions, people = sample(items, seed=seed)
-    return predictions.probabilities, people.soft_labels, people.hard_labels(ties="first")
+    q, y = np.asarray(people.soft_labels), np.asarray(people.hard_labels(ties="first"))
+    return predictions.probabilities, q, y
 
 
 def test_uniform_is_the_mean_of_all_members() -> None:
@@ -54,7 +55,7 @@ def test_majority_is_the_share_of_members_whose_likeliest_class_it_is() -> None:
 
 def test_best_single_is_the_member_with_the_lowest_cross_entropy() -> None:
     dev, people = sample()
-    best = min(range(6), key=lambda k: ce(dev.probabilities[:, k], people.soft_labels))
+    best = min(range(6), key=lambda k: ce(dev.probabilities[:, k], np.asarray(people.soft_labels)))
     p = make_method("best-single").fit(dev, people).predict_proba(dev)
     np.testing.assert_array_equal(p, dev.probabilities[:, best])
 
@@ -172,7 +173,8 @@ CLASSES = pytest.mark.parametrize("classes", [("no", "yes"), ("calm", "cross", "
 @CLASSES
 def test_wel_minimises_the_published_loss(classes: tuple[str, ...]) -> None:
     predictions, people = sample(40, classes=classes)
-    P, q, y = predictions.probabilities, people.soft_labels, people.hard_labels(ties="first")
+    P, q = predictions.probabilities, np.asarray(people.soft_labels)
+    y = np.asarray(people.hard_labels(ties="first"))
     parts = [0.7, 0.2, 0.4, 0.1]
     for squash, size in product((True, False), (1, 4, 6)):
         point = np.append(np.linspace(0.1, 0.9, 6), size)

@@ -37,7 +37,7 @@ def test_edo_has_the_lowest_held_out_ce_within_the_noise(
         for method, loss in losses.items():
             fitted = make_method(method).fit(members.take(learn), dev.take(learn))
             p = fitted.predict_proba(members.take(judge))
-            loss[judge] = ce_items(p, dev.soft_labels[judge])
+            loss[judge] = ce_items(np.asarray(p), np.asarray(dev.soft_labels)[judge])
     for method, loss in losses.items():
         above = losses["edo"] - loss
         assert above.mean() <= NOISE * above.std() / len(above) ** 0.5 + 1e-12, method

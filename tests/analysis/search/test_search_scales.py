@@ -89,8 +89,9 @@ def test_metrics_of_shards_are_those_of_memory(tmp_path: Path) -> None:
         memory = FitData.from_predictions(made.pool, made.people)
         (expected,) = memory.evaluate(weights)
         p = pool(np.asarray(made.pool.probabilities, dtype=float), weights[0])
-        y = made.people.hard_labels()
-        assert expected == compute_metrics(p, made.people.soft_labels, y, scale=scale)
+        q = np.asarray(made.people.soft_labels)
+        y = np.asarray(made.people.hard_labels())
+        assert expected == compute_metrics(p, q, y, scale=scale)
         with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
             (found,) = shards.evaluate(weights)
         assert found.pop("entropy_correlation") is None

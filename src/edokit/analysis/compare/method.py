@@ -244,8 +244,8 @@ class WeightedPool(ABC):
         labels = labels.align(members.rows)
         scale = labels.scale
         P = np.asarray(scale.rows(members.probabilities), dtype=np.float64)
-        q = scale.rows(labels.soft_labels)
-        y = labels.hard_labels(ties=self.ties, random_state=self.random_state)
+        q = scale.rows(np.asarray(labels.soft_labels))
+        y = np.asarray(labels.hard_labels(ties=self.ties, random_state=self.random_state))
         self.weights_ = self.find_weights(P, q, scale.row_codes(y))
         self.scale_ = scale
         self.members_ = members.members

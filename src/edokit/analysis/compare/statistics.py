@@ -61,7 +61,7 @@ class _TestLabels:
     @classmethod
     def from_annotations(cls, annotations: Annotations, options: CompareOptions) -> _TestLabels:
         hard = annotations.hard_labels(ties=options.ties, random_state=options.random_state)
-        return cls(annotations.soft_labels, hard)
+        return cls(np.asarray(annotations.soft_labels), np.asarray(hard))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from edokit.fitdata.reading import (
     ReadOptions,
     separate_settings,
 )
+from edokit.item_array import Order
 
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
@@ -34,18 +35,21 @@ def evaluate(
     ensemble: EDOEnsemble | str | Path | None = None,
     split: str | Sequence[str] | None = None,
     train_split: str | Sequence[str] | None = None,
+    order: Order | None = None,
     **settings: Any,
 ) -> Evaluation:
     """Evaluate probabilities against annotations with every metric.
 
     Parameters
     ----------
-    probabilities : path, table, Predictions or array-like
+    probabilities : path, table, Predictions, Pooled or array-like
         A file or table with ``item`` and one ``p_<class>`` column per class, matched by item id
-        (the index of a DataFrame without ``item``); or an array [N, C] in the order of the
-        annotations' items and classes. Answers for each annotator (a table with ``annotator``, too,
-        or predictions of pairs, as of `edo score --annotators`) are averaged over an item's
-        annotators. None for the probabilities of ``ensemble`` on ``predictions``.
+        (the index of a DataFrame without ``item``); what an ensemble's ``predict_proba`` or
+        ``describe`` returns for named predictions, also matched by id; or a bare array [N, C] with
+        the annotations' classes, whose rows ``order`` explains. Answers for each annotator (a table
+        with ``annotator``, too, or predictions of pairs, as of `edo score --annotators`) are
+        averaged over an item's annotators. None for the probabilities of ``ensemble`` on
+        ``predictions``.
     annotations : Annotations, path or table
         Annotations of the same items; a path is read with `edokit.read_annotations`, a table with
         `Annotations.from_table`.
@@ -63,6 +67,9 @@ def evaluate(
     train_split : str or sequence of str, default=None
         Splits of ``annotations`` whose shares the constant answer has instead. Without them and
         without an ensemble it has those of the evaluated items, which no constant can beat on them.
+    order : {"annotations"}, default=None
+        The rows of arrays without ids are in the order of the annotations' items. None: arrays
+        without ids are refused, unless the annotations have none either.
     **settings
         Single fields of `EvaluateOptions`, such as ``samples=200``, and further arguments of
         `read_annotations`, such as ``columns`` or ``scale``, for annotations that are files.
@@ -74,8 +81,8 @@ def evaluate(
     Raises
     ------
     InputError
-        If the items, classes or scales differ, a row holds no probabilities, or ``samples`` is too
-        small.
+        If the items, classes or scales differ, only the annotations have ids, a row holds no
+        probabilities, or ``samples`` is too small.
 
     Examples
     --------
@@ -99,7 +106,7 @@ def evaluate(
         from edokit.ensemble.estimator import EDOEnsemble
 
         ensemble = EDOEnsemble.load(ensemble)
-    answers = read_answers(probabilities, predictions, ensemble, labels, options.invalid)
+    answers = read_answers(probabilities, predictions, ensemble, labels, options.invalid, order)
     labels = answers.labels
     y = labels.hard_labels(ties=options.ties, random_state=options.random_state)
     if train_split is None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, examples, option
+from edokit._errors import InputError, examples, one_of, option
 from edokit._io.tables import read_table
 from edokit._types import Floats
 from edokit.analysis.evaluate.result import ANONYMOUS
@@ -20,15 +20,19 @@ from edokit.analysis.scores.result import UNIFORM
 from edokit.annotations.core import Annotations
 from edokit.fitdata.inputs import load_predictions, select_members
 from edokit.fitdata.reading import PredictionsLike, ReadOptions, TableLike
+from edokit.item_array import Order, classes_of, rows_of
+from edokit.metrics.checks import unordered
 from edokit.predictions.core import Invalid, Predictions
 from edokit.predictions.join import model_from_table
 from edokit.predictions.shards import read_predictions
+from edokit.rows import NumberedRows, Rows
 from edokit.scales import check_same_scale
 
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
+    from edokit.ensemble.pooled import Pooled
 
-ProbabilitiesLike: TypeAlias = "str | Path | TableLike | Predictions | npt.ArrayLike"
+ProbabilitiesLike: TypeAlias = "str | Path | TableLike | Predictions | Pooled | npt.ArrayLike"
 
 _MEMBER = "predictions"
 
@@ -62,16 +66,21 @@ def read_answers(
     ensemble: EDOEnsemble | None,
     labels: Annotations,
     invalid: Invalid,
+    order: Order | None = None,
 ) -> EvaluatedAnswers:
     """The answers to evaluate, from probabilities, or from an ensemble and its members."""
+    if order is not None:
+        one_of("order", order, get_args(Order))
     members = None
     if ensemble is not None:
         check_same_scale(labels.scale, "annotations", ensemble.fitted_.scale, "ensemble")
     if predictions is not None:
         members = load_predictions(predictions, ReadOptions())
+        if order is not None and isinstance(members.rows, NumberedRows):
+            members = _in_order_of(labels, members)
         members = members.annotated(labels).on_scale(labels.scale, "annotations")
     if probabilities is not None:
-        answers = _as_one_member(probabilities, labels, invalid)
+        answers = _as_one_member(probabilities, labels, invalid, order)
     elif members is not None and ensemble is not None:
         answers = ensemble.describe(members, only_knowing=True).as_predictions()
     else:
@@ -90,32 +99,50 @@ def read_answers(
         labels = labels.with_classes(answers.classes)
     answers = answers.order_classes(labels.classes).on_scale(labels.scale, "annotations")
     answers = answers.annotated(labels)
-    by_name = {answers.members[0]: answers.panel_means().align(labels.rows).uniform}
+    by_name = {answers.members[0]: _aligned(answers.panel_means(), labels.rows)}
     if members is not None:
         if ensemble is not None:
             members = select_members(members, ensemble.members_, "predictions")
         members = members.order_classes(labels.classes).panel_means()
-        by_name[UNIFORM] = members.align(labels.rows).uniform
+        by_name[UNIFORM] = _aligned(members, labels.rows)
     by_annotator = None
     is_named = answers.rows.is_named
     if is_named.any():
-        by_annotator = answers.pairs().align(labels.pairs().rows).uniform
+        by_annotator = _aligned(answers.pairs(), labels.pairs().rows)
         if not is_named.all():
-            by_name[ANONYMOUS] = answers.anonymous().align(labels.rows).uniform
+            by_name[ANONYMOUS] = _aligned(answers.anonymous(), labels.rows)
     return EvaluatedAnswers(labels, by_name, by_annotator)
 
 
-def _as_one_member(source: ProbabilitiesLike, labels: Annotations, invalid: Invalid) -> Predictions:
+def _aligned(predictions: Predictions, rows: Rows) -> Floats:
+    """The mean of the members for these rows, matched by id."""
+    return np.asarray(predictions.align(rows).uniform)
+
+
+def _in_order_of(labels: Annotations, predictions: Predictions) -> Predictions:
+    """Predictions without ids, whose rows are in the order of the annotations' items."""
+    if len(predictions) != len(labels.rows):
+        raise InputError(
+            f"there are {len(predictions)} rows of probabilities, but {len(labels.rows)} annotated"
+            f" items",
+            f"give one row per item, or leave {option('order')} out and give ids",
+        )
+    return replace(predictions, rows=labels.rows)
+
+
+def _as_one_member(
+    source: ProbabilitiesLike, labels: Annotations, invalid: Invalid, order: Order | None
+) -> Predictions:
     """The probabilities of items, or of pairs of an item and an annotator, as one member."""
-    predictions = _read_probabilities(source, labels, invalid)
-    p = predictions.uniform[:, None]
+    predictions = _read_probabilities(source, labels, invalid, order)
+    p = np.asarray(predictions.uniform)[:, None]
     return Predictions(
         p, predictions.rows, (_MEMBER,), predictions.classes, scale=predictions.scale
     )
 
 
 def _read_probabilities(
-    source: ProbabilitiesLike, labels: Annotations, invalid: Invalid
+    source: ProbabilitiesLike, labels: Annotations, invalid: Invalid, order: Order | None
 ) -> Predictions:
     if isinstance(source, Predictions):
         return source
@@ -133,14 +160,20 @@ def _read_probabilities(
             frame = frame.rename_axis(index="item").reset_index()
         table = pa.Table.from_pandas(frame, preserve_index=False)
         return _from_table(table, name, labels, invalid)
-    return Predictions.from_arrays(
+    rows = rows_of(source)
+    if rows is None and order is None and not isinstance(labels.rows, NumberedRows):
+        raise unordered("an array of probabilities", "the annotations have")
+    predictions = Predictions.from_arrays(
         np.asarray(source),
-        items=labels.items,
-        classes=labels.classes,
+        items=labels.items if rows is None else None,
+        classes=classes_of(source) or labels.classes,
         layout="NC",
         invalid=invalid,
-        scale=labels.scale,
+        scale=labels.scale if labels.scale.is_multi_label else None,
     )
+    if rows is not None:
+        predictions = replace(predictions, rows=rows)
+    return predictions
 
 
 def _from_table(

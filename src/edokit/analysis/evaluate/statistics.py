@@ -35,7 +35,8 @@ def evaluate_answers(
     """Every metric of these answers; ``y`` are the hard labels."""
     labels = answers.labels
     p = answers.probabilities
-    q = labels.soft_labels
+    q = np.asarray(labels.soft_labels)
+    y = np.asarray(y)
     scale = labels.scale
     clusters = item_clusters(labels)
     resampling = Resampling(options.samples, options.level, options.random_state, clusters)
@@ -74,7 +75,7 @@ def evaluate_answers(
 
 def _constant_metrics(constant: Constant, labels: Annotations, y: Codes) -> dict[str, float | None]:
     """The metrics of the constant answer; those of hard labels are of its hard label."""
-    q = labels.soft_labels
+    q = np.asarray(labels.soft_labels)
     scale = labels.scale
     shares = np.tile(constant.shares, (len(q), 1))
     metrics = compute_metrics(shares, q, y, scale=scale)

@@ -28,7 +28,7 @@ def item_metrics(
     p: Floats, hard: Ints | Codes, q: Floats, y: Ints | Codes, scale: Scale = NOMINAL
 ) -> dict[str, Floats]:
     """Each main metric item by item [N]; ``hard`` are the predicted hard labels, as ``y`` is."""
-    predicted, soft = pair(p, q, scale)
+    predicted, soft = pair(np.asarray(p), np.asarray(q), scale)
     certain = scale.indicators(hard, soft.shape[1]).astype(np.float64)
     formulas = item_values(scale)
     metrics: dict[str, Floats] = {}
@@ -121,7 +121,7 @@ def score_answers(
     reference: str = UNIFORM,
 ) -> tuple[list[Score], dict[str, dict[str, Floats]]]:
     """The scores of these answers [N, C] and, after them, of the constant; the metrics by item."""
-    q = labels.soft_labels
+    q = np.asarray(labels.soft_labels)
     scale = labels.scale
     hard = {name: scale.hard(p) for name, p in answers.items()}
     hard[CONSTANT] = constant_label(constant, len(q))
