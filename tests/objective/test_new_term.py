@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edokit._errors import InputError
 from edokit.ensemble._fit import explain
 from edokit.fitdata.data import FitData
 from edokit.metrics import bs
 from edokit.objective import loss, settings
 from edokit.objective.pools import pool
-from edokit.objective.settings import CE, GumbelSteps, Objective, ObjectiveSettings
+from edokit.objective.settings import (
+    CE,
+    GumbelSteps,
+    Objective,
+    ObjectiveSettings,
+    Shape,
+    TermOption,
+)
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 
@@ -33,7 +41,8 @@ def brier(monkeypatch: pytest.MonkeyPatch) -> Any:
     section = TEXT.split("## Adding a term to the objective")[1]
     exec(section.split("```python\n")[1].split("```")[0], code)
     monkeypatch.setitem(loss.SMOOTH_TERMS, "brier", code["Brier"])
-    term = settings.Term("brier", "lambda_brier", "the Brier score", False)
+    exec(section.split("```python\n")[2].split("```")[0].replace("\nTerm", "\nterm = Term"), code)
+    term = code["term"]
     resolved = Objective(f1=0.0, ce_weight=0.0, reg=0.0).resolve()
     monkeypatch.setitem(settings.TERMS, "brier", term)
     return WithBrier(**vars(resolved), brier=1.0)
@@ -79,3 +88,81 @@ def test_it_joins_the_cross_entropy(brier: ObjectiveSettings, data: FitData) -> 
     solution = solve_exact(data, both)
     expected = solution.terms["ce"] + solution.terms["brier"]
     assert solution.terms["total"] == pytest.approx(expected)
+
+
+class Ripple(loss.PoolTerm):
+    """Σ_c sin(9 φ_c), which bends either way."""
+
+    def __init__(self, steps: Any = None) -> None:
+        pass
+
+    def value(self, pooled: Any, targets: Any) -> Any:
+        return np.sin(9 * pooled).sum((-2, -1))
+
+    def slope(self, pooled: Any, targets: Any) -> Any:
+        return 9 * np.cos(9 * pooled)
+
+    def hessian_factor(self, rows: Any, pooled: Any, targets: Any) -> Any:
+        return 0 * rows
+
+
+@pytest.fixture
+def ripple(monkeypatch: pytest.MonkeyPatch, brier: ObjectiveSettings) -> Any:
+    """The settings with this term as ``brier``, and how to declare its shape."""
+    monkeypatch.setitem(loss.SMOOTH_TERMS, "brier", Ripple)
+
+    def declare(shape: Shape) -> None:
+        term = TermOption("ripple", "lambda_ripple", "a ripple", shape)
+        monkeypatch.setitem(settings.TERMS, "brier", term)
+
+    return declare
+
+
+def test_a_term_that_bends_either_way_has_no_certificate(
+    ripple: Any, brier: ObjectiveSettings, data: FitData
+) -> None:
+    ripple(Shape.NEITHER)
+    solution = solve_exact(data, brier)
+    certificate = solution.certificate
+    assert certificate is not None
+    assert not certificate.convex
+    assert not certificate.global_optimum
+    assert "because of a ripple" in str(certificate)
+    corners = [Ripple().value(data.sample.P[:, k], None) / 200 for k in range(3)]
+    assert solution.terms["brier"] <= min(corners) + 1e-9
+    assert solution.terms["total"] <= solve_exact(data, brier, max_members=1).terms["total"]
+
+
+@pytest.mark.parametrize("shape", [Shape.CONVEX, Shape.CONCAVE, Shape.LINEAR])
+def test_a_wrong_declaration_is_refused(
+    ripple: Any, brier: ObjectiveSettings, data: FitData, shape: Shape
+) -> None:
+    ripple(shape)
+    with pytest.raises(InputError, match=rf"'ripple' is declared {shape}.*'neither'"):
+        solve_exact(data, brier)
+
+
+def test_a_matrix_that_is_declared_wrongly_is_refused(
+    monkeypatch: pytest.MonkeyPatch, data: FitData
+) -> None:
+    term = settings.TERMS["div"]._replace(shape=Shape.CONVEX)
+    monkeypatch.setitem(settings.TERMS, "div", term)
+    with pytest.raises(InputError, match=r"'div' is declared convex, but .* concave"):
+        solve_exact(data, Objective(div=0.5).resolve())
+
+
+def test_a_certificate_of_suppress_needs_a_penalty_that_outweighs_it(data: FitData) -> None:
+    bent = Objective(div=0.5, reg=0.0, diversity="suppress").resolve()
+    weak = solve_exact(data, bent).certificate
+    strong = solve_exact(data, replace(bent, reg=5.0)).certificate
+    assert weak is not None
+    assert strong is not None
+    assert (weak.convex, strong.convex, strong.global_optimum) == (False, True, True)
+    assert "the disagreement between members" in str(weak)
+
+
+def test_every_term_declares_a_shape() -> None:
+    for option in settings.TERMS.values():
+        assert isinstance(option.shape, Shape)
+    assert Shape.CONVEX.times(-1) is Shape.CONCAVE
+    assert Shape.NEITHER.times(-1) is Shape.NEITHER

@@ -29,7 +29,7 @@ from edokit.objective.pools import (
     softmax,
     without_gradient,
 )
-from edokit.objective.settings import CE, Diversity, ObjectiveSettings, Pool
+from edokit.objective.settings import CE, TERMS, ObjectiveSettings, Pool, Shape
 from edokit.objective.summaries import Problem
 
 # Numbers of numpy arrays in one block: so few that they stay in the cache.
@@ -65,7 +65,10 @@ class PoolTerm:
         raise NotImplementedError
 
     def hessian_factor(self, rows: Array, pooled: Array, targets: Array) -> Array:
-        """[K, n, c] a matrix F of K rows whose product FFᵀ is the Hessian in v, at one v."""
+        """[K, n, c] a matrix F of K rows whose product FFᵀ is the Hessian in v, at one v.
+
+        Of a term that is not convex, the Hessian of a convex approximation; 0 · rows will do.
+        """
         raise NotImplementedError
 
     @property
@@ -230,15 +233,15 @@ class Quadratic(Term):
     """vᵀMv of a symmetric matrix."""
 
     def __init__(self, matrix: Array) -> None:
-        self._matrix = matrix
+        self.matrix = matrix
 
     def at(self, v: Array) -> tuple[Array, Array]:
-        xp = namespace(v, self._matrix)
-        products = xp.matmul(v, self._matrix)
+        xp = namespace(v, self.matrix)
+        products = xp.matmul(v, self.matrix)
         return xp.sum(v * products, axis=-1), 2.0 * products
 
     def hessian(self, v: Array, inside: Any) -> Array:
-        return 2.0 * self._matrix[np.ix_(inside, inside)]
+        return 2.0 * self.matrix[np.ix_(inside, inside)]
 
 
 class SquaredNorm(Term):
@@ -296,6 +299,11 @@ class InMemoryTerm(ItemTerm):
             factor = namespace(factor).reshape(factor, part.shape)
             total = total + factor @ factor.T
         return total / self._count
+
+    def first_items(self, count: int) -> InMemoryTerm:
+        """The term on the first items alone."""
+        rows, targets = self.items
+        return InMemoryTerm(self.term, rows[:, : count * targets.shape[1]], targets[:count])
 
     def softened(self, smoothing: float) -> InMemoryTerm:
         """The term with kinks smoothed by this much."""
@@ -423,6 +431,34 @@ class JointObjective:
         terms = ((name, self.all_terms[name]) for name in self._weights)
         return {name: term for name, term in terms if isinstance(term, ItemTerm)}
 
+    @property
+    def quadratic_terms(self) -> dict[str, Array]:
+        """The matrices M [K, K] of the terms vᵀMv that have a weight."""
+        matrices: dict[str, Array] = {}
+        for name in self._weights:
+            term = self.all_terms[name]
+            if isinstance(term, Quadratic):
+                matrices[name] = term.matrix
+            elif isinstance(term, SquaredNorm):
+                matrices[name] = np.eye(self.members)
+        return matrices
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """How each term that has a weight bends, by its declaration and with its sign."""
+        shapes: dict[str, Shape] = {}
+        for name, weight in self._weights.items():
+            if isinstance(self.all_terms[name], Linear):
+                shapes[name] = Shape.LINEAR
+            else:
+                shapes[name] = TERMS[name].shape.times(weight)
+        return shapes
+
+    @cached_property
+    def bent_terms(self) -> list[str]:
+        """The terms that are not convex."""
+        return [name for name, shape in self.shapes.items() if not shape.is_convex]
+
     def value(self, v: Array) -> Array:
         """The joint loss at v [..., K]."""
         return sum(weight * self.all_terms[n].value(v) for n, weight in self._weights.items())
@@ -440,15 +476,21 @@ class JointObjective:
     def curvature(self, v: Array, inside: Any) -> tuple[Array, Array | None]:
         """Its Hessian [k, k] among the members ``inside`` [k], which hold all weight.
 
-        In two parts: the convex one, and that of the diversity term where it is concave, else None.
+        In two parts: the convex one, and that of matrix terms that are not convex, None without
+        them.
         """
         hessians = {
             name: weight * self.all_terms[name].hessian(v, inside)
             for name, weight in self._weights.items()
         }
-        is_concave = self.settings.diversity is Diversity.SUPPRESS
-        concave = hessians.pop("div", None) if is_concave else None
-        return sum(hessians.values(), np.zeros((len(inside), len(inside)))), concave
+        convex = np.zeros((len(inside), len(inside)))
+        bent = None
+        for name, hessian in hessians.items():
+            if name in self.bent_terms and isinstance(self.all_terms[name], Quadratic):
+                bent = hessian if bent is None else bent + hessian
+            else:
+                convex = convex + hessian
+        return convex, bent
 
     def terms(self, v: Array) -> dict[str, Array]:
         """The terms at v [..., K] before weighting, and the total; no ``div`` without distances."""

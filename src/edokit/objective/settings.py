@@ -67,6 +67,26 @@ class Pool(_Mode):
     LOG = "log"
 
 
+class Shape(_Mode):
+    """How a term of the objective bends over the simplex of the weights."""
+
+    LINEAR = "linear"
+    CONVEX = "convex"
+    CONCAVE = "concave"
+    NEITHER = "neither"
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether the term is convex; a linear one is."""
+        return self in (Shape.LINEAR, Shape.CONVEX)
+
+    def times(self, weight: float) -> Shape:
+        """The shape of the term times a weight: a negative one turns it over."""
+        if weight >= 0 or self in (Shape.LINEAR, Shape.NEITHER):
+            return self
+        return Shape.CONCAVE if self is Shape.CONVEX else Shape.CONVEX
+
+
 class OptionFields:
     """Mixin of options dataclasses: ``repr`` shows only what differs from the defaults."""
 
@@ -184,17 +204,21 @@ class TermOption(NamedTuple):
     """Name of its weight on the command line, in search spaces and in files."""
     meaning: str
     """What it measures, in words."""
+    shape: Shape
+    """How it bends in the weights, before its sign: the certificate follows from it."""
     ordinal: bool = False
     """Whether it needs ordered classes."""
 
 
 TERMS: dict[str, TermOption] = {
-    "ce_weight": TermOption("ce", "lambda_ce", "the cross-entropy"),
-    "f1": TermOption("f1", "lambda_f1", "missed hard labels"),
-    "div": TermOption("div", "lambda_div", "the disagreement between members"),
-    "reg": TermOption("reg", "lambda_reg", "the penalty on large weights"),
-    "rps": TermOption("rps", "lambda_rps", "the ranked probability score", ordinal=True),
-    "w1": TermOption("w1", "lambda_w1", "the Wasserstein-1 distance", ordinal=True),
+    "ce_weight": TermOption("ce", "lambda_ce", "the cross-entropy", Shape.CONVEX),
+    "f1": TermOption("f1", "lambda_f1", "missed hard labels", Shape.LINEAR),
+    "div": TermOption("div", "lambda_div", "the disagreement between members", Shape.CONCAVE),
+    "reg": TermOption("reg", "lambda_reg", "the penalty on large weights", Shape.CONVEX),
+    "rps": TermOption(
+        "rps", "lambda_rps", "the ranked probability score", Shape.CONVEX, ordinal=True
+    ),
+    "w1": TermOption("w1", "lambda_w1", "the Wasserstein-1 distance", Shape.CONVEX, ordinal=True),
 }
 """The terms by field of `Objective`."""
 FLAT_NAMES: dict[str, str] = {

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from edokit._errors import InputError
 from edokit._types import Bools, Floats, Ints
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import (
@@ -16,10 +18,11 @@ from edokit.objective.loss import (
     ItemTerm,
     JointObjective,
     PoolTerm,
+    Quadratic,
     pool_terms,
 )
 from edokit.objective.pools import one_thread, spread
-from edokit.objective.settings import CE, TERMS, Diversity, ObjectiveSettings, Pool
+from edokit.objective.settings import CE, TERMS, ObjectiveSettings, Pool, Shape
 from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Certificate, Solution
 
@@ -40,6 +43,10 @@ _SHORT_OF_EDGE = 0.995  # fraction of the way to the boundary that a step may go
 # A predicted decrease below this is lost in the rounding of the objective.
 _ROUNDING = 1e-14
 _SMOOTHINGS = (0.1, 0.01, 0.001)
+# How declared shapes are checked: items, pairs of weights, and rounding that is allowed for.
+_CHECKED_ITEMS = 256
+_CHECKED_PAIRS = 16
+_DECLARED = 1e-9
 
 
 def solve_exact(
@@ -51,10 +58,11 @@ def solve_exact(
 ) -> Solution:
     """The best weights on the simplex, with a certificate of how good they are.
 
-    Preserve is convex: the certificate's gap bounds what is left to gain. Suppress is not: the
-    result is the best of all vertices and of descents from every vertex (of more than twenty
-    members: from the five lowest), from the uniform weights and from the optimum without the
-    diversity term. ``ce="random"`` is solved in expectation, which is ``ce="all"``.
+    Whether the objective is convex follows from the declared shapes of its terms, and of matrices
+    from their eigenvalues. If so, the certificate's gap bounds what is left to gain. Else, as for
+    suppress, the result is the best of all vertices and of descents from every vertex (of more than
+    twenty members: from the five lowest), from the uniform weights and from the optimum without the
+    terms that are not convex. ``ce="random"`` is solved in expectation, which is ``ce="all"``.
 
     Parameters
     ----------
@@ -92,6 +100,7 @@ def solve_exact(
     # The matrix products are too small for threads.
     with one_thread():
         objective = JointObjective(problem, settings)
+        check_shapes(objective)
         if data.is_sampled and pool_terms(settings):
             # From the optimum of the sample, a few passes over all items are enough.
             starts = local_optima(objective, [])[:_BEST_OPTIMA]
@@ -202,29 +211,34 @@ def in_expectation(settings: ObjectiveSettings) -> ObjectiveSettings:
 def optimum(objective: JointObjective, starts: list[Floats]) -> tuple[Floats, Certificate]:
     """The best weights [K] found, and their certificate."""
     shape = _shape(objective)
-    if shape == "concave":
+    if shape is Shape.CONCAVE:
         reason = "the objective is concave on the simplex: its lowest vertex is the optimum"
         return _vertices(objective)[0], Certificate(0.0, False, True, reason)
     v = _without_tiny_weights(objective, local_optima(objective, starts)[0])
     gap = _gap(objective, v)
-    reason = "suppress is not convex: the best local optimum found, every vertex considered"
-    if shape == "convex":
+    meanings = " and ".join(TERMS[name].meaning for name in objective.bent_terms)
+    reason = (
+        f"the objective is not convex because of {meanings}: the best local optimum found, every"
+        " vertex considered"
+    )
+    if shape is Shape.CONVEX:
         reason = "the objective is convex: the gap bounds what is left"
     for name, term in objective.item_terms.items():
         if lost := term.term.slack:
             gap += objective.settings.signed_weight(name) * lost
             reason += f" (smoothing of {TERMS[name].name.upper()}, at most {lost:.2g}, included)"
-    return v, Certificate(gap, shape == "convex", shape == "convex", reason)
+    is_convex = shape is Shape.CONVEX
+    return v, Certificate(gap, is_convex, is_convex, reason)
 
 
 def local_optima(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
     """The local optima that descents from the starts reach, best first.
 
     Without ``starts`` they begin at the uniform weights and, if the objective is not convex, at the
-    lowest vertices and the optimum without the diversity term.
+    lowest vertices and the optimum without the terms that are not convex.
     """
     uniform = np.full(objective.members, 1.0 / objective.members)
-    if _shape(objective) == "convex":
+    if _shape(objective) is Shape.CONVEX:
         start = starts[0] if starts else uniform
         kinks = {
             name: term
@@ -243,7 +257,8 @@ def local_optima(objective: JointObjective, starts: list[Floats]) -> list[Floats
             n_vertices = objective.members
         else:
             n_vertices = _BEST_VERTICES
-        settings = replace(objective.settings, div=0.0)
+        weights: dict[str, Any] = dict.fromkeys(objective.bent_terms, 0.0)
+        settings = replace(objective.settings, **weights)
         without = JointObjective(objective.problem, settings, objective.all_terms)
         starts = [uniform, _descend(without, uniform), *vertices[:n_vertices]]
     ends = [vertices[0], *(_descend(objective, start) for start in starts)]
@@ -259,25 +274,68 @@ def _vertices(objective: JointObjective) -> list[Floats]:
     return [corners[k] for k in np.argsort(heights, kind="stable")]
 
 
-def _shape(objective: JointObjective) -> str:
-    """``convex`` or ``concave`` on the simplex, or ``neither`` if that is not certain."""
-    members = objective.members
-    settings = objective.settings
-    if members == 1 or settings.div == 0 or settings.diversity is Diversity.PRESERVE:
-        return "convex"
-    if objective.item_terms:
-        return "neither"
-    # Without pool terms the objective is quadratic: its eigenvalues on the simplex decide.
-    quadratic = settings.reg * np.eye(members)
-    for term, matrix in objective.problem.summaries.matrices.items():
-        quadratic = quadratic + settings.signed_weight(term) * matrix
-    centre = np.eye(members) - 1.0 / members
-    bends = np.linalg.eigvalsh(centre @ quadratic @ centre)
-    limit = 1e-12 * max(1.0, float(np.abs(bends).max()))
+def _shape(objective: JointObjective) -> Shape:
+    """How the objective bends on the simplex, as far as declarations and eigenvalues can tell."""
+    if objective.members == 1:
+        return Shape.CONVEX
+    matrices = objective.quadratic_terms
+    of_matrices = {objective.shapes[name] for name in matrices}
+    others = {shape for name, shape in objective.shapes.items() if name not in matrices}
+    if not all(shape.is_convex for shape in of_matrices):
+        # Of a sum of matrices the eigenvalues on the simplex decide.
+        weights = {name: objective.settings.signed_weight(name) for name in matrices}
+        of_matrices = {_matrix_shape(sum(weights[name] * matrices[name] for name in matrices))}
+    curved = (of_matrices | others) - {Shape.LINEAR}
+    if not curved or curved == {Shape.CONVEX}:
+        return Shape.CONVEX
+    return Shape.CONCAVE if curved == {Shape.CONCAVE} else Shape.NEITHER
+
+
+def _matrix_shape(matrix: Floats, tolerance: float = 1e-12) -> Shape:
+    """How vᵀMv bends on the simplex, by the eigenvalues of M there."""
+    centre = np.eye(len(matrix)) - 1.0 / len(matrix)
+    bends = np.linalg.eigvalsh(centre @ matrix @ centre)
+    limit = tolerance * max(1.0, float(np.abs(bends).max()))
     # One eigenvalue, 0, belongs to the direction that leaves the simplex.
     if bends.max() <= limit:
-        return "concave"
-    return "convex" if bends.min() >= -limit else "neither"
+        return Shape.LINEAR if bends.min() >= -limit else Shape.CONCAVE
+    return Shape.CONVEX if bends.min() >= -limit else Shape.NEITHER
+
+
+def check_shapes(objective: JointObjective) -> None:
+    """Refuse a term whose declared shape is wrong on this problem: its certificate would be, too.
+
+    Matrices are checked by their eigenvalues, terms over items at midpoints of random weights.
+    """
+    for name in objective.shapes:
+        term = objective.all_terms[name]
+        declared = TERMS[name].shape
+        if declared is Shape.NEITHER:
+            continue
+        if isinstance(term, Quadratic):
+            found = _matrix_shape(term.matrix, _DECLARED)
+        elif isinstance(term, InMemoryTerm):
+            found = _midpoint_shape(term.first_items(_CHECKED_ITEMS), objective.members)
+        else:
+            continue
+        if found not in (declared, Shape.LINEAR):
+            raise InputError(
+                f"the term {TERMS[name].name!r} is declared {declared}, but on these data it is"
+                f" {'not' if found is Shape.NEITHER else found}",
+                f"declare its shape in TERMS; of a term that may bend either way it is"
+                f" {Shape.NEITHER!r}",
+            )
+
+
+def _midpoint_shape(term: InMemoryTerm, members: int) -> Shape:
+    """How a term bends between random weights, as far as their midpoints tell."""
+    ends = np.random.default_rng(0).dirichlet(np.full(members, 0.3), size=(2, _CHECKED_PAIRS))
+    values = term.value(ends)
+    bends = values.mean(axis=0) - term.value(ends.mean(axis=0))
+    limit = _DECLARED * max(1.0, float(np.abs(values).max()))
+    if bends.max() <= limit:
+        return Shape.LINEAR if bends.min() >= -limit else Shape.CONCAVE
+    return Shape.CONVEX if bends.min() >= -limit else Shape.NEITHER
 
 
 def _descend(objective: JointObjective, start: Floats) -> Floats:
@@ -305,7 +363,7 @@ def _descend(objective: JointObjective, start: Floats) -> Floats:
         step[inside] += minimize_on_simplex(_along_simplex(hessian), linear, support=v[inside] > 0)
         decrease = float(slope @ step)
         if -decrease > _ROUNDING * max(1.0, abs(value)):
-            bends = concave is not None
+            bends = bool(objective.bent_terms)
             v, value = _line_search(objective, v, value, step, decrease, double=bends)
         elif gap > smallest:
             break
