@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from coverage_scenarios import decisions, diagnosis, juries, metrics, pilots, shares
+from coverage_scenarios import agreement, decisions, diagnosis, juries, metrics, pilots, shares
 from coverage_scenarios.coverage_row import CoverageRow, table_line
 
 from edokit import EDOWarning
@@ -31,6 +31,7 @@ Scenario = Callable[[int, int], Iterator[CoverageRow]]
 SCENARIOS: dict[str, Scenario] = {
     "evaluate": metrics.evaluate,
     "compare": metrics.compare,
+    "agreement": agreement.agreement,
     "diagnose": diagnosis.diagnose,
     "plan": pilots.plan,
     "audit": juries.audit,
@@ -38,7 +39,7 @@ SCENARIOS: dict[str, Scenario] = {
     "gate": shares.gate,
     "predict": decisions.predict,
 }
-"""What can be run, by name: the command whose output it checks. The order is that of the table."""
+"""What can be run, by name: the command or function that it checks, in the order of the table."""
 
 PAGE = Path(__file__).parents[1] / "docs" / "coverage.md"
 BEGIN = "<!-- coverage: begin -->"

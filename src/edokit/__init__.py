@@ -11,6 +11,7 @@ from edokit._package import __version__, lazy_names
 
 if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
+    from edokit.analysis.agreement import agreement
     from edokit.analysis.audit import audit
     from edokit.analysis.compare import compare
     from edokit.analysis.diagnose import diagnose
@@ -64,6 +65,7 @@ __all__ = [
     "SearchSpace",
     "__version__",
     "add_member",
+    "agreement",
     "audit",
     "compare",
     "diagnose",
@@ -89,6 +91,7 @@ __getattr__ = lazy_names(
     {
         "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
         "annotations.core": ("Annotations",),
+        "analysis.agreement": ("agreement",),
         "analysis.audit": ("audit",),
         "analysis.compare": ("compare",),
         "bundle": ("Bundle", "load"),

@@ -466,3 +466,32 @@ def test_a_jury_that_agrees_more_than_a_person_and_cannot_replace_one_is_explain
     assert overall["interval"] is not None
     assert overall["interval"][0] > 0
     assert any("one by one" in line for line in found.headline)
+
+
+def test_judges_stand_beside_annotators_in_a_confusion_table_and_kappa() -> None:
+    from sklearn.metrics import cohen_kappa_score, confusion_matrix
+
+    rng = np.random.default_rng(3)
+    votes = rng.integers(2, size=(40, 3))
+    p = rng.random((40, 2))
+    annotations = Annotations.from_matrix(votes, classes=[0, 1])
+    predictions = Predictions.from_arrays(
+        np.stack([1 - p, p], axis=2),
+        items=annotations.items,
+        classes=annotations.classes,
+        layout="NKC",
+    )
+    found = edokit.audit(predictions, annotations)
+    human = votes.ravel()
+    for k, name in enumerate(predictions.members):
+        answers = np.repeat(p[:, k] > 0.5, 3).astype(int)
+        row = next(row for row in found.judges_and_people if row["judge"] == name)
+        kappa = row["cohen_kappa"]
+        assert kappa.estimate == pytest.approx(cohen_kappa_score(human, answers))
+        assert kappa.low < kappa.estimate < kappa.high
+        table = [row["answers"] for row in found.confusion if row["judge"] == name]
+        counts = [list(answers_.values()) for answers_ in table]
+        assert counts == confusion_matrix(human, answers).tolist()
+    titles = [table.title for table in found.tables()]
+    assert "Judges beside annotators" in titles
+    assert "Labels by the answer of uniform" in titles

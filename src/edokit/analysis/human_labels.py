@@ -87,6 +87,11 @@ class HumanLabels:
             return self.mean_by_item(squares) * self.counts / (self.counts - 1)
 
     @property
+    def are_chosen(self) -> bool:
+        """Whether every label is a class or a set of labels, not probabilities."""
+        return bool(((self.shares == 0) | (self.shares == 1)).all())
+
+    @property
     def has_several(self) -> Bools:
         """Whether each item has labels of two annotators or more [N]."""
         return np.asarray(self.counts > 1)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations
-from edokit.analysis.diagnose.overview import agreement, describe_annotators, krippendorff_alpha
+from edokit.analysis.diagnose.overview import agreement, describe_annotators
 
 
 @settings(max_examples=30)
@@ -43,8 +43,8 @@ def test_alpha_of_the_published_example() -> None:
 
 
 def test_there_is_no_alpha_without_different_labels_of_one_item() -> None:
-    assert krippendorff_alpha(np.array([[2.0, 0.0], [0.0, 1.0]]), 1 - np.eye(2)) is None
-    assert krippendorff_alpha(np.array([[1.0, 0.0]]), 1 - np.eye(2)) is None
+    assert agreement(Annotations.from_matrix([["a", "a"], ["b", None]]))["alpha"] is None
+    assert agreement(Annotations.from_matrix([["a", None], ["b", None]]))["alpha"] is None
 
 
 def test_pairs_agree_as_counted_by_hand() -> None:

@@ -11,6 +11,8 @@ import numpy as np
 
 from edokit._errors import InputError, option
 from edokit._types import Bools, Floats, Ints
+from edokit.analysis.agreement import agreement
+from edokit.analysis.audit.confusion import confusion_rows, judge_rows
 from edokit.analysis.audit.options import AuditOptions
 from edokit.analysis.audit.replacement import AlternativeAnnotatorTest
 from edokit.analysis.audit.result import (
@@ -22,6 +24,8 @@ from edokit.analysis.audit.result import (
     AnnotatorRow,
     Audit,
     CandidateRow,
+    ConfusionRow,
+    JudgeRow,
     MemberRow,
     StratumRow,
     Verdict,
@@ -146,6 +150,14 @@ def audit(
             correlations[name] = dict(zip(jury.members, map(_none_if_nan, row), strict=True))
         dropped = dropped_members(P, jury.uniform, labels, options.level, clusters)
         members = _member_rows(jury.members, dropped, errors, judges)
+    people = None
+    judges_and_people: list[JudgeRow] = []
+    confusion: list[ConfusionRow] = []
+    if labels.are_chosen:
+        answering = _judges(jury)
+        people = agreement(labelled, level=options.level).cohen_kappa
+        judges_and_people = judge_rows(answering, labels, options.level, clusters)
+        confusion = confusion_rows(answering, labels)
     replacement: list[CandidateRow] = []
     if options.replace:
         replacement = _candidate_rows(jury, labels, ensemble, options, clusters)
@@ -160,6 +172,9 @@ def audit(
         correlations=correlations,
         members=members,
         strata=_strata_rows(jury.uniform, labels, options, clusters),
+        judges_and_people=judges_and_people,
+        people=people,
+        confusion=confusion,
         replacement=replacement,
         epsilon=options.epsilon,
     )
@@ -247,6 +262,17 @@ def _strata_rows(
     return rows
 
 
+def _judges(jury: Predictions) -> dict[str, Floats]:
+    """Probabilities [N, C] of the uniform mean, where it is not the only member, and members."""
+    P = np.asarray(jury.probabilities, dtype=np.float64)
+    judges: dict[str, Floats] = {}
+    if len(jury.members) > 1:
+        judges[UNIFORM] = jury.uniform
+    for k, name in enumerate(jury.members):
+        judges[name] = P[:, k]
+    return judges
+
+
 def _candidate_rows(
     jury: Predictions,
     labels: HumanLabels,
@@ -291,9 +317,10 @@ def _candidates(
     jury: Predictions, labels: HumanLabels, ensemble: EDOEnsemble | str | Path | None
 ) -> dict[str, Floats]:
     """Probabilities [N, C] of each candidate: pools, members, and a constant answer."""
+    members = _judges(jury)
     candidates: dict[str, Floats] = {}
-    if len(jury.members) > 1:
-        candidates[UNIFORM] = jury.uniform
+    if UNIFORM in members:
+        candidates[UNIFORM] = members.pop(UNIFORM)
     if ensemble is not None:
         from edokit.ensemble.estimator import EDOEnsemble
 
@@ -301,9 +328,7 @@ def _candidates(
             ensemble = EDOEnsemble.load(ensemble)
         pooled = ensemble.describe(jury).as_predictions()
         candidates[ENSEMBLE] = pooled.order_classes(jury.classes).align(jury.rows).uniform
-    P = np.asarray(jury.probabilities, dtype=np.float64)
-    for k, name in enumerate(jury.members):
-        candidates[name] = P[:, k]
+    candidates |= members
     candidates[CONSTANT] = np.tile(labels.shares.mean(axis=0), (len(jury), 1))
     return candidates
 

@@ -50,6 +50,24 @@ class StratumRow(TypedDict):
     interval: tuple[float, float] | None
 
 
+class JudgeRow(TypedDict):
+    """The single answers of a judge beside the annotators' labels."""
+
+    judge: str
+    labels: int
+    agreement: Interval
+    cohen_kappa: Interval
+
+
+class ConfusionRow(TypedDict):
+    """How often a judge gives each answer where annotators gave one label."""
+
+    judge: str
+    question: str | None
+    human: str
+    answers: dict[str, int]
+
+
 class AnnotatorRow(TypedDict):
     """A candidate beside one annotator."""
 
@@ -105,6 +123,16 @@ class Audit:
         By division of votes (``stratum``: ``3:0``, ``2:1`` …) and for all items, the
         ``agreement`` with an annotator of the jury's answer, of another annotator (``human``) and
         of the best single answer (``best``), and ``above_human`` with its interval.
+    judges_and_people : list of dict
+        Of each ``judge`` (every member, and their uniform mean), its single answers beside all
+        ``labels`` of annotators: ``agreement`` and ``cohen_kappa``, with intervals over items; on
+        an ordinal scale with quadratic weights, for multi-label data the mean over labels. Empty
+        where annotators gave probabilities.
+    people : Interval or None
+        The mean Cohen's kappa of two annotators, to compare these with; None for probabilities.
+    confusion : list of dict
+        For each judge, how many labels ``human`` go with each of its ``answers``; for multi-label
+        data one table per label (``question``).
     replacement : list of dict
         With ``replace``, of each candidate the ``winning_rate``, ``advantage`` (the mean
         probability to be as good as or better than the annotator who is left out) with
@@ -123,6 +151,9 @@ class Audit:
     correlations: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     members: Sequence[MemberRow] = ()
     strata: Sequence[StratumRow] = ()
+    judges_and_people: Sequence[JudgeRow] = ()
+    people: Interval | None = None
+    confusion: Sequence[ConfusionRow] = ()
     replacement: Sequence[CandidateRow] = ()
     epsilon: float = 0.1
 
@@ -146,7 +177,8 @@ class Audit:
         Returns
         -------
         list of Table
-            Members, strata of agreement and candidates, as far as there are some.
+            Members, strata of agreement, judges beside annotators, the confusion of the uniform
+            mean, and candidates, as far as there are some.
         """
         from edokit.analysis.audit.text import tables
 

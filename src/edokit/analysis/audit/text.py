@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from edokit._errors import counted, examples
 from edokit._io.markup import Table
 from edokit.analysis.audit.result import (
@@ -11,11 +13,14 @@ from edokit.analysis.audit.result import (
     PASS_RATE,
     UNIFORM,
     Audit,
+    ConfusionRow,
     MemberRow,
 )
 from edokit.analysis.scores.text import short_ends
 from edokit.metrics import METRIC, Interval
 
+# Confusion tables of more classes are in the JSON alone.
+_MOST_COLUMNS = 8
 # A correlation of errors that hardly matters.
 _UNCORRELATED = 0.05
 _SUBJECTS = {UNIFORM: "The plain average of the members", ENSEMBLE: "The ensemble"}
@@ -117,12 +122,18 @@ def _agreement_sentence(audit: Audit) -> str:
 
 
 def tables(audit: Audit) -> list[Table]:
-    """Members, strata of agreement and candidates, as far as there are some."""
+    """Members, strata, judges beside annotators and candidates, as far as there are some."""
     shown = []
     if audit.judges is not None:
         shown.append(_member_table(audit))
     if audit.strata:
         shown.append(_strata_table(audit))
+    if audit.judges_and_people:
+        shown.append(_judge_table(audit))
+        first = audit.judges_and_people[0]["judge"]
+        rows = [row for row in audit.confusion if row["judge"] == first]
+        if len(rows[0]["answers"]) <= _MOST_COLUMNS:
+            shown.append(_confusion_table(first, rows))
     if audit.replacement:
         shown.append(_candidate_table(audit))
     return shown
@@ -180,6 +191,39 @@ def _strata_table(audit: Audit) -> Table:
         " and so does everybody: compare within a row."
     )
     return Table.of("By agreement", records, [note], digits=3)
+
+
+def _judge_table(audit: Audit) -> Table:
+    records = []
+    for row in audit.judges_and_people:
+        record = {
+            "judge": row["judge"],
+            "agrees": row["agreement"].estimate,
+            "Cohen's κ": row["cohen_kappa"].estimate,
+            f"{audit.level:.0%}": _ends(row["cohen_kappa"]),
+        }
+        records.append(record)
+    notes = ["Its single answers beside all labels of annotators."]
+    if audit.people is not None and audit.people.estimate is not None:
+        ends = _ends(audit.people) or "no interval"
+        notes.append(f"Two annotators: κ {audit.people.estimate:.3f} ({ends}) on average.")
+    return Table.of("Judges beside annotators", records, notes, digits=3)
+
+
+def _ends(interval: Interval) -> str | None:
+    if interval.low is None or interval.high is None:
+        return None
+    return f"{interval.low:.3f}–{interval.high:.3f}"
+
+
+def _confusion_table(judge: str, rows: Sequence[ConfusionRow]) -> Table:
+    records = []
+    for row in rows:
+        record: dict[str, str | int | None] = {"label": row["question"], "annotator": row["human"]}
+        for answer, count in row["answers"].items():
+            record[f"judge: {answer}"] = count
+        records.append(record)
+    return Table.of(f"Labels by the answer of {judge}", records)
 
 
 def _candidate_table(audit: Audit) -> Table:

@@ -14,6 +14,7 @@ import numpy as np
 from edokit._errors import InputError, check_number, check_seed, option
 from edokit._progress import Progress, no_progress
 from edokit._types import Ints
+from edokit.analysis.agreement import agreement
 from edokit.analysis.diagnose import overview
 from edokit.analysis.diagnose.advice import advise
 from edokit.analysis.diagnose.careless import find_careless
@@ -121,6 +122,7 @@ def diagnose(
         "test": analysis.test,
         "careless": analysis.careless,
     }
+    coefficients = agreement(annotations)
     variance = analysis.variance
     estimated = variance if variance and "total" in variance else None
     compared = None
@@ -139,9 +141,9 @@ def diagnose(
         annotations=len(annotations),
         classes=list(annotations.classes),
         scale=annotations.scale.to_text(annotations.classes),
-        agreement=overview.agreement(annotations),
+        agreement=overview.agreement(annotations, coefficients),
         entropy=overview.entropy(annotations),
-        per_annotator=overview.describe_annotators(annotations, group, names),
+        per_annotator=overview.describe_annotators(annotations, group, names, coefficients),
         variance=variance,
         **results,
         advice=advice,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ import pandas as pd
 from edokit._errors import EDOWarning, InputError, option
 from edokit._names import class_order
 from edokit._types import Floats, Ints
+from edokit.analysis.agreement import agreement as measure_agreement
+from edokit.analysis.agreement.result import Agreement
 from edokit.analysis.diagnose.vectors import finite, label_sums, peer_agreement, squares
 from edokit.annotations.core import Annotations, find_attribute
 from edokit.datasets.info import class_ratio
+from edokit.metrics import Interval
 
 
 def coverage(annotations: Annotations) -> dict[str, Any]:
@@ -81,32 +85,30 @@ def _base_rates(annotations: Annotations, shares: Floats) -> dict[str, Any]:
     return {"shares": _by_class(annotations, shares), "mean": mean}
 
 
-def agreement(annotations: Annotations) -> dict[str, Any]:
-    """Krippendorff's alpha, how much two labels of an item agree (0 to 1), and how much by chance.
+def agreement(annotations: Annotations, coefficients: Agreement | None = None) -> dict[str, Any]:
+    """How much two labels of an item agree (0 to 1), by chance, and coefficients beyond chance.
 
     Classes agree if they are the same, multi-label answers by the share of labels that are, and
     points of a scale by their distance relative to the range (``distance`` has it in units of the
-    scale). Probabilities agree by their expectation. Alpha of a scale is at the interval level;
-    alpha of multi-label data is the mean over the labels (``by_label``).
+    scale). Probabilities agree by their expectation. Coefficients on a scale have quadratic
+    weights, which is the interval level of alpha; those of multi-label data are means over the
+    labels (``by_label`` has alpha of each).
     """
+    if coefficients is None:
+        coefficients = measure_agreement(annotations)
     several = annotations.annotations_per_item >= 2
     label = only_answer(annotations)
-    alpha: float | None = None
+    alpha = coefficients.krippendorff_alpha.estimate
     by_label: dict[str, float | None] | None = None
     reason: str | None = None
     if not several.any():
         reason = "no item has two labels"
     elif label is not None:
         reason = f"all labels are {label}"
-    elif _are_probabilities(annotations):
-        reason = "the labels are probabilities; alpha is for classes"
-    else:
-        alphas = _alphas(annotations.take(several))
-        varying = [value for value in alphas if value is not None]
-        if varying:
-            alpha = float(np.mean(varying))
-        if len(alphas) > 1:
-            by_label = dict(zip(annotations.classes, alphas, strict=False))
+    elif alpha is None:
+        reason = coefficients.reason
+    elif len(coefficients.alpha_by_label) > 1:
+        by_label = dict(zip(annotations.classes, coefficients.alpha_by_label, strict=True))
     vectors, lengths = _label_vectors(annotations)
     pairwise: float | None = None
     if several.any():
@@ -121,12 +123,16 @@ def agreement(annotations: Annotations) -> dict[str, Any]:
         distance = {"pairwise": (1 - pairwise) * span, "by_chance": (1 - by_chance) * span}
     return {
         "alpha": alpha,
+        **coefficients.coefficients(),
+        "pairs": coefficients.pairs,
+        "weights": coefficients.weights,
         "level": "nominal" if span is None else "interval",
         "by_label": by_label,
         "pairwise": pairwise,
         "by_chance": by_chance,
         "distance": distance,
         "reason": reason,
+        "cohen_reason": coefficients.cohen_reason,
     }
 
 
@@ -145,55 +151,6 @@ def only_answer(annotations: Annotations) -> str | None:
     return repr(names[0])
 
 
-def _alphas(annotations: Annotations) -> list[float | None]:
-    """Krippendorff's alpha, for multi-label data one per label; None for constant labels."""
-    scale = annotations.scale
-    n = annotations.annotations_per_item[:, None]
-    alphas: list[float | None] = []
-    for shares in scale.tables(annotations.soft_labels):
-        table = shares * n
-        distances = 1.0 - np.eye(table.shape[1])
-        if scale.span is not None:
-            positions = np.array(scale.positions)
-            distances = (positions[:, None] - positions) ** 2
-        alphas.append(krippendorff_alpha(np.rint(table), distances))
-    return alphas
-
-
-def krippendorff_alpha(counts: Floats, distances: Floats) -> float | None:
-    """Krippendorff's alpha: one minus the observed disagreement over that expected by chance.
-
-    Parameters
-    ----------
-    counts : array of shape (N, C)
-        How many annotators gave item i the label c.
-    distances : array of shape (C, C)
-        The disagreement of two labels: 0 for the same one.
-
-    Returns
-    -------
-    float or None
-        None where all labels of the items with two labels or more are the same.
-    """
-    # Items with one label form no pair.
-    counts = counts[counts.sum(axis=1) >= 2]
-    # Pairs of labels of one item (o_ck), each item weighing as many labels as it has.
-    weighted = counts / (counts.sum(axis=1, keepdims=True) - 1)
-    pairs = weighted.T @ counts - np.diag(weighted.sum(axis=0))
-    totals = counts.sum(axis=0)
-    chance_pairs = float(totals @ distances @ totals)
-    if chance_pairs == 0:
-        return None
-    expected = chance_pairs / float(totals.sum() - 1)
-    return 1.0 - float((pairs * distances).sum()) / expected
-
-
-def _are_probabilities(annotations: Annotations) -> bool:
-    """Whether some annotator gave probabilities instead of a class or a set."""
-    shares = annotations.label_probabilities
-    return shares is not None and bool(((shares > 0) & (shares < 1)).any())
-
-
 def _label_vectors(annotations: Annotations) -> tuple[Floats, Floats]:
     """Each label as a vector [M, D], and its expected squared length [M]."""
     of_classes = annotations.scale.vectors(len(annotations.classes), absolute=True)
@@ -202,12 +159,20 @@ def _label_vectors(annotations: Annotations) -> tuple[Floats, Floats]:
 
 
 def describe_annotators(
-    annotations: Annotations, group: Ints | None = None, names: Sequence[str] = ()
+    annotations: Annotations,
+    group: Ints | None = None,
+    names: Sequence[str] = (),
+    coefficients: Agreement | None = None,
 ) -> list[dict[str, Any]]:
     """Labels, base rates and agreement with the others of each annotator, in the data's order.
 
     ``expected`` is the mean agreement of two *others* on the same items, as far as these have two.
+    ``cohen_kappa`` is None without others who share enough items.
     """
+    kappas: dict[str, Interval] = {}
+    if coefficients is not None:
+        for entry in coefficients.per_annotator:
+            kappas[entry["annotator"]] = entry["cohen_kappa"]
     vectors, lengths = _label_vectors(annotations)
     peers = peer_agreement(annotations.item_codes, vectors, lengths)
     labels = label_sums(annotations, np.eye(len(annotations.classes)))
@@ -219,13 +184,18 @@ def describe_annotators(
         group_name = None
         if group is not None and group[a] >= 0:
             group_name = names[group[a]]
+        name = str(annotations.annotators[a])
+        kappa = None
+        if name in kappas:
+            kappa = asdict(kappas[name])
         described.append(
             {
-                "annotator": str(annotations.annotators[a]),
+                "annotator": name,
                 "annotations": int(annotations.annotations_per_annotator[a]),
                 **_base_rates(annotations, row[:-2]),
                 "agreement": finite(row[-2]),
                 "expected": finite(row[-1]),
+                "cohen_kappa": kappa,
                 "group": group_name,
             }
         )

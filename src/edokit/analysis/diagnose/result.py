@@ -35,11 +35,13 @@ class Diagnosis:
     balance : dict[str, Any]
         Classes by share of labels and by hard label.
     agreement : dict[str, Any]
-        Krippendorff's alpha and agreeing pairs.
+        Agreeing pairs, and Krippendorff's alpha, Fleiss' and Cohen's kappa and Gwet's AC1 (on an
+        ordinal scale AC2), each with ``estimate``, ``low`` and ``high``; see `edokit.agreement`.
     entropy : dict[str, Any]
         Mean entropy of items, the largest that so many labels can have, unanimous items.
     per_annotator : list[dict[str, Any]]
-        Labels, base rates, agreement with the others and group of each annotator.
+        Labels, base rates, agreement with the others, mean Cohen's kappa and group of each
+        annotator.
     clusters : dict[str, Any]
         Groups of annotators who agree with each other, found or declared: size and base rates.
     variance : dict[str, Any] or None

@@ -1,0 +1,254 @@
+"""`agreement`: how much annotators agree beyond chance, as people report it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from edokit._errors import InputError, check_number, one_of, option
+from edokit._types import Floats, Ints
+from edokit.analysis.agreement.coefficients import (
+    WEIGHT_KINDS,
+    Estimate,
+    LabelPairs,
+    PairKappas,
+    WeightKind,
+    class_weights,
+    cohen_kappas,
+    fleiss_kappa,
+    gwet_ac,
+    item_agreement,
+    krippendorff_alpha,
+    mean_estimate,
+    mean_kappa,
+    observed_agreement,
+)
+from edokit.analysis.agreement.result import UNKNOWN, Agreement, AnnotatorKappa
+from edokit.analysis.human_labels import HumanLabels
+from edokit.annotations.core import Annotations
+from edokit.datasets.item_groups import item_clusters
+from edokit.metrics import Interval
+from edokit.rows import sums
+from edokit.scales import Scale
+
+MOST_PAIRS = 10_000_000
+"""With more pairs of labels, Cohen's kappa is left out: they would not fit into memory."""
+
+
+def agreement(
+    annotations: Annotations | str | Path,
+    *,
+    weights: WeightKind | None = None,
+    min_shared: int = 10,
+    level: float = 0.95,
+) -> Agreement:
+    """Measure how much annotators agree beyond chance.
+
+    Cohen's and Fleiss' kappa, Gwet's AC1 and AC2 and Krippendorff's alpha, with intervals over
+    items; near-duplicate texts and items of a group are kept together. Any annotation may be
+    missing. The first label of each annotator for an item counts. For multi-label data,
+    coefficients are means over the labels.
+
+    Parameters
+    ----------
+    annotations : Annotations, str or Path
+        Who labelled which item how; a path is read with `edokit.read_annotations`.
+    weights : {"nominal", "linear", "quadratic"}, optional
+        How much two different classes agree: not at all, or by their distance on an ordinal scale.
+        By default quadratic on an ordinal scale, else nominal.
+    min_shared : int, default=10
+        Cohen's kappa is about pairs of annotators who share so many items.
+    level : float, default=0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    Agreement
+
+    Raises
+    ------
+    InputError
+        If there are no annotations, or the weights need an ordinal scale.
+
+    Examples
+    --------
+    >>> from edokit import Annotations, agreement
+    >>> labels = [["a", "a", "a"], ["b", "b", None], ["a", "b", "a"], ["b", "b", "b"]] * 5
+    >>> found = agreement(Annotations.from_matrix(labels))
+    >>> round(found.fleiss_kappa.estimate, 2), round(found.gwet_ac1.estimate, 2)
+    (0.66, 0.68)
+    >>> found.per_item[:3].round(2)
+    array([1.  , 1.  , 0.33])
+    """
+    check_number("level", level, 0, 0.9999, above=True)
+    check_number("min_shared", min_shared, 1, whole=True)
+    if isinstance(annotations, str | Path):
+        from edokit.datasets.read import read_annotations
+
+        annotations = read_annotations(annotations)
+    if not isinstance(annotations, Annotations) or not len(annotations):
+        raise InputError(
+            f"{option('annotations')} has no annotations",
+            "pass Annotations, or the path of a file with at least one annotation",
+        )
+    kind = _weight_kind(weights, annotations.scale)
+    labels = HumanLabels(annotations)
+    per_item = np.full(len(annotations.rows), np.nan)
+    if not labels.are_chosen:
+        probabilities = "the labels are probabilities; coefficients of agreement are for classes"
+        return _undefined(kind, level, per_item, probabilities)
+    if not labels.has_several.any():
+        return _undefined(kind, level, per_item, "no item has labels of two annotators")
+    clusters = item_clusters(annotations)
+    tables = _count_tables(labels)
+    class_agreement = _class_agreement(kind, labels.scale, tables[0].shape[1])
+    by_table = [item_agreement(table, class_agreement) for table in tables]
+    alphas = [krippendorff_alpha(table, class_agreement) for table in tables]
+    alpha = _interval(_mean(alphas), level, clusters)
+    observed = [observed_agreement(table, class_agreement) for table in tables]
+    fleiss = [fleiss_kappa(table, class_agreement) for table in tables]
+    gwet = _interval(_mean([gwet_ac(table, class_agreement) for table in tables]), level, clusters)
+    kappa, pairs, per_annotator, cohen_reason = _cohen(
+        labels, class_agreement, min_shared, level, clusters
+    )
+    reason = None
+    if alpha.estimate is None:
+        reason = "all labels are the same, so agreement beyond chance is undefined"
+        cohen_reason = reason
+    return Agreement(
+        weights=kind,
+        level=level,
+        observed=_interval(_mean(observed), level, clusters),
+        krippendorff_alpha=alpha,
+        fleiss_kappa=_interval(_mean(fleiss), level, clusters),
+        cohen_kappa=kappa,
+        gwet_ac1=gwet if kind == "nominal" else None,
+        gwet_ac2=None if kind == "nominal" else gwet,
+        pairs=pairs,
+        per_annotator=per_annotator,
+        per_item=np.mean(by_table, axis=0),
+        alpha_by_label=_by_label(labels.scale, alphas),
+        reason=reason,
+        cohen_reason=cohen_reason,
+    )
+
+
+def _weight_kind(weights: WeightKind | None, scale: Scale) -> WeightKind:
+    """The weights asked for, or those of the scale."""
+    if weights is None:
+        return "quadratic" if scale.kind == "ordinal" else "nominal"
+    one_of("weights", weights, WEIGHT_KINDS)
+    if weights != "nominal" and scale.kind != "ordinal":
+        raise InputError(
+            f"{option('weights', weights)} needs classes with an order; these are {scale.kind}",
+            f"declare the scale with {option('scale', 'ordinal')}, or use"
+            f" {option('weights', 'nominal')}",
+        )
+    return weights
+
+
+def _undefined(kind: WeightKind, level: float, per_item: Floats, reason: str) -> Agreement:
+    """Agreement of annotations for which no coefficient is defined."""
+    return Agreement(
+        weights=kind,
+        level=level,
+        observed=UNKNOWN,
+        krippendorff_alpha=UNKNOWN,
+        fleiss_kappa=UNKNOWN,
+        cohen_kappa=UNKNOWN,
+        gwet_ac1=UNKNOWN if kind == "nominal" else None,
+        gwet_ac2=None if kind == "nominal" else UNKNOWN,
+        pairs=0,
+        per_annotator=[],
+        per_item=per_item,
+        alpha_by_label=[],
+        reason=reason,
+        cohen_reason=reason,
+    )
+
+
+def _by_label(scale: Scale, alphas: Sequence[Estimate | None]) -> list[float | None]:
+    """Alpha of each label of multi-label data."""
+    if not scale.is_multi_label:
+        return []
+    return [None if alpha is None else alpha.value for alpha in alphas]
+
+
+def _mean(estimates: Sequence[Estimate | None]) -> Estimate | None:
+    """The mean of those that are defined."""
+    return mean_estimate([estimate for estimate in estimates if estimate is not None])
+
+
+def _interval(estimate: Estimate | None, level: float, clusters: Ints | None) -> Interval:
+    if estimate is None:
+        return UNKNOWN
+    return estimate.interval(level, clusters)
+
+
+def _count_tables(labels: HumanLabels) -> list[Floats]:
+    """How many annotators gave each item each class [N, C]; for multi-label data, by label."""
+    items = len(labels.counts)
+    tables: list[Floats] = []
+    for table in labels.scale.tables(labels.shares):
+        tables.append(sums(table, labels.item_codes, items))
+    return tables
+
+
+def agreement_weights(scale: Scale, classes: int) -> Floats:
+    """How much two classes agree by default [C, C]; classes of multi-label data are two."""
+    return _class_agreement(_weight_kind(None, scale), scale, classes)
+
+
+def _class_agreement(kind: WeightKind, scale: Scale, classes: int) -> Floats:
+    positions = np.arange(classes, dtype=np.float64)
+    if scale.positions is not None:
+        positions = np.array(scale.positions, dtype=np.float64)
+    return class_weights(kind, positions)
+
+
+def _cohen(
+    labels: HumanLabels,
+    class_agreement: Floats,
+    min_shared: int,
+    level: float,
+    clusters: Ints | None,
+) -> tuple[Interval, int, list[AnnotatorKappa], str | None]:
+    """The mean of Cohen's kappas, how many pairs they are of, each annotator's, and why not."""
+    if float((labels.counts * (labels.counts - 1.0)).sum()) / 2 > MOST_PAIRS:
+        reason = f"there are more than {MOST_PAIRS:,} pairs of labels, too many for Cohen's kappa"
+        return UNKNOWN, 0, [], reason
+    pairs = LabelPairs.from_labels(labels.item_codes, labels.annotator_codes, min_shared)
+    if not len(pairs.shared):
+        reason = f"no two annotators share {min_shared} items, so there is no Cohen's kappa"
+        return UNKNOWN, 0, [], reason
+    by_table: list[PairKappas] = []
+    for table in labels.scale.tables(labels.shares):
+        codes = table.argmax(axis=1)
+        first = codes[pairs.first_labels]
+        second = codes[pairs.second_labels]
+        by_table.append(
+            cohen_kappas(first, second, pairs.annotator_pair, len(pairs.shared), class_agreement)
+        )
+    item_codes = labels.item_codes[pairs.first_labels]
+
+    def mean_of(annotator_pairs: Ints) -> Interval:
+        estimates: list[Estimate | None] = []
+        for kappas in by_table:
+            estimates.append(
+                mean_kappa(kappas, pairs, annotator_pairs, item_codes, len(labels.counts))
+            )
+        return _interval(_mean(estimates), level, clusters)
+
+    per_annotator: list[AnnotatorKappa] = []
+    for a, annotator_pairs in pairs.by_annotator().items():
+        per_annotator.append(
+            {
+                "annotator": str(labels.annotations.annotators[a]),
+                "others": len(annotator_pairs),
+                "cohen_kappa": mean_of(annotator_pairs),
+            }
+        )
+    everybody = mean_of(np.arange(len(pairs.shared)))
+    return everybody, len(pairs.shared), per_annotator, None
