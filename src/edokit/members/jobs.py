@@ -157,7 +157,7 @@ def member_data(plan: TrainingPlan, job: TrainingJob) -> MemberData:
         common,
         dev_texts=dev_texts,
         dev_context=dev_context,
-        dev_soft_labels=dev_labels.soft_labels,
+        dev_soft_labels=np.asarray(dev_labels.soft_labels),
         dev_hard_labels=data.hard[rows.stop],
         dev_annotations=dev_labels,
     )

@@ -76,7 +76,7 @@ class TrainingData:
             item_columns={},
             annotation_columns={},
         )
-        data = cls(labelled, texts.texts, annotations.hard_labels())
+        data = cls(labelled, texts.texts, np.asarray(annotations.hard_labels()))
         return data._with_unlabelled(unlabelled or {})
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:

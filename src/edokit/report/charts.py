@@ -48,7 +48,7 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
     if data.evaluation is not None and data.evaluation.annotations is not None:
         curve = reliability_curve(
             data.evaluation.pooled.probabilities,
-            data.evaluation.annotations.soft_labels,
+            np.asarray(data.evaluation.annotations.soft_labels),
             scale=data.evaluation.scale,
         )
         charts["reliability"] = reliability(curve)
