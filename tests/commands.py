@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any, NamedTuple
@@ -91,10 +92,17 @@ def answer(*words: object) -> Any:
 
 
 def assert_one_line(done: Done, *words: str) -> None:
-    """Exit code 2, nothing on stdout, one line on stderr that holds these words."""
+    """Exit code 2, nothing on stdout, one line on stderr that holds these words.
+
+    Notes, and the steps that a command logs where stderr is a file, are left out.
+    """
     assert done.returncode == 2, done
     assert done.stdout == ""
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
+    lines = [
+        line
+        for line in done.stderr.splitlines()
+        if not line.startswith("note: ") and not re.match(r" *\d+ s  ", line)
+    ]
     assert len(lines) == 1, done.stderr
     assert lines[0].startswith("edo: ")
     for word in words:

@@ -180,6 +180,7 @@ def test_a_group_costs_the_time_of_all_its_members(
         out_of_time=[],
         seconds_left=lambda: seconds_left,
         is_trained=lambda group: False,
+        pool_options=RunOptions,
     )
     chosen = [group.name for group in pipeline._RunSteps.choose(run, seconds=10.0)]
     assert chosen == (["soft", "pair"] if fits else ["soft"])

@@ -96,4 +96,5 @@ def test_reading_a_table_loads_few_modules_and_no_other_reader(tmp_path: Path) -
     assert not {f"edokit.datasets.{name}" for name in ("lewidi", "label_studio", "argilla")} & {
         *ours
     }
-    assert len(ours) <= 25
+    # Among them the guess of roles and the list of open decisions, which every table may need.
+    assert len(ours) <= 26

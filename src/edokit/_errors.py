@@ -7,8 +7,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
@@ -72,6 +73,8 @@ def _python_option(name: str, *value: object) -> str:
 class EDOError(Exception):
     """Anything EDO refuses. The message is one line; ``hint`` says what to do about it.
 
+    Where data leave several decisions open, ``str(error)`` lists them line by line.
+
     Parameters
     ----------
     message : str
@@ -96,6 +99,137 @@ class EDOError(Exception):
 
 class InputError(EDOError, ValueError):
     """The data or a parameter breaks a rule."""
+
+    def in_file(self, path: object) -> InputError:
+        """The same error with the file in front, unless it names the file already."""
+        if str(path) in self.message:
+            return self
+        return InputError(f"{path}: {self._message}", self._hint)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the data leave open, and the arguments that would settle it.
+
+    Attributes
+    ----------
+    message : str
+        What is open, and where.
+    hint : str
+        The choices.
+    remedy : Mapping[str, object]
+        Arguments of `read_annotations` that settle it; empty where no option does.
+    can_be_tried : bool
+        Whether reading goes on with the remedy; a name that only people know can't be tried.
+    """
+
+    message: str
+    hint: str
+    remedy: Mapping[str, Any] = field(default_factory=dict)
+    can_be_tried: bool = True
+
+
+class OpenDecisionsError(InputError):
+    """The data leave decisions open; all of them, with arguments that would settle them.
+
+    Parameters
+    ----------
+    decisions : sequence of Decision
+    path : object, default=None
+        The file that is read.
+    given : mapping of str to object, optional
+        The arguments that it was read with.
+    """
+
+    def __init__(
+        self,
+        decisions: Sequence[Decision],
+        path: object = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.decisions = tuple(decisions)
+        self.path = path
+        self.given = dict(given or {})
+        place = "" if path is None else f"{path}: "
+        if len(self.decisions) == 1:
+            only = self.decisions[0]
+            if path is not None and str(path) in only.message:
+                place = ""
+            super().__init__(f"{place}{only.message}", only.hint)
+            return
+        listed = "; ".join(f"({number}) {line}" for number, line in self._numbered())
+        super().__init__(
+            f"{place}{len(self.decisions)} decisions are open: {listed}",
+            f"choose, for example, {self.remedy_text}",
+        )
+        # An error of several lines, since nobody reads ten sentences in one.
+        self.args = (show_options("\n".join([*self.lines, self.closing(self.remedy_text)])),)
+
+    @property
+    def remedy(self) -> dict[str, Any]:
+        """The arguments that settle all decisions."""
+        arguments: dict[str, Any] = {}
+        for decision in self.decisions:
+            arguments = with_remedy(arguments, decision.remedy)
+        return arguments
+
+    @property
+    def lines(self) -> list[str]:
+        """The decisions line by line, with references to options still in them."""
+        place = "" if self.path is None else f"{self.path}: "
+        heading = one_line(f"{place}{len(self.decisions)} decisions are open:")
+        return [heading, *(one_line(f"{number}. {line}") for number, line in self._numbered())]
+
+    @property
+    def remedy_text(self) -> str:
+        """The arguments that settle all decisions, as references to options.
+
+        What was given for the same options is among them.
+        """
+        remedy = self.remedy
+        merged = with_remedy(self.given, remedy)
+        return ", ".join(option(name, merged[name]) for name in remedy)
+
+    def closing(self, remedy: str) -> str:
+        """The last line: how to go on with ``remedy``, the command or the arguments."""
+        if all(decision.remedy for decision in self.decisions):
+            return f"With the first choice of each: {remedy}"
+        return f"When the rest is corrected, with the first choice of each: {remedy}"
+
+    def in_file(self, path: object) -> InputError:
+        """The same error with the file in front."""
+        if self.path is not None:
+            return self
+        return OpenDecisionsError(self.decisions, path, self.given)
+
+    def _numbered(self) -> Iterator[tuple[int, str]]:
+        for number, decision in enumerate(self.decisions, start=1):
+            line = decision.message
+            if decision.hint:
+                line += f"; {decision.hint}"
+            yield number, line
+
+    def __reduce__(self) -> tuple[type[OpenDecisionsError], tuple[Any, ...]]:
+        return type(self), (self.decisions, self.path, self.given)
+
+
+def open_decision(message: str, hint: str, **remedy: Any) -> OpenDecisionsError:
+    """The error for one decision, and the arguments that settle it by its first choice."""
+    return OpenDecisionsError([Decision(message, hint, remedy)])
+
+
+def with_remedy(arguments: Mapping[str, Any], remedy: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with those of a remedy: lists and mappings are joined, others replaced."""
+    merged = dict(arguments)
+    for name, value in remedy.items():
+        given = merged.get(name)
+        if isinstance(value, Mapping):
+            merged[name] = {**(given or {}), **value}
+        elif isinstance(value, list):
+            merged[name] = list(dict.fromkeys([*(given or ()), *value]))
+        else:
+            merged[name] = value
+    return merged
 
 
 class MissingExtraError(EDOError, ImportError):
@@ -306,6 +440,7 @@ def errors_in(path: object) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if str(path) in error.message:
+        named = error.in_file(path)
+        if named is error:
             raise
-        raise InputError(f"{path}: {error._message}", error._hint) from error
+        raise named from error

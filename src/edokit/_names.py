@@ -16,8 +16,20 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import EDOError, InputError, counted, examples, option, warn, word
+from edokit._errors import (
+    EDOError,
+    InputError,
+    counted,
+    examples,
+    open_decision,
+    option,
+    warn,
+    word,
+)
 from edokit._types import Codes, Strings
+
+_FEW_UNKNOWN = 5
+"""More labels outside the declared classes are rather another column than mistakes."""
 
 
 def as_name(value: object) -> str:
@@ -280,11 +292,17 @@ def recode(
         remedy = f" ({option('label_map', {value: close[0]})})" if close and can_map else ""
         guess = f"did you mean {close[0]!r}{remedy}? Else " if close else ""
         total = f" ({len(unknown)} such values in all)" if len(unknown) > 1 else ""
-        raise InputError(
+        message = (
             f"{place(row)} has {name} {word(value)}, which is not among the {what}"
-            f" {examples(names, 20)}{total}",
-            f"{guess}declare it among the {what}, or correct the {name}",
+            f" {examples(names, 20)}{total}"
         )
+        hint = f"{guess}declare it among the {what}, or correct the {name}"
+        if close and can_map:
+            raise open_decision(message, hint, label_map={value: close[0]})
+        if can_map and name == "label" and len(unknown) <= _FEW_UNKNOWN:
+            hint += f", or drop it by {option('drop_label', [value])}"
+            raise open_decision(message, hint, drop_label=[value])
+        raise InputError(message, hint)
     return _through(table, encoded.codes)
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
@@ -23,6 +23,8 @@ TOLERANCE = 1e-3
 """How far probabilities may be from summing to one and still count as rounded."""
 # How far steps may differ, relative to the first, and still count as even.
 _EVEN = 1e-9
+_MISTAKES = 0.1
+"""Largest share of annotations that labels beside a scale may have to be taken for mistakes."""
 
 
 @dataclass(frozen=True)
@@ -424,6 +426,11 @@ class DeclaredScale:
             )
         self.classes = tuple(names)
 
+    @property
+    def has_positions(self) -> bool:
+        """Whether the positions of its points are declared."""
+        return self._positions is not None
+
     def _with_positions(self, names: list[str]) -> list[str]:
         if all(as_number(name) is not None for name in names):
             self._positions = tuple(float(name) for name in names)
@@ -505,6 +512,47 @@ def looks_ordinal(classes: Sequence[str]) -> bool:
     return len(numbers) > 2 and all(
         number is not None and number == (numbers[0] or 0) + k for k, number in enumerate(numbers)
     )
+
+
+def split_points(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:
+    """Labels that are points of a scale, and labels that may be mistakes beside them.
+
+    Points are the longest row of three or more whole numbers. Other labels are taken for mistakes
+    if they are few in all, and each is no number, far off (by more than the length of the scale),
+    or negative where no point is. Else nothing is known, and both lists are empty.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        The annotations with each label.
+    """
+    whole = {}
+    for name in counts:
+        number = as_number(name)
+        if number is not None and number == int(number):
+            whole[int(number)] = name
+    longest: list[int] = []
+    for start in sorted(whole):
+        if start - 1 not in whole:
+            stop = start
+            while stop in whole:
+                stop += 1
+            if stop - start > len(longest):
+                longest = list(range(start, stop))
+    points = [whole[number] for number in longest]
+    others = [name for name in counts if name not in points]
+    few = max(1.0, _MISTAKES * sum(counts.values()))
+    if len(points) < 3 or sum(counts[name] for name in others) > few:
+        return [], []
+    low, high = longest[0], longest[-1]
+    for name in others:
+        number = as_number(name)
+        if number is None:
+            continue
+        is_far = number < low - (high - low) or number > high + (high - low)
+        if not is_far and not number < 0 <= low:
+            return [], []
+    return points, others
 
 
 def check_same_scale(scale: Scale, what: str, reference: Scale, against: str) -> None:

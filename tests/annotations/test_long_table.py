@@ -445,7 +445,7 @@ def test_any_frame_gives_annotations_or_one_clear_line(
         np.testing.assert_allclose(made.soft_labels.sum(axis=1), 1)
         again = Annotations.from_table(made.to_table(), classes=made.classes, duplicates="all")
         assert_same(again, made)
-    assert len(lines) == 1
+    assert len(lines) == 1 or lines[0].endswith("decisions are open:")
 
 
 @pytest.mark.parametrize(

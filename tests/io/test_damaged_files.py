@@ -46,7 +46,7 @@ def assert_clear(path: Path) -> None:
                 lines = str(error).splitlines()
             else:
                 lines = ["fine"]
-        assert len(lines) == 1
+        assert len(lines) == 1 or lines[0].endswith("decisions are open:")
 
 
 @pytest.fixture(scope="module")

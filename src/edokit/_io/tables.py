@@ -21,11 +21,15 @@ import pyarrow.parquet as pa_parquet
 
 from edokit._errors import (
     InputError,
+    check_number,
+    counted,
     errors_in,
     headings,
     in_bytes,
     local_path,
     missing_extra,
+    open_decision,
+    option,
     warn,
     word,
 )
@@ -38,9 +42,13 @@ from edokit._names import as_name, column_of, plain_type, row_number
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 READABLE_SUFFIXES = (*TABLE_SUFFIXES, ".xlsx")
+SKIPPING_SUFFIXES = (".csv", ".tsv", ".xlsx")
+"""Endings of files that may have rows above their header."""
 PROBABILITY = "p_"
 """Prefix of the columns with probabilities, one per class."""
 _LONGEST_ROW = 1 << 26
+_MOST_TITLE_ROWS = 10
+_LONGEST_TITLE = 1 << 16
 _COLUMN_BYTES = 8 << 10  # of memory that Arrow takes for a column of a CSV, beside its cells
 _CELL_BYTES = 100  # of memory that a cell of a sheet takes beside its characters
 _MOST_SHEET_ROWS = 1 << 20
@@ -52,14 +60,29 @@ _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.D
 """Where Arrow begins to quote the file, which may hold somebody's text."""
 
 
-def read_table(path: str | Path) -> pa.Table:
+def read_table(path: str | Path, *, skip_rows: int | None = None) -> pa.Table:
     """One CSV, TSV, Parquet, JSONL or XLSX file as an Arrow table.
 
     Text files have no types, so in a CSV every column is text ("007" stays "007", "NA" is no gap);
     `number_column` reads numbers.
+
+    Parameters
+    ----------
+    path : str or Path
+    skip_rows : int, default=None
+        Lines of a text file or rows of a sheet above its header. None where the caller has no such
+        option: none are skipped, and messages don't name it.
     """
     path = check_file(path)
     suffix = path.suffix.lower()
+    if skip_rows is not None:
+        check_number("skip_rows", skip_rows, 0, whole=True)
+    if skip_rows and suffix not in SKIPPING_SUFFIXES:
+        raise InputError(
+            f"{option('skip_rows')} is for rows above the header of"
+            f" {', '.join(SKIPPING_SUFFIXES)} files, which {path} is not",
+            "leave it out",
+        )
     if suffix not in READABLE_SUFFIXES:
         raise InputError(
             f"{path} is not a table: its name does not end in {', '.join(READABLE_SUFFIXES)}",
@@ -71,9 +94,9 @@ def read_table(path: str | Path) -> pa.Table:
         elif suffix in (".jsonl", ".ndjson"):
             table = _read_jsonl(path)
         elif suffix == ".xlsx":
-            table = _read_xlsx(path)
+            table = _read_xlsx(path, skip_rows)
         else:
-            table = _read_csv(path, "\t" if suffix == ".tsv" else ",")
+            table = _read_csv(path, "\t" if suffix == ".tsv" else ",", skip_rows)
     except OSError as error:
         raise cannot_read(path, error) from error
     except UnicodeDecodeError as error:
@@ -122,8 +145,8 @@ def number_column(
     return numbers
 
 
-def _read_csv(path: Path, delimiter: str) -> pa.Table:
-    header, delimiter = _csv_header(path, delimiter)
+def _read_csv(path: Path, delimiter: str, skip_rows: int | None) -> pa.Table:
+    header, delimiter = _csv_header(path, delimiter, skip_rows)
     # One block must hold a whole row, so blocks grow with the file up to a bound.
     block = min(max(1 << 20, path.stat().st_size), _LONGEST_ROW)
     types = dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string()))
@@ -131,7 +154,7 @@ def _read_csv(path: Path, delimiter: str) -> pa.Table:
     def read(use_threads: bool) -> pa.Table:
         return pa_csv.read_csv(
             path,
-            pa_csv.ReadOptions(block_size=block, use_threads=use_threads),
+            pa_csv.ReadOptions(block_size=block, use_threads=use_threads, skip_rows=skip_rows or 0),
             pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             pa_csv.ConvertOptions(column_types=types, null_values=[""]),
         )
@@ -177,11 +200,13 @@ def _with_texts(column: pa.ChunkedArray, change: Callable[[str], str]) -> pa.Chu
     return pa.chunked_array(chunks, column.type)
 
 
-def _csv_header(path: Path, delimiter: str) -> tuple[list[str], str]:
+def _csv_header(path: Path, delimiter: str, skip_rows: int | None) -> tuple[list[str], str]:
     """The column names, and what separates them: in the file, whatever its ending says."""
 
     def header(mark: str) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as stream:
+            for _ in range(skip_rows or 0):
+                stream.readline(_LONGEST_ROW)
             # Empty lines before the header are passed over, as Arrow does.
             return next(filter(None, csv.reader(_counted_lines(path, stream), delimiter=mark)), [])
 
@@ -196,9 +221,59 @@ def _csv_header(path: Path, delimiter: str) -> tuple[list[str], str]:
         raise unreadable(path, "CSV", error) from error
     if not names:
         raise _no_rows(path)
+    if not skip_rows:
+        _refuse_title(path, names, _first_lines(path), skip_rows)
     _distinct(names, path)
     check_memory(path, _COLUMN_BYTES * len(names))
     return names, delimiter
+
+
+def _first_lines(path: Path) -> list[list[str]]:
+    """The cells of the first lines of a text file, by the separator that makes most cells."""
+    rows = []
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        for _ in range(_MOST_TITLE_ROWS + 1):
+            line = stream.readline(_LONGEST_TITLE)
+            if not line or len(line) == _LONGEST_TITLE:
+                break
+            try:
+                cells = [next(csv.reader([line], delimiter=mark), []) for mark in ",;\t|"]
+            except csv.Error:
+                break
+            rows.append(max(cells, key=_filled))
+    return rows
+
+
+def _filled(cells: Sequence[str]) -> int:
+    return sum(bool(cell.strip()) for cell in cells)
+
+
+def _refuse_title(
+    path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], skip_rows: int | None
+) -> None:
+    """Refuse a title in place of the header, where a row below it looks like one.
+
+    That row has three or more names, at least twice as many as the title has cells; names are
+    distinct and no numbers.
+    """
+    first = next((number for number, cells in enumerate(rows) if _filled(cells)), len(rows))
+    for number, cells in enumerate(rows[first + 1 :], start=first + 1):
+        names = [cell.strip() for cell in cells if cell.strip()]
+        has_numbers = any(name.lstrip("+-").replace(".", "").isdecimal() for name in names)
+        is_header = len(names) >= 3 and len(set(names)) == len(names) and not has_numbers
+        if not is_header or len(names) < 2 * _filled(header):
+            continue
+        message = (
+            f"{path} begins with {counted(number, 'row')} above the header: the first row is"
+            f" {headings(header[:1])}, and row {number + 1} has the columns {headings(names)}"
+        )
+        if skip_rows is None:
+            raise InputError(message, "remove the rows above the header")
+        raise open_decision(
+            message,
+            f"choose {option('skip_rows', number)}, or remove them from the file",
+            skip_rows=number,
+        )
 
 
 def _counted_lines(path: Path, stream: Iterable[str]) -> Iterator[str]:
@@ -350,7 +425,7 @@ def _cells_size(rows: int, columns: int) -> float:
     return 9.0 * rows * columns
 
 
-def _read_xlsx(path: Path) -> pa.Table:
+def _read_xlsx(path: Path, skip_rows: int | None) -> pa.Table:
     """The first sheet, its cells as text; rows and columns without any value are left out."""
     try:
         from openpyxl import load_workbook
@@ -365,7 +440,7 @@ def _read_xlsx(path: Path) -> pa.Table:
             sheet = book.worksheets[0]
             other_sheets = len(book.sheetnames) - 1
             sheet.reset_dimensions()  # which the file states, and may state falsely
-            rows = list(_sheet_rows(sheet, path))
+            rows = list(_sheet_rows(sheet, path, skip_rows or 0))
     except (InputError, MemoryError, OSError):
         raise
     except Exception as error:  # a damaged workbook can fail in any way
@@ -378,13 +453,20 @@ def _read_xlsx(path: Path) -> pa.Table:
             f"{path}: of {other_sheets + 1} sheets the first one is read, {word(sheet.title)}; if"
             " the data are in another one, move it to the front or save it as CSV"
         )
+    top = [list(row.values()) for row in rows[: _MOST_TITLE_ROWS + 1]]
+    rows = [row for row in rows if row]
     if not rows:
         raise _no_rows(path)
+    if not skip_rows:
+        _refuse_title(path, list(rows[0].values()), top, skip_rows)
     return _sheet_table(rows[0], rows[1:], path)
 
 
-def _sheet_rows(sheet: Any, path: Path) -> Iterator[dict[int, str]]:
+def _sheet_rows(sheet: Any, path: Path, skip_rows: int) -> Iterator[dict[int, str]]:
     """The cells of each row that have a value, by the number of their column.
+
+    ``skip_rows`` rows of the sheet are skipped, whether they have values or not. Empty rows are
+    left out, except near the top, where a header is looked for by the number of its row.
 
     A sheet with one cell in its last row and column is a table of 17 billion cells, of which
     nothing but that one is kept.
@@ -401,6 +483,8 @@ def _sheet_rows(sheet: Any, path: Path) -> Iterator[dict[int, str]]:
                 f" {_MOST_SHEET_CELLS:,} cells",
                 "remove cells far to the right or below the data, or save it as CSV",
             )
+        if number <= skip_rows:
+            continue
         texts: dict[int, str] = {}
         given = [(column, cell) for column, cell in enumerate(row) if cell is not EMPTY_CELL]
         for column, cell in given:
@@ -408,7 +492,7 @@ def _sheet_rows(sheet: Any, path: Path) -> Iterator[dict[int, str]]:
             if text:
                 budget.take(_CELL_BYTES + 2 * len(text))
                 texts[column] = text
-        if texts:
+        if texts or number <= skip_rows + _MOST_TITLE_ROWS + 1:
             yield texts
 
 

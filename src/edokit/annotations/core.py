@@ -167,10 +167,11 @@ class Annotations:
             nominal. Multi-label annotations are lists of labels in one cell (``["rude",
             "mocking"]`` or ``rude,mocking``; ``[]`` is the empty set), or one row per chosen label.
         **policies
-            ``empty="drop"`` drops rows without an item, an annotator or a label, ``drop_label`` and
-            ``drop_annotator`` (lists of names) those of certain labels or annotators, and
-            ``ignore_case=True`` takes labels, annotators and splits that differ only in case or
-            blanks for the same. A warning counts what is dropped.
+            ``empty="drop"`` drops rows without an item, an annotator or a label, and items without
+            a text where others have one, ``drop_label`` and ``drop_annotator`` (lists of names)
+            those of certain labels or annotators, and ``ignore_case=True`` takes labels, annotators
+            and splits that differ only in case or blanks for the same. A warning counts what is
+            dropped.
 
         Returns
         -------
@@ -189,17 +190,22 @@ class Annotations:
         >>> Annotations.from_table(rows, columns={"item": "id", "annotator": "who"})
         Annotations(2 items, 2 annotators, 3 annotations, classes 0, 1)
         """
+        from edokit.annotations.decisions import read_or_ask_all
         from edokit.annotations.long_table import Policies, from_long_table
 
-        return from_long_table(
-            table,
-            columns=columns,
-            classes=classes,
-            policies=Policies(duplicates=duplicates, **policies),
-            split=split,
-            label_map=label_map,
-            scale=scale,
-        )
+        def read(arguments: Mapping[str, Any]) -> Annotations:
+            further = dict(arguments)
+            known = {name: further.pop(name) for name in arguments if name not in reading}
+            return from_long_table(table, policies=Policies(**known), **further)
+
+        reading = {
+            "columns": columns,
+            "classes": classes,
+            "split": split,
+            "label_map": label_map,
+            "scale": scale,
+        }
+        return read_or_ask_all(read, {**reading, "duplicates": duplicates, **policies})
 
     @classmethod
     def from_matrix(

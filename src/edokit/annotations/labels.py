@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit._errors import InputError, counted, examples, option, warn, word
+from edokit._errors import InputError, counted, examples, open_decision, option, warn, word
 from edokit._names import (
     Encoded,
     as_name,
@@ -61,6 +61,12 @@ class Labels(NamedTuple):
         cells = enumerate(self.encoded.names)
         codes = [code for code, cell in cells if name in self.sets.get(cell, [cell])]
         return np.flatnonzero(np.isin(self.encoded.codes, codes))
+
+    def counts(self) -> dict[str, int]:
+        """The number of rows with each cell."""
+        codes = self.encoded.codes
+        numbers = np.bincount(codes[codes >= 0], minlength=len(self.encoded.names))
+        return dict(zip(self.encoded.names.tolist(), numbers.tolist(), strict=True))
 
     def first(self, place: Callable[[int], str]) -> Callable[[str], str]:
         """The place of the first row with a label."""
@@ -158,11 +164,12 @@ def read_labels(
         return result
     mapping, listed = _variants(result, place, classes or ())
     if mapping and not ignore_case:
-        raise InputError(
+        raise open_decision(
             f"labels in doubtful spellings (case, blanks or how a number is written): {listed}",
             f"say that they are the same: {option('ignore_case', True)}, or one by one with"
             f" {option('label_map', mapping)}; or that they are not, by declaring every class"
             f" ({option('classes')})",
+            ignore_case=True,
         )
     if mapping:
         warn(f"labels that differ only in case, blanks or as numbers are the same: {listed}")
@@ -185,12 +192,13 @@ def _refuse_sets(
 
     if sets := [code for code, cell in enumerate(labels.names) if is_set(cell)]:
         rows = np.flatnonzero(np.isin(labels.codes, sets))
-        raise InputError(
+        raise open_decision(
             f"{place(int(rows[0]))} has a set of labels in column {name!r}:"
             f" {word(labels.names[labels.codes[rows[0]]])} ({counted(len(rows), 'such row')})",
             f"choose {option('scale', 'multi-label')} if annotations are sets of labels; if this is"
             f" one label, declare every class with {option('classes')}, or read it as another with"
             f" {option('label_map')}",
+            scale="multi-label",
         )
 
 
@@ -293,9 +301,10 @@ def _variants(
     listed = [" and ".join(map(described, variants)) for variants in doubtful.values()]
     remainder = f"; and {len(listed) - 3} more" if len(listed) > 3 else ""
     if blank := [described(name) for name, main in mapping.items() if not main]:
-        raise InputError(
+        raise open_decision(
             f"labels are blank: {' and '.join(blank)}",
-            f"fill them in, or choose {option('empty', 'drop')}",
+            f"choose {option('empty', 'drop')}, or fill them in",
+            empty="drop",
         )
     return mapping, "; ".join(listed[:3]) + remainder
 

@@ -10,7 +10,22 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, are, counted, examples, headings, one_of, option, warn, word
+from edokit._errors import (
+    HAVE,
+    Decision,
+    InputError,
+    OpenDecisionsError,
+    are,
+    counted,
+    examples,
+    headings,
+    listed,
+    one_of,
+    open_decision,
+    option,
+    warn,
+    word,
+)
 from edokit._io.tables import PROBABILITY, class_columns, number_column
 from edokit._names import (
     Encoded,
@@ -45,9 +60,9 @@ from edokit.annotations.labels import (
     read_labels,
     single_label,
 )
-from edokit.annotations.roles import guess_roles
+from edokit.annotations.roles import guess_roles, propose_roles
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike
+from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, split_points
 
 Place = Callable[[int], str]
 ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label", "group")
@@ -76,7 +91,8 @@ class Policies:
         every label. None means "all" for LeWiDi, else "error". On a multi-label scale, "error" and
         "first" unite the rows of an annotator on an item, without a warning.
     empty : {"error", "drop"}, default="error"
-        What to do with a row without an item, an annotator or a label: raise, or drop it.
+        What to do with a row without an item, an annotator or a label: raise, or drop it. Where a
+        table has texts, "drop" also drops items without one.
     ignore_case : bool, default=False
         Labels, annotators and splits that differ only in case or blanks (labels also in how a
         number is written) are the same, called by the most frequent spelling.
@@ -121,7 +137,7 @@ def from_long_table(
     declared = scale_of_table(table, scale)
     classes = declared.classes if classes is None else ordered_classes(classes, ())
     columns = guess_roles(table, columns or {}, dict(zip(ROLES, COLUMNS, strict=True)))
-    names = _roles(table.column_names, columns)
+    names = _roles(table, columns)
     source = _LongTable(table, names, declared, classes, place, policies).without_dropped()
     labels, mapping = source.labels(label_map)
     if split is not None:
@@ -133,6 +149,7 @@ def from_long_table(
     warn_variants(item.names, "items", case=False)
     if not policies.ignore_case:
         warn_variants(annotator.names, "annotators")
+    source.refuse_outliers(labels)
     order, answers = source.answers(labels, item)
     first_place = None
     if labels is not None:
@@ -224,8 +241,11 @@ class _LongTable:
         if policies.empty == "drop":
             for role in self._required:
                 column = self.column(role)
-                is_gap = np.append([not name.strip() for name in column.names], True)
+                is_gap = np.array([*(not name.strip() for name in column.names), True])
                 drop(is_gap[column.codes], f"{option('empty', 'drop')} ({self.names[role]})")
+            if "text" in self.names:
+                no_text = f"{option('empty', 'drop')} (items without {self.names['text']})"
+                drop(self._without_text(), no_text)
         for role in ("label", "annotator"):
             if names := list(map(as_name, getattr(policies, f"drop_{role}"))):
                 drop(self._rows_with(role, names), option(f"drop_{role}", names))
@@ -245,6 +265,18 @@ class _LongTable:
             place = table.column_names.index(name)
             table = table.set_column(place, name, pa.array(filled, pa.string()))
         return replace(self, table=table)
+
+    def _without_text(self) -> Bools:
+        """Whether the item of each row has a text in none of its rows; false if no item has one."""
+        item = self.column("item")
+        text = self.column("text")
+        is_written = np.array([*(bool(name.strip()) for name in text.names), False])
+        filled = is_written[text.codes]
+        has_text = np.zeros(len(item.names) + 1, dtype=bool)
+        has_text[item.codes[filled & (item.codes >= 0)]] = True
+        if not has_text.any():
+            return np.zeros(len(item.codes), dtype=bool)
+        return np.asarray(~has_text[item.codes] & (item.codes >= 0))
 
     @property
     def _required(self) -> list[str]:
@@ -318,15 +350,53 @@ class _LongTable:
     def refuse_gaps(self, ids: Mapping[str, Encoded], labels: Labels | None) -> None:
         """Every row must name an item, an annotator and a label."""
         columns = {**ids, **({} if labels is None else {"label": labels.encoded})}
+        gaps = []
         for role, column in columns.items():
-            gaps = np.flatnonzero(column.codes < 0)
-            if len(gaps):
-                note = " (an empty set is written [])" if role == "label" and self.is_set else ""
-                raise InputError(
-                    f"column {self.names[role]!r} ({role}) is empty in {self.place(int(gaps[0]))}"
-                    f" ({counted(len(gaps), 'such row')})",
-                    f"fill them in{note}, or choose {option('empty', 'drop')}",
+            rows = np.flatnonzero(column.codes < 0)
+            if len(rows):
+                gaps.append(
+                    f"column {self.names[role]!r} ({role}) is empty in {self.place(int(rows[0]))}"
+                    f" ({counted(len(rows), 'such row')})"
                 )
+        if gaps:
+            if "text" in self.names and (no_text := self._without_text()).any():
+                items = np.unique(self.column("item").codes[no_text])
+                gaps.append(f"{are(len(items), verb=HAVE, noun='item')} no text")
+            note = ""
+            if self.is_set and labels is not None and (labels.encoded.codes < 0).any():
+                note = " (an empty set is written [])"
+            raise open_decision(
+                listed(gaps),
+                f"choose {option('empty', 'drop')}, or fill them in{note}",
+                empty="drop",
+            )
+
+    def refuse_outliers(self, labels: Labels | None) -> None:
+        """Numbers far from all others, and words among numbers, are hardly points of a scale."""
+        if labels is None or self.declared.kind != "ordinal":
+            return
+        if self.classes is not None or self.declared.has_positions:
+            return
+        counts = labels.counts()
+        points, outliers = split_points(counts)
+        if not outliers:
+            return
+        described = []
+        for name in outliers:
+            place = self.place(int(labels.rows(name)[0]))
+            if counts[name] > 1:
+                place = f"{counted(counts[name], 'row')}, first {place}"
+            described.append(f"{word(name)} ({place})")
+        is_one = len(outliers) == 1
+        raise open_decision(
+            f"label{'' if is_one else 's'} {listed(described)}"
+            f" {'stands' if is_one else 'stand'} apart from the others, {points[0]} to"
+            f" {points[-1]}, and may be a mistake",
+            f"drop {'it' if is_one else 'them'} by {option('drop_label', outliers)}, or read"
+            f" {'it' if is_one else 'them'} as another by"
+            f" {option('label_map', dict.fromkeys(outliers, 'LABEL'))}",
+            drop_label=outliers,
+        )
 
     def answers(
         self, labels: Labels | None, item: Encoded
@@ -494,8 +564,9 @@ def _arrow_table(table: Any) -> pa.Table:
     return table
 
 
-def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
+def _roles(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
     """The table's column for each role that it has."""
+    present = table.column_names
     for role, name in columns.items():
         if role not in ROLES:
             raise InputError(
@@ -518,15 +589,30 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
         required.append("label")
     missing = [role for role in required if role not in names]
     if missing:
-        raise InputError(
-            f"a table of annotations has the columns {', '.join(required)}; here"
-            f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"
-            f" {headings(present)}",
-            f"say which columns they are: {option('columns', dict.fromkeys(missing, 'NAME'))}; if"
-            " there is a column per annotator, make it one row per annotation first, without the"
-            " gaps (pandas: DataFrame.melt, dropna)",
-        )
+        raise OpenDecisionsError([_missing_roles(table, names, missing, required)])
     return names
+
+
+def _missing_roles(
+    table: pa.Table, names: Mapping[str, str], missing: Sequence[str], required: Sequence[str]
+) -> Decision:
+    """The question which columns have the roles that are missing, with those that may be."""
+    proposed = propose_roles(table, names, missing)
+    asked = {role: proposed.get(role, "NAME") for role in missing}
+    note = ""
+    if proposed:
+        pairs = ", ".join(f"{role}={headings([name])}" for role, name in proposed.items())
+        note = f"; by their content they may be {pairs}"
+    return Decision(
+        f"a table of annotations has the columns {', '.join(required)}; here"
+        f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"
+        f" {headings(table.column_names)}{note}",
+        f"say which columns they are: {option('columns', asked)}; if"
+        " there is a column per annotator, make it one row per annotation first, without the"
+        " gaps (pandas: DataFrame.melt, dropna)",
+        {"columns": asked},
+        can_be_tried="NAME" not in asked.values(),
+    )
 
 
 def _without_duplicates(
@@ -547,23 +633,61 @@ def _without_duplicates(
         chosen_labels = chosen_labels[pairs.item_codes]
         annotations = replace(annotations, label_probabilities=chosen_labels)
     elif policy == "error":
-        row = int(np.flatnonzero(is_repeated)[0])
-        raise InputError(
-            f"annotator {annotations.annotators[annotations.annotator_codes[row]]!r} labels item"
-            f" {annotations.items[annotations.item_codes[row]]!r} again in {place(row)}"
-            f" ({counted(int(is_repeated.sum()), 'such row')})",
-            f"choose {option('duplicates', 'first')} to keep the first, 'all' to count each",
-        )
-
+        raise _duplicates_error(annotations, place)
     else:
         repeats = are(int(is_repeated.sum()), len(is_repeated), noun="annotation")
+        conflicts = int(_conflicting(annotations).sum())
         warn(
             f"{repeats} dropped by {option('duplicates', 'first')}: repeated labels of an annotator"
-            " for an item"
+            f" for an item ({int(is_repeated.sum()) - conflicts} the same, {conflicts} different)"
         )
     fields = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
     fields_kept = annotations.rows_of(~is_repeated, *fields)
     return replace(annotations, **fields_kept), ~is_repeated
+
+
+def _conflicting(annotations: Annotations) -> Bools:
+    """Whether each annotation differs from the first one of its annotator on its item."""
+    pairs = pd.MultiIndex.from_arrays([annotations.item_codes, annotations.annotator_codes])
+    codes, _ = pairs.factorize()
+    _, first_rows = np.unique(codes, return_index=True)
+    labels = annotations.labels
+    differs = labels != labels[first_rows[codes]]
+    if differs.ndim > 1:
+        differs = differs.any(axis=1)
+    return np.asarray(differs)
+
+
+def _duplicates_error(annotations: Annotations, place: Place) -> OpenDecisionsError:
+    """Repeated annotations; those that agree and those that conflict are counted apart."""
+    repeated = np.flatnonzero(annotations.repeated)
+    conflicts = np.flatnonzero(_conflicting(annotations))
+    row = int(repeated[0])
+    message = (
+        f"annotator {annotations.annotators[annotations.annotator_codes[row]]!r} labels item"
+        f" {annotations.items[annotations.item_codes[row]]!r} again in {place(row)}"
+        f" ({counted(len(repeated), 'such row')})"
+    )
+    first = option("duplicates", "first")
+    every = option("duplicates", "all")
+    if not len(conflicts):
+        return open_decision(
+            f"{message}, always with the same label as before",
+            f"choose {first}, which loses no label here ({every} counts each)",
+            duplicates="first",
+        )
+    same = len(repeated) - len(conflicts)
+    detail = (
+        f"{same} with the same label as before, {len(conflicts)} with another, as in"
+        f" {place(int(conflicts[0]))}"
+    )
+    if not same:
+        detail = "always with another label than before"
+    return open_decision(
+        f"{message}, {detail}",
+        f"choose {first} to keep the first, {every} to count each",
+        duplicates="first",
+    )
 
 
 def to_long_table(annotations: Annotations) -> pa.Table:

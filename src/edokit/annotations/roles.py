@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import pyarrow as pa
@@ -30,7 +30,8 @@ USUAL_NAMES = {
     "text": frozenset(_TEXT.split()),
 }
 """What columns of each role are often called, in lower case with underscores."""
-_SHORT = 15  # characters; a mean length below this is a name or a code rather than a text
+SHORTEST_TEXT = 15
+"""Characters; a mean length below this is a name or a code rather than a text."""
 _MOST_LABELS = 50
 
 
@@ -82,6 +83,71 @@ def guess_roles(
     return {**columns, **guessed}
 
 
+def propose_roles(
+    table: pa.Table, names: Mapping[str, str], missing: Sequence[str]
+) -> dict[str, str]:
+    """Columns that may have the roles that are missing, by their content alone.
+
+    A message names them for somebody to check; no table is read by them. The item is the column
+    with the most values of those that repeat (and with one text for each value, if there are
+    texts), the annotator the one that names somebody else in
+    nearly every row of an item, the label the one with the fewest values.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        One row per annotation.
+    names : mapping of str to str
+        The columns whose role is known.
+    missing : sequence of str
+        The roles to propose a column for.
+    """
+    free: dict[str, pd.Series] = {}
+    for name in table.column_names:
+        if name in names.values():
+            continue
+        try:
+            free[name] = _values(table, name)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError):
+            continue
+    proposed: dict[str, str] = {}
+
+    def propose(role: str, scores: Mapping[str, float]) -> None:
+        if scores and role in missing:
+            name = max(scores, key=scores.__getitem__)
+            proposed[role] = name
+            del free[name]
+
+    repeated = {name: values for name, values in free.items() if values.duplicated().any()}
+    short = {name: values for name, values in repeated.items() if not _is_long(values)}
+    candidates = short or repeated
+    for text in free.values():
+        if _is_long(text):
+            # A text that is the same in all rows of an item tells the item from other columns.
+            fitting = {
+                name: values
+                for name, values in candidates.items()
+                if text.groupby(values).nunique().max() <= 1
+            }
+            candidates = fitting or candidates
+    propose("item", {name: values.nunique() for name, values in candidates.items()})
+    item_column = {**names, **proposed}.get("item")
+    if item_column is None:
+        return proposed
+    items = _values(table, item_column)
+    fresh: dict[str, float] = {}
+    varied: dict[str, float] = {}
+    for name, values in free.items():
+        if values.groupby(items).nunique().max() > 1:
+            pairs = pd.DataFrame({"item": items, "value": values})
+            fresh[name] = 1 - pairs.duplicated().mean()
+            if 1 < values.nunique() <= _MOST_LABELS:
+                varied[name] = -values.nunique()
+    propose("annotator", {name: score for name, score in fresh.items() if name in repeated})
+    propose("label", {name: score for name, score in varied.items() if name in free})
+    return proposed
+
+
 def _plain(name: str) -> str:
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
@@ -102,8 +168,11 @@ def _content_fits(table: pa.Table, role: str, name: str, item: str) -> bool:
     if role == "annotator":
         # The author of a text is the same in all rows of an item.
         return bool(values.duplicated().any() and (per_item > 1).any())
-    is_long = bool(values.str.len().mean() >= _SHORT)
-    return is_long and bool((per_item <= 1).all())
+    return _is_long(values) and bool((per_item <= 1).all())
+
+
+def _is_long(values: pd.Series) -> bool:
+    return bool(values.str.len().mean() >= SHORTEST_TEXT)
 
 
 def _values(table: pa.Table, name: str) -> pd.Series:

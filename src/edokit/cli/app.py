@@ -10,10 +10,10 @@ import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from cyclopts import (
     App,
@@ -28,6 +28,7 @@ from edokit._errors import (
     EDOError,
     EDOWarning,
     InputError,
+    OpenDecisionsError,
     local_path,
     one_line,
     option,
@@ -188,7 +189,8 @@ def _run(app: App, words: Sequence[str], options: Options, debug: bool) -> int:
         if debug:
             traceback.print_exc()
         _drop_output()
-        say(f"edo: {_reason(error, options)}")
+        for line in _reasons(error, options):
+            say(line)
         return USAGE
 
 
@@ -204,6 +206,26 @@ def call(app: App, words: Sequence[str]) -> int:
     if command == app.help_print and not is_help_requested:
         return USAGE
     return 0
+
+
+def _reasons(error: Exception, options: Options) -> list[str]:
+    """What went wrong; decisions that the input leaves open, each on a line of its own.
+
+    They end in the whole command: the words that were typed, and the options that are missing.
+    """
+    for cause in _causes(error):
+        if isinstance(cause, OpenDecisionsError):
+            command = options.command_with(cause.remedy)
+            if len(cause.decisions) > 1:
+                first, *others = map(options.render, cause.lines)
+                closing = cause.closing(command or options.render(cause.remedy_text))
+                return [f"edo: {first}", *(f"  {line}" for line in others), closing]
+            if command and cause.remedy:
+                return [f"edo: {options.render(cause.text)}. For example: {command}"]
+            break
+        if isinstance(cause, EDOError):
+            break
+    return [f"edo: {_reason(error, options)}"]
 
 
 def _reason(error: Exception, options: Options) -> str:
@@ -300,6 +322,17 @@ class Options:
             for argument in arguments_of(self.app, self.words)
             if argument.name.startswith("--")
         }
+
+    def command_with(self, arguments: Mapping[str, Any]) -> str:
+        """The command as it was typed, with these arguments; empty if it does not take them."""
+        from edokit.runs.record import command_text
+
+        flags = []
+        for name, value in arguments.items():
+            if name not in self.by_name:
+                return ""
+            flags.append(self._written(name, value))
+        return " ".join([command_text(["edo", *self.words]), *flags])
 
     def render(self, text: str) -> str:
         """A message with its references to options as the command takes them."""

@@ -162,7 +162,9 @@ class Reading(ColumnNames):
     duplicates : str, optional
         An annotator twice on an item: error, first or all.
     empty : str, optional
-        A row without an item, an annotator or a label: error or drop.
+        A row without an item, an annotator or a label, or an item without a text: error or drop.
+    skip_rows : int, optional
+        Rows above the header of a CSV or XLSX file, such as a title.
     ignore_case : bool, optional
         Labels, annotators and splits that differ only in case or blanks are the same.
     drop_label : list of str, optional
@@ -190,6 +192,7 @@ class Reading(ColumnNames):
     label_map: Annotated[dict[str, str] | None, key_value("OLD=NEW")] = None
     duplicates: str | None = None
     empty: Annotated[str | None, Parameter(metavar="error|drop")] = None
+    skip_rows: int | None = None
     ignore_case: bool | None = None
     drop_label: Names = None
     drop_annotator: Names = None

@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import EDOWarning, InputError, errors_in, one_of, option, warn
+from edokit._errors import EDOWarning, InputError, errors_in, examples, one_of, option, warn
 from edokit._io.atomic import check_file
 from edokit._io.documents import read_json
 from edokit._io.tables import READABLE_SUFFIXES, class_columns, read_table, write_table
 from edokit._types import Strings
 from edokit.annotations.core import Annotations
+from edokit.annotations.decisions import read_or_ask_all
 from edokit.annotations.long_table import Policies, from_long_table
-from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, looks_ordinal
+from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, looks_ordinal, split_points
 
 _LONGEST_RECORD = 1 << 24
 FOLDER = "/"
@@ -194,7 +195,8 @@ def read_annotations(
         attribute, or a JSON object with an object per annotator.
     **options
         What to do with rows that are no clean annotations: ``empty="drop"``, ``ignore_case=True``,
-        ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`. Of exports,
+        ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`. Of a CSV or XLSX file,
+        ``skip_rows`` is the number of rows above the header, such as a title. Of exports,
         ``question`` is what the labels answer (Label Studio's control, Argilla's question, Potato's
         scheme); needed if there are several. ``user_first=True`` takes the annotated utterance
         of LeWiDi's ConvAbuse as the text, and the turns before it as its context.
@@ -224,6 +226,39 @@ def read_annotations(
     if scale is not None:
         DeclaredScale(scale)  # refused before the file is read
     kind = _kind(path, format)
+    given = {
+        "split": split,
+        "classes": classes,
+        "duplicates": duplicates,
+        "columns": columns,
+        "label_map": label_map,
+        "scale": scale,
+        "attributes": attributes,
+        "people": people,
+        **options,
+    }
+
+    def read(arguments: Mapping[str, Any]) -> Annotations:
+        return _read_source(path, kind, **arguments)
+
+    return read_or_ask_all(read, given)
+
+
+def _read_source(
+    path: Path,
+    kind: Source,
+    *,
+    split: str | Sequence[str] | None,
+    classes: Sequence[object] | None,
+    duplicates: Literal["error", "first", "all"] | None,
+    columns: Mapping[str, str] | None,
+    label_map: Mapping[str, str] | None,
+    scale: ScaleLike | None,
+    attributes: Sequence[str] | None,
+    people: str | Path | None,
+    **options: Any,
+) -> Annotations:
+    """The annotations in a source of this kind, by the arguments of `read_annotations`."""
     policies = {name: options.pop(name) for name in POLICIES if name in options}
     options |= {"columns": columns, "label_map": label_map}
     splits = [split] if isinstance(split, str) else list(split or ())
@@ -243,14 +278,31 @@ def read_annotations(
         annotations = with_people(annotations, people, columns)
     if attributes is not None:
         annotations = annotations.with_attributes(attributes)
-    if scale is None and annotations.scale == NOMINAL and looks_ordinal(annotations.classes):
+    points, outliers = possible_points(annotations)
+    if scale is None and points:
+        beside = ""
+        if outliers:
+            beside = f" ({examples(outliers)} beside them may be mistakes)"
         warn(
-            f"the labels {', '.join(annotations.classes)} may be points of a scale and are read as"
+            f"the labels {', '.join(points)}{beside} may be points of a scale and are read as"
             f" classes without an order; choose {option('scale', 'ordinal')} or, if they have none,"
             f" {option('scale', 'nominal')}",
             ScaleWarning,
         )
     return annotations
+
+
+def possible_points(annotations: Annotations) -> tuple[list[str], list[str]]:
+    """Classes of a nominal scale that may be points, and those beside them that may be mistakes.
+
+    Both are empty where the classes look like names.
+    """
+    if annotations.scale != NOMINAL:
+        return [], []
+    if looks_ordinal(annotations.classes):
+        return list(annotations.classes), []
+    totals = annotations.counts.sum(axis=0).astype(int).tolist()
+    return split_points(dict(zip(annotations.classes, totals, strict=True)))
 
 
 def read_items(
@@ -333,7 +385,11 @@ def write_annotations(annotations: Annotations, path: str | Path, *, raw: bool =
 
 
 def read_annotation_table(
-    path: str | Path, *, columns: Mapping[str, str] | None = None, **options: Any
+    path: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    skip_rows: int = 0,
+    **options: Any,
 ) -> Annotations:
     """A long table with ``item, annotator, label``.
 
@@ -341,8 +397,9 @@ def read_annotation_table(
     row per item; ``text``, ``split``, ``hard_label`` and attributes of annotators are read if they
     are there. ``columns`` maps our names to the file's, as in ``{"item": "id"}``; further options
     are those of `Annotations.from_table`. A folder of such files is read as one table.
+    ``skip_rows`` rows above the header of a CSV or a sheet are passed over.
     """
-    parts = [read_table(file) for file in table_files(path)]
+    parts = [read_table(file, skip_rows=skip_rows) for file in table_files(path)]
     with errors_in(path):
         try:
             table = pa.concat_tables(parts, promote_options="permissive")
@@ -387,5 +444,5 @@ TABLE = Source(
     f"a table ({', '.join(READABLE_SUFFIXES)})",
     read_annotation_table,
     _is_table,
-    options=("columns", "label_map"),
+    options=("columns", "label_map", "skip_rows"),
 )

@@ -8,16 +8,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from edokit._errors import InputError, examples, local_path, option, warn
+from edokit._errors import (
+    Decision,
+    OpenDecisionsError,
+    are,
+    errors_in,
+    examples,
+    headings,
+    local_path,
+    option,
+    warn,
+)
 from edokit._io.digests import digest_input
 from edokit.annotations.core import Annotations
+from edokit.annotations.decisions import read_or_ask_all
+from edokit.annotations.roles import SHORTEST_TEXT
 from edokit.datasets.people import with_people
-from edokit.datasets.read import ScaleWarning, read_annotations, write_annotations
+from edokit.datasets.read import (
+    ScaleWarning,
+    possible_points,
+    read_annotations,
+    write_annotations,
+)
 from edokit.members.training_data import DEV, TRAIN
 from edokit.runs.inputs import Input
-from edokit.scales import NOMINAL, looks_ordinal
 
 ANNOTATIONS = "annotations.parquet"
 _RARE = 2
@@ -65,23 +82,35 @@ def read_source(
     if isinstance(annotations, str | Path):
         path = local_path(annotations)
         sha256 = digest_input(path)  # before it is read: it may be modified meanwhile
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ScaleWarning)  # asked below
-            labels = read_annotations(path, **reading)
-        _check_labels(labels, reading)
+
+        def read_file(arguments: Mapping[str, Any]) -> Annotations:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ScaleWarning)  # asked here
+                labels = read_annotations(path, **arguments)
+            with errors_in(path):
+                _ask(labels, arguments)
+            return labels
+
+        labels = read_or_ask_all(read_file, reading)
+        _warn_of_rare_labels(labels)
         return AnnotationsFile(labels, path, sha256, reading, _training_splits(labels))
-    if isinstance(annotations, Annotations):
+
+    def read_table(arguments: Mapping[str, Any]) -> Annotations:
         labels = annotations
-    else:
-        of_table = dict(reading)
-        attributes = of_table.pop("attributes", None)
-        people = of_table.pop("people", None)
-        labels = Annotations.from_table(annotations, **of_table)
-        if people is not None:
-            labels = with_people(labels, people, reading.get("columns"))
-        if attributes is not None:
-            labels = labels.with_attributes(attributes)
-    _check_labels(labels, reading)
+        if not isinstance(labels, Annotations):
+            of_table = dict(arguments)
+            attributes = of_table.pop("attributes", None)
+            people = of_table.pop("people", None)
+            labels = Annotations.from_table(labels, **of_table)
+            if people is not None:
+                labels = with_people(labels, people, arguments.get("columns"))
+            if attributes is not None:
+                labels = labels.with_attributes(attributes)
+        _ask(labels, arguments)
+        return labels
+
+    labels = read_or_ask_all(read_table, reading)
+    _warn_of_rare_labels(labels)
     path = folder / ANNOTATIONS
     write_annotations(labels, path)
     written = {
@@ -96,15 +125,57 @@ def _training_splits(annotations: Annotations) -> list[str]:
     return [name for name in annotations.split_names if name in (TRAIN, *DEV)]
 
 
-def _check_labels(annotations: Annotations, reading: Mapping[str, Any]) -> None:
-    """Ask about numbers that may be a scale, and name labels that may be mistakes."""
-    classes = annotations.classes
-    if "scale" not in reading and annotations.scale == NOMINAL and looks_ordinal(classes):
-        raise InputError(
-            f"the labels {', '.join(classes)} may be points of a scale or classes without an order",
-            f"say which: {option('scale', 'ordinal')} or {option('scale', 'nominal')}",
+def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
+    """Ask about numbers that may be a scale, and about texts that are missing."""
+    decisions = []
+    points, outliers = possible_points(annotations)
+    if reading.get("scale") is None and points:
+        beside = ""
+        if outliers:
+            beside = f" ({examples(outliers)} beside them may be a mistake)"
+        decisions.append(
+            Decision(
+                f"the labels {', '.join(points)}{beside} may be points of a scale or classes"
+                " without an order",
+                f"say which: {option('scale', 'ordinal')} or {option('scale', 'nominal')}",
+                {"scale": "ordinal"},
+            )
         )
-    _warn_of_rare_labels(annotations)
+    texts = annotations.texts
+    if texts is None:
+        decisions.append(_missing_text(annotations))
+    else:
+        is_empty = np.array([not text.strip() for text in texts])
+        if is_empty.any():
+            decisions.append(
+                Decision(
+                    f"{are(int(is_empty.sum()), len(texts), noun='item')} without a text:"
+                    f" {examples(annotations.items[is_empty])}",
+                    f"choose {option('empty', 'drop')}, or fill them in",
+                    {"empty": "drop"},
+                )
+            )
+    if decisions:
+        raise OpenDecisionsError(decisions)
+
+
+def _missing_text(annotations: Annotations) -> Decision:
+    """The question which column has the texts; the longest values of items are proposed."""
+    lengths = {}
+    for name, values in annotations.item_columns.items():
+        lengths[name] = float(np.mean([len(value) for value in values]))
+    proposed = "NAME"
+    if lengths:
+        longest = max(lengths, key=lengths.__getitem__)
+        if lengths[longest] >= SHORTEST_TEXT:
+            proposed = longest
+    return Decision(
+        f"members train on texts, and no column is called 'text'; the columns of items are"
+        f" {headings(annotations.item_columns) or 'none'}",
+        f"say which one it is: {option('columns', {'text': proposed})}",
+        {"columns": {"text": proposed}},
+        can_be_tried=proposed != "NAME",
+    )
 
 
 def _warn_of_rare_labels(annotations: Annotations) -> None:
