@@ -17,7 +17,7 @@ from edokit._errors import InputError
 from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.proposals import Proposals
 from edokit.analysis.search.result import SearchTrial
-from edokit.analysis.search.statistics import Evaluation, Evaluator
+from edokit.analysis.search.statistics import Evaluator, TrialEvaluation
 from edokit.analysis.search.storage import StudyStorage, open_storage
 from edokit.analysis.search.study import PLACE, SearchStudy, run_study
 
@@ -147,7 +147,7 @@ def test_trials_that_died_are_tried_again_with_the_same_values(
     claimed = lost.claim()
     optimistic = straight[6].estimates["optimistic"]
     assert optimistic is not None
-    evaluation = Evaluation(dict(optimistic), None, straight[6].size, straight[6].weights)
+    evaluation = TrialEvaluation(dict(optimistic), None, straight[6].size, straight[6].weights)
     lost.tell(claimed[0], evaluation)
     # Another one was killed before its trial had a place.
     optuna.load_study(study_name="edo", storage=memory.storage).ask()
