@@ -94,7 +94,7 @@ def held_out_answers(
     """Pooled answers [N, C], each of weights that were learned without the item, if that is cheap.
 
     With many items, or with the gumbel solver, the weights of the fit serve all items: they hardly
-    depend on a single one. So they do for shards, of which the sample alone is in memory.
+    depend on a single one. Of shards, the items in memory are answered.
     """
     items = units.in_memory
     rows = pooled(items.sample.P, solved.solution.weights, config.pool, temperature)
@@ -102,8 +102,7 @@ def held_out_answers(
     counts = np.bincount(items.sample.y.ravel())
     is_rare = solved.objective.class_weights and counts.min() < FOLDS
     n_items = units.n_items
-    is_sharded = units.arrays is None
-    if not isinstance(solved.solver, Exact) or is_rare or is_sharded:
+    if not isinstance(solved.solver, Exact) or is_rare:
         return answers
     if not 2 * FOLDS <= n_items <= MAX_ITEMS:
         return answers
