@@ -136,7 +136,7 @@ def test_rare_labels_without_signal_are_not_called_a_gain(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "shared",
-    [pytest.param(8, id="templates"), pytest.param(12, id="shuffled", marks=pytest.mark.slow)],
+    [pytest.param(8, id="templates"), pytest.param(12, id="shuffled")],
 )
 def test_groups_of_alike_texts_are_no_gain_on_new_groups(shared: int, tmp_path: Path) -> None:
     """The label of a group is random: other texts of it tell nothing of a new group."""

@@ -7,13 +7,13 @@ unless they are named as a group, since in some data most texts share words by n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from edokit._errors import EDOWarning, InputError, are, examples, option, warn
-from edokit._types import Ints
+from edokit._types import Bools, Ints
 from edokit.annotations.core import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups, normal_form, ranked_sets
 from edokit.datasets.near_duplicates import similar_pairs as pairs_of_sets
@@ -25,8 +25,12 @@ FEWEST_WORDS = 6
 """Texts with fewer different words are not compared: they share most of them by chance."""
 FEWEST_TEXTS = 3
 """A set of similar texts counts from so many on; near-duplicates count as one text."""
-NOTICEABLE = 0.25
-"""Share of the items in such sets from which a warning names them."""
+NOTICEABLE = 0.1
+"""Share of the items in such sets from which a warning names them.
+
+Tables of ordinary texts have fewer; a quarter is enough for a gain to be claimed where there is
+none (`benchmarks/similar_texts.py`).
+"""
 FEWEST_ITEMS = 100
 """Fewer items make no warning: intervals over so few are wide anyway."""
 MOST_TEXTS = 20_000
@@ -58,6 +62,30 @@ def similar_text_groups(texts: Sequence[str]) -> Ints:
         [np.zeros((2, 0), np.int64), *pairs_of_sets(ranked_sets(words, sizes), THRESHOLD)], axis=1
     )
     return merge_groups(groups, _components(compared[pairs], len(texts)))
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarItems:
+    """Which items have texts that are similar to others without being near-duplicates.
+
+    Attributes
+    ----------
+    groups : ndarray of int of shape (n_items,)
+        Similar texts and near-duplicates have the same number.
+    is_similar : ndarray of bool of shape (n_items,)
+        Whether the group of an item has enough different texts to count.
+    """
+
+    groups: Ints
+    is_similar: Bools
+
+
+def similar_items(texts: Sequence[str]) -> SimilarItems:
+    """Find the items whose texts are similar to at least two others."""
+    groups = similar_text_groups(texts)
+    table = pd.DataFrame({"group": groups, "text": near_duplicate_groups(texts)})
+    n_texts = table.groupby("group")["text"].transform("nunique")
+    return SimilarItems(groups, np.asarray(n_texts >= FEWEST_TEXTS))
 
 
 def _components(pairs: Ints, count: int) -> Ints:
@@ -96,17 +124,14 @@ def warn_of_similar_texts(annotations: Annotations) -> None:
         return
     if not FEWEST_ITEMS <= len(texts) <= MOST_TEXTS:
         return
-    table = pd.DataFrame(
-        {"group": similar_text_groups(texts.tolist()), "text": near_duplicate_groups(texts)}
-    )
-    n_texts = table.groupby("group")["text"].transform("nunique")
-    is_similar = np.asarray(n_texts >= FEWEST_TEXTS)
-    if is_similar.mean() < NOTICEABLE:
+    found = similar_items(texts.tolist())
+    if found.is_similar.mean() < NOTICEABLE:
         return
-    first_group = table["group"][is_similar].iloc[0]
-    items = annotations.items[np.asarray(table["group"] == first_group)]
+    first_group = found.groups[found.is_similar][0]
+    items = annotations.items[found.groups == first_group]
+    similar = are(int(found.is_similar.sum()), len(texts), noun="item")
     warn(
-        f"{are(int(is_similar.sum()), len(texts), noun='item')} similar to others without being"
+        f"{similar} similar to others without being"
         f" near-duplicates: their texts share most of their words, as {examples(items)} do. Folds"
         " do not keep them together, so gains on held-out items may be those of words seen"
         " before. If they are templates, threads or the like, name the column that says which"
