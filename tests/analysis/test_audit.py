@@ -55,6 +55,17 @@ def test_the_known_number_of_judges_is_recovered(correlation: float) -> None:
     assert found.correlation == pytest.approx(correlation, abs=0.06)
 
 
+def test_the_interval_holds_the_truth_on_few_items() -> None:
+    inside = 0
+    for seed in range(60):
+        judges = edokit.audit(*correlated(seed, 0.5, items=20), samples=100).judges
+        assert judges is not None
+        assert judges.estimate is not None
+        assert 1 <= judges.low <= judges.estimate <= judges.high <= 8 + 1e-9
+        inside += judges.low <= 8 / (1 + 7 * 0.5) <= judges.high
+    assert inside >= 54
+
+
 def test_the_interval_holds_the_truth_nearly_always() -> None:
     inside = 0
     for seed in range(40):
@@ -142,6 +153,19 @@ def test_a_person_agrees_with_another_in_a_third_of_divided_votes() -> None:
     assert rows["2:1"]["best"] == pytest.approx(2 / 3)
     assert rows["2:1"]["agreement"] == pytest.approx(1 / 2)  # always 0: right in 2/3 and 1/3
     assert rows["all"]["items"] == 20
+
+
+def test_equal_agreement_of_a_jury_and_a_person_is_no_certain_zero() -> None:
+    """Where both always agree, they may differ either way on items that were not seen."""
+    votes = np.repeat([[0, 0], [1, 1]], 20, axis=0)
+    people = Annotations.from_matrix(votes, classes=[0, 1])
+    p = np.repeat([[0.1, 0.2], [0.9, 0.8]], 20, axis=0)
+    rows = {row["stratum"]: row for row in edokit.audit(jury_of(p, people), people).strata}
+    row = rows["all"]
+    assert row["above_human"] == 0
+    assert row["interval"] is not None
+    low, high = row["interval"]
+    assert -0.2 < low < 0 < high < 0.2
 
 
 def test_evaluate_by_agreement_has_the_same_strata() -> None:

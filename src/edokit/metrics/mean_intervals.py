@@ -88,12 +88,18 @@ def difference_ends(a: UnitDeviations, b: UnitDeviations, level: float) -> tuple
     return low, high
 
 
-def ratio_ends(a: UnitDeviations, b: UnitDeviations, level: float) -> tuple[float, float]:
-    """Low and high ends of the interval of mean(a) / mean(b), for values that are not negative.
+def ratio_ends(
+    a: UnitDeviations,
+    b: UnitDeviations,
+    level: float,
+    lowest: float = 0.0,
+    largest: float = LARGEST_RATIO,
+) -> tuple[float, float]:
+    """Low and high ends of the interval of mean(a) / mean(b), a ratio that is at least ``lowest``.
 
     These are the ratios r for which the interval of mean(a − r b) contains 0 (Fieller, 1954): the
     interval of the ratio excludes 1 exactly where that of the difference excludes 0. The mean of b
-    must not be 0.
+    must be above 0. The interval ends at ``largest`` at the latest.
     """
     moments = _difference_moments(a, b)
 
@@ -102,9 +108,9 @@ def ratio_ends(a: UnitDeviations, b: UnitDeviations, level: float) -> tuple[floa
         lowest, highest = moments(ratio).reach(level)
         return lowest <= a.mean - ratio * b.mean <= highest
 
-    ratio = a.mean / b.mean
-    low = _boundary(ratio, 0.0, contains)
-    high = _boundary(ratio, max(ratio, LARGEST_RATIO), contains)
+    ratio = max(a.mean / b.mean, lowest)
+    low = _boundary(ratio, lowest, contains)
+    high = _boundary(ratio, max(ratio, largest), contains)
     return low, high
 
 

@@ -51,7 +51,8 @@ from edokit.fitdata.reading import (
     separate_settings,
 )
 from edokit.metrics import Interval, headline_metric
-from edokit.metrics.resampling import Resampling, intervals_and_tests
+from edokit.metrics.mean_intervals import UnitDeviations, difference_ends
+from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Predictions
 
 if TYPE_CHECKING:
@@ -182,9 +183,15 @@ def audit(
 
 def _resampling(options: AuditOptions, clusters: Ints | None, chosen: Bools) -> Resampling:
     """How the chosen items [N] are resampled; those of a group are kept together."""
-    if clusters is not None:
-        clusters = np.unique(clusters[chosen], return_inverse=True)[1]
-    return Resampling(options.samples, options.level, options.random_state, clusters)
+    of_chosen = _chosen_clusters(clusters, chosen)
+    return Resampling(options.samples, options.level, options.random_state, of_chosen)
+
+
+def _chosen_clusters(clusters: Ints | None, chosen: Bools) -> Ints | None:
+    """The clusters of the chosen items [N], numbered from 0."""
+    if clusters is None:
+        return None
+    return np.unique(clusters[chosen], return_inverse=True)[1]
 
 
 def _member_rows(
@@ -234,7 +241,6 @@ def _strata_rows(
 ) -> list[StratumRow]:
     """Agreement of a jury [N, C] beside that of people, by division of votes."""
     agreement = agreements(p, labels)
-    gaps = agreement.jury - agreement.person
     strata = agreement_strata(labels.annotations)
     strata[ALL] = np.ones(len(p), dtype=bool)
     rows: list[StratumRow] = []
@@ -245,9 +251,10 @@ def _strata_rows(
             continue
         interval = None
         if count >= FEWEST_ITEMS:
-            resampling = _resampling(options, clusters, chosen)
-            intervals, _ = intervals_and_tests({"gap": gaps[chosen]}, (), resampling)
-            interval = intervals["gap"]
+            of_chosen = _chosen_clusters(clusters, chosen)
+            jury = UnitDeviations.from_values(agreement.jury[chosen], of_chosen)
+            person = UnitDeviations.from_values(agreement.person[chosen], of_chosen)
+            interval = difference_ends(jury, person, options.level)
         rows.append(
             {
                 "stratum": name,
@@ -255,7 +262,7 @@ def _strata_rows(
                 "agreement": float(agreement.jury[chosen].mean()),
                 "human": float(agreement.person[chosen].mean()),
                 "best": float(agreement.best[chosen].mean()),
-                "above_human": float(gaps[chosen].mean()),
+                "above_human": float((agreement.jury - agreement.person)[chosen].mean()),
                 "interval": interval,
             }
         )

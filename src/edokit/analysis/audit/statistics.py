@@ -9,9 +9,11 @@ import numpy as np
 from edokit._types import Floats, Ints
 from edokit.analysis.human_labels import HumanLabels
 from edokit.metrics import Interval
-from edokit.metrics.mean_intervals import UnitDeviations, difference_ends
-from edokit.metrics.resampling import Resampling, quantiles, resampled_means
+from edokit.metrics.mean_intervals import UnitDeviations, difference_ends, ratio_ends
+from edokit.metrics.resampling import Resampling, resampled_means
 
+# Intervals of judges end where the mean's error is so many times the spread: at 1.001 judges.
+LARGEST_ERROR = 1000.0
 # Squared distances that differ by rounding alone are ties.
 ROUNDING = 1e-9
 
@@ -79,12 +81,13 @@ class JuryErrors:
 
 
 def effective_judges(errors: JuryErrors, resampling: Resampling) -> Interval:
-    """How many judges with independent errors K members count as, with a bootstrap interval.
+    """How many judges with independent errors K members count as, with an interval.
 
     If errors correlate by ρ, that is K / (1 + (K − 1) ρ), the effective sample size of equally
     correlated measurements (Kish 1965); it equals 1 + spread / error of the mean. It is at most K:
     errors are taken not to correlate negatively. The noise of the labels may hide the error of the
-    mean. The estimate is the median over those resamples that leave enough of it.
+    mean. The estimate is the median over those resamples that leave enough of it. The interval is
+    that of the ratio of the two means.
     """
     if errors.spread.max() < ROUNDING:
         # All members are copies of one.
@@ -100,12 +103,26 @@ def effective_judges(errors: JuryErrors, resampling: Resampling) -> Interval:
     # A resample of items on which all members answer alike has one judge.
     ratios = np.divide(spread, visible_error, out=np.zeros_like(spread), where=visible_error > 0)
     counts = 1 + ratios
-    low, high = quantiles(counts, resampling.level)
+    low, high = _judges_interval(errors, resampling)
     is_visible = mean_error > smallest_error
     estimate = high
     if is_visible.any():
         estimate = float(np.median(counts[is_visible]))
     return Interval(float(np.clip(estimate, low, high)), low, high)
+
+
+def _judges_interval(errors: JuryErrors, resampling: Resampling) -> tuple[float, float]:
+    """The interval of the number of judges, which is between 1 and K."""
+    mean_error = UnitDeviations.from_values(errors.mean_error, resampling.clusters)
+    spread = UnitDeviations.from_values(errors.spread, resampling.clusters)
+    low_ratio, high_ratio = ratio_ends(
+        mean_error,
+        spread,
+        resampling.level,
+        lowest=1 / (errors.members - 1),
+        largest=LARGEST_ERROR,
+    )
+    return 1 + 1 / high_ratio, 1 + 1 / low_ratio
 
 
 def mean_correlation(correlations: Floats) -> float | None:
