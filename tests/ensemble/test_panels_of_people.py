@@ -10,7 +10,8 @@ import pytest
 
 import edokit
 from commands import answer, edo
-from edokit import Annotations, EDOEnsemble, InputError, Predictions
+from edokit import Annotations, EDOEnsemble, InputError, Panel, Predictions
+from edokit.ensemble.panel_table import PanelTable
 from edokit.predictions.files import write_predictions
 
 STRICT = [f"strict-{number}" for number in range(6)]
@@ -138,3 +139,17 @@ def test_the_command_writes_a_row_per_item_and_panel(tmp_path: Path) -> None:
     refused = edo(*asked, "--panel", "temper=sour", "--out", tmp_path / "x.csv")
     assert refused.returncode == 2
     assert "lenient" in refused.stderr
+
+
+def test_panels_of_fewer_than_five_people_are_named() -> None:
+    predictions, people = table("nominal", 40)
+    ensemble = EDOEnsemble(ties="random").fit(predictions, people)
+    panels = [
+        Panel(tuple(STRICT), name="temper=strict"),
+        Panel(tuple(LENIENT[:2]), name="age=old"),
+        Panel(("strict-1",), name="annotator 'strict-1'"),
+    ]
+    answers = PanelTable(ensemble, panels)
+    list(answers.tables([ensemble.describe(predictions)]))
+    notes = " ".join(answers.to_table("out.csv")[0].notes)
+    assert "Fewer than five people: age=old." in notes

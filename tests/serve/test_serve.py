@@ -207,6 +207,7 @@ REFUSED: list[tuple[Any, int, str]] = [
         "annotator 1 of 2 of text 1 is unknown",
     ),
     ({"texts": ["a"], "annotators": [PLANTED]}, 422, "annotator 1: .* valid"),
+    ({"texts": ["a"], "panel": PLANTED}, 422, "panel: must be a list of annotators, or levels"),
     ({"texts": ["a"], "panel": [PLANTED]}, 422, "annotator 1 of 1 of the panel is unknown"),
     ({"texts": ["a"], "for": PLANTED}, 422, "no answers for this metric"),
     (b'{"texts": ["%b"' % PLANTED.encode(), 400, "invalid JSON: .* line 1 column"),
@@ -223,6 +224,17 @@ def test_where_nobody_is_known_it_is_said_what_to_do() -> None:
         read_request(body, request_model(10, 100), about)
 
 
+def test_messages_name_people_where_the_operator_allows_it() -> None:
+    about = About("1", ["no", "yes"], frozenset(["ann"]), (), None)
+    body = b'{"texts": ["a"], "panel": ["mira"]}'
+    with pytest.raises(RefusedError) as hidden:
+        read_request(body, request_model(10, 100), about)
+    assert "'ann'" not in hidden.value.hint
+    with pytest.raises(RefusedError) as shown:
+        read_request(body, request_model(10, 100), about, show_people=True)
+    assert "'ann'" in shown.value.hint
+
+
 def test_bad_input_is_one_clear_message_that_quotes_nothing(server: Server) -> None:
     for body, status, message in REFUSED:
         answer = post(server, body)
@@ -230,7 +242,7 @@ def test_bad_input_is_one_clear_message_that_quotes_nothing(server: Server) -> N
         assert re.search(message, answer.json()["error"]), answer.text
         assert answer.json()["hint"]
         if "is unknown" in message:
-            assert "known are 'ann-1'" in answer.json()["hint"]
+            assert "ann-1" not in answer.text, "names are shown with --show-people alone"
         assert "marmalade" not in answer.text
 
 

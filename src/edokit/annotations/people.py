@@ -299,6 +299,14 @@ def _bands(distinct: set[str]) -> tuple[dict[str, str], str]:
     return bands, f"bands of {width}"
 
 
+def few_people_sentence(names: list[str]) -> str:
+    """Which levels or panels have fewer than five people."""
+    listed = ", ".join(names[:8])
+    if len(names) > 8:
+        listed += f" and {len(names) - 8} more"
+    return f"Fewer than five people: {listed}. What they answer may say little about others."
+
+
 def _level_order(levels: set[str]) -> tuple[str, ...]:
     """Levels in class order; those that all have a number in them by their first number."""
     matches = {level: _LEADING.match(level) for level in levels}

@@ -11,6 +11,7 @@ import pyarrow as pa
 from edokit._errors import counted, signed
 from edokit._io.markup import Cell, Table
 from edokit._types import Floats
+from edokit.annotations.people import FEW_PEOPLE, few_people_sentence
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.views import answer_for_panel
@@ -149,7 +150,15 @@ class PanelTable:
             f"Mean answers of {counted(self._n_items, 'item')}; a row per item and panel: {out}."
             " Whether groups of annotators really differ is what `edo diagnose --by` tests."
         )
-        shown = [Table.of("Whose view?", records, [note], digits=3)]
+        notes = [note]
+        small = []
+        for panel in self._panels:
+            is_person = str(panel).startswith("annotator ")
+            if len(panel.annotators) < FEW_PEOPLE and not is_person:
+                small.append(panel.name)
+        if small:
+            notes.append(few_people_sentence(small))
+        shown = [Table.of("Whose view?", records, notes, digits=3)]
         if self._divided:
             divided = []
             for entry in self._divided:

@@ -46,7 +46,7 @@ def panel_of_levels(attributes: AttributeLevels, people: PeopleEffects | None) -
     """Return the panel of all people who have one of these levels of each attribute."""
     people = _with_attributes(people)
     if not attributes:
-        raise InputError("a panel of no attributes", "name one, as in race=Black")
+        raise InputError("the panel names no attribute", "name one, as in race=Black")
     parts = []
     is_member = np.ones(len(people.annotators), dtype=bool)
     for name, levels in attributes.items():

@@ -15,12 +15,12 @@ from edokit.analysis.diagnose.groups.result import (
 from edokit.analysis.diagnose.groups.text import (
     LIMITS,
     attribute_note,
-    few_people_sentence,
     form_value,
     level_sentence,
     method_sentence,
     shown_item_class,
 )
+from edokit.annotations.people import few_people_sentence
 from edokit.report.data import ReportData
 from edokit.report.items import LONGEST
 

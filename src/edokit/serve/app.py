@@ -32,7 +32,7 @@ from edokit._package import __version__
 from edokit.serve.access_log import Access, known_method, utc_now
 from edokit.serve.batching import Batcher, Limits, reported
 from edokit.serve.pages import Page, docs_page, try_page
-from edokit.serve.requests import About, RefusedError, read_request, request_model
+from edokit.serve.requests import About, Question, RefusedError, read_request, request_model
 
 TOKEN = "EDO_SERVE_TOKEN"  # the variable of the environment that holds the bearer token
 _ANSWERED = "edo.texts"  # where a request keeps how many texts were answered
@@ -241,9 +241,9 @@ class App:
         about = self._loaded()
         async with self._read(request) as body:
             if len(body) < _LONG_BODY:
-                question = read_request(body, self._model, about)
+                question = self._question(body, about)
             else:
-                question = await asyncio.to_thread(read_request, body, self._model, about)
+                question = await asyncio.to_thread(self._question, body, about)
             rows = await self._batcher.ask(question)
         self.metrics.texts.inc(len(rows))
         request.scope[_ANSWERED] = len(rows)
@@ -264,6 +264,10 @@ class App:
             sends_to=list(about.endpoints),
             promise=None if about.escalation is None else str(about.escalation),
         )
+
+    def _question(self, body: bytes, about: About) -> Question:
+        """The question of a request; messages name people where the operator allows it."""
+        return read_request(body, self._model, about, show_people=self._show_people)
 
     def _people(self, about: About) -> dict[str, Any]:
         """The attributes and levels of people; their names where the operator allows it."""

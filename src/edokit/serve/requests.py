@@ -138,8 +138,10 @@ def request_model(max_texts: int, max_length: int) -> type[BaseModel]:
     return PredictRequest
 
 
-def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
-    """The question that the body of a request asks."""
+def read_request(
+    body: bytes, model: type[BaseModel], about: About, *, show_people: bool = False
+) -> Question:
+    """The question that the body of a request asks; messages name people with ``show_people``."""
     try:
         request: Any = model.model_validate_json(body)
         parse_json(body.decode(), "the request")  # pydantic takes the last of repeated keys
@@ -149,8 +151,8 @@ def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
         raise RefusedError(422, error.message, error.hint) from None
     _check_fields(request, about)
     for position, names in enumerate(request.annotators or (), start=1):
-        _check_annotators(names, f"text {position}", about)
-    panel = _panel(request.panel, about)
+        _check_annotators(names, f"text {position}", about, show_people)
+    panel = _panel(request.panel, about, show_people)
     texts = request.texts
     if request.contexts is not None:
         texts = list(zip(texts, request.contexts, strict=True))
@@ -163,7 +165,7 @@ def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
 
 
 def _panel(
-    panel: list[str] | dict[str, str | list[str]] | None, about: About
+    panel: list[str] | dict[str, str | list[str]] | None, about: About, show_people: bool
 ) -> tuple[str, ...] | None:
     """The annotators of the panel that a request asks for."""
     if panel is None:
@@ -173,7 +175,7 @@ def _panel(
             return panel_of_levels(panel, about.people).annotators
         except InputError as error:
             raise RefusedError(422, error.message, error.hint) from None
-    _check_annotators(panel, "the panel", about)
+    _check_annotators(panel, "the panel", about, show_people)
     return tuple(panel)
 
 
@@ -205,13 +207,16 @@ def _check_count(values: Sequence[object] | None, noun: str, texts: int) -> None
         raise RefusedError(422, message, f"send one {noun} for each text")
 
 
-def _check_annotators(names: list[str], place: str, about: About) -> None:
+def _check_annotators(names: list[str], place: str, about: About, show_people: bool) -> None:
     """Refuse annotators whom the bundle does not know, and repeats."""
     for position, name in enumerate(names):
         annotator = f"annotator {position + 1} of {len(names)} of {place}"
         if name not in about.annotators:
             count = counted(len(about.annotators), "annotator")
-            hint = f"{unknown_hint(about.annotators)}; or leave the name out"
+            hint = "their names are not shown (edo serve --show-people shows them)"
+            if show_people or not about.annotators:
+                hint = unknown_hint(about.annotators)
+            hint += "; or leave the name out"
             raise RefusedError(422, f"{annotator} is unknown, among {count}", hint)
         if name in names[:position]:
             raise RefusedError(422, f"{annotator} is named twice", "name each once")
@@ -228,6 +233,10 @@ def _invalid(error: ValidationError) -> RefusedError:
     if details["type"] == "extra_forbidden":
         return RefusedError(422, "the request has an unknown field", _HINT)
     field, *keys = details["loc"]
+    if field == "panel" and details["type"] in ("list_type", "dict_type"):
+        message = "must be a list of annotators, or levels of attributes"
+        hint = 'such as {"race": "Black"}; GET /people lists attributes and levels'
+        return RefusedError(422, f"panel: {message}", hint)
     numbers = [key for key in keys if isinstance(key, int)]
     place = f"{str(field).removesuffix('s')} {numbers[-1] + 1}" if numbers else str(field)
     status = 413 if details["type"] == "too_long" else 422

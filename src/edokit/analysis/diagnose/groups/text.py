@@ -10,6 +10,7 @@ from edokit.analysis.diagnose.groups.result import (
     LevelComparison,
     value_of,
 )
+from edokit.annotations.people import few_people_sentence
 
 _ITEMS_LISTED = 3
 
@@ -50,14 +51,6 @@ def attribute_note(found: GroupComparison, attribute: str) -> str:
     if found.unknown[attribute]:
         words.append(f"unknown for {counted(found.unknown[attribute], 'annotator')}, left out")
     return f" ({'; '.join(words)})" if words else ""
-
-
-def few_people_sentence(names: list[str]) -> str:
-    """Which levels have fewer than five people."""
-    listed = ", ".join(names[:8])
-    if len(names) > 8:
-        listed += f" and {len(names) - 8} more"
-    return f"Fewer than five people: {listed}. What they answer may say little about others."
 
 
 def level_sentence(found: GroupComparison, level: LevelComparison) -> str:
