@@ -32,6 +32,7 @@ SCENARIOS: dict[str, Scenario] = {
     "evaluate": metrics.evaluate,
     "compare": metrics.compare,
     "agreement": agreement.agreement,
+    "compare --metrics": metrics.compare_metrics,
     "diagnose": diagnosis.diagnose,
     "plan": pilots.plan,
     "audit": juries.audit,

@@ -6,8 +6,9 @@ import csv
 import io
 from pathlib import Path
 
+from edokit._io.latex import latex
 from edokit._io.markup import Table
-from reproduction.tables import comma_separated, latex, write_table
+from reproduction.tables import comma_separated, write_table
 
 TABLE = Table(
     "Half of it: 50 %",

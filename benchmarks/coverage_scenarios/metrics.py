@@ -9,6 +9,7 @@ import numpy as np
 
 from coverage_scenarios.coverage_row import CoverageRow, Promise
 from edokit.analysis.scores.result import Gain, Score
+from edokit.analysis.sequential import holm
 from edokit.metrics import (
     METRIC,
     PairedTest,
@@ -19,6 +20,8 @@ from edokit.metrics import (
     main_metrics,
     paired_test,
 )
+from edokit.metrics.paired_metrics import paired_metric_test
+from edokit.metrics.resampling import Resampling
 from edokit.scales import NOMINAL, Scale
 
 ITEMS = (12, 30, 100, 400)
@@ -210,3 +213,60 @@ def compare(runs: int, seed: int) -> Iterator[CoverageRow]:
                 covers = gain.low <= true_gain <= gain.high
                 counts.add(f"gain in {short} on a constant", n_items, covers)
         yield from counts.rows()
+
+
+WHOLE_METRICS = ("macro_f1", "ece", "entropy_correlation")
+"""Metrics that are no means over items."""
+FAMILY = ("f1", "ce", "md", "bs", *WHOLE_METRICS)
+"""Metrics of a table whose tests are corrected together."""
+
+
+def compare_metrics(runs: int, seed: int) -> Iterator[CoverageRow]:
+    """Differences of equal models in metrics that are no means, and corrected tests of seven."""
+    for population in (BALANCED, SURE, RARE, GROUPED):
+        counts = Counts(population.name)
+        for n_items in ITEMS[1:]:
+            for run in range(runs):
+                table = draw(n_items, population, np.random.default_rng([seed, n_items, run]))
+                resampling = Resampling(SAMPLES, LEVEL, run, table.clusters)
+                p_values: list[float] = []
+                for name in FAMILY:
+                    test = _test_of_equal_models(name, table, resampling)
+                    if test is None:
+                        continue
+                    p_values.append(test.p_value)
+                    if name not in WHOLE_METRICS:
+                        continue
+                    short = METRIC[name].short
+                    covers = test.low <= 0 <= test.high
+                    counts.add(f"difference in {short}", n_items, covers)
+                    is_claimed = test.p_value <= 1 - LEVEL
+                    counts.add(
+                        f"p ≤ .05 in {short}, equal models", n_items, is_claimed, "false alarms"
+                    )
+                is_any_claimed = bool((holm(np.array(p_values)) <= 1 - LEVEL).any())
+                counts.add(
+                    "any corrected p ≤ .05 of seven metrics, equal models",
+                    n_items,
+                    is_any_claimed,
+                    "false alarms",
+                )
+        yield from counts.rows()
+
+
+def _test_of_equal_models(name: str, table: Table, resampling: Resampling) -> PairedTest | None:
+    if name in WHOLE_METRICS:
+        answers = [table.first, table.second]
+        if METRIC[name].hard:
+            answers = [np.eye(p.shape[1])[p.argmax(axis=1)] for p in answers]
+        return paired_metric_test(
+            name, *answers, table.soft_labels, table.hard_labels, table.scale, resampling
+        )
+    return paired_test(
+        item_losses(name, table.first, table),
+        item_losses(name, table.second, table),
+        clusters=table.clusters,
+        samples=2 * resampling.samples,
+        level=LEVEL,
+        random_state=resampling.random_state,
+    )

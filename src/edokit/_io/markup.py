@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -71,6 +71,8 @@ class Table:
         (row, column) of the cells to stress.
     digits : int
         Decimals of numbers that are not whole.
+    marks : Mapping[tuple[int, int], str]
+        Signs behind the cells at (row, column), which a note explains.
     """
 
     title: str
@@ -79,6 +81,7 @@ class Table:
     notes: Sequence[str] = ()
     bold: Collection[tuple[int, int]] = ()
     digits: int = 4
+    marks: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -96,6 +99,13 @@ class Table:
 
     def shown(self) -> list[list[str]]:
         """The cells as people read them."""
+        rows = self.unmarked()
+        for (i, j), mark in self.marks.items():
+            rows[i][j] += mark
+        return rows
+
+    def unmarked(self) -> list[list[str]]:
+        """The cells as people read them, without their marks."""
 
         def text(cell: Cell) -> str:
             if isinstance(cell, float):

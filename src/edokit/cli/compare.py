@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from edokit._errors import InputError, local_path
+from edokit._io.atomic import whole_file
 from edokit.analysis.compare import compare as compare_methods
-from edokit.analysis.compare.options import CompareOptions
+from edokit.analysis.compare.options import CompareOptions, Correction
 from edokit.analysis.compare.result import Comparison
+from edokit.analysis.compare.text import table as compact_table
 from edokit.annotations.core import Ties
 from edokit.cli import console, options
 from edokit.cli.report import add_page
@@ -41,7 +43,8 @@ class CompareFlags:
     methods : list of str, optional
         Only these, separated by commas: majority, best-single, top-5, wel, wel-ce, greedy,
         linear-pool, log-pool, edo-paper-fixed, edo-paper, edo (constant and uniform always); or
-        all. If not given, all but wel and wel-ce, the slowest.
+        all; package.module:Class is a method of another package. If not given, all but wel and
+        wel-ce, the slowest.
     samples : int
         Bootstrap samples of the intervals (and half the sign flips of the tests); 0 for neither.
     level : float
@@ -52,6 +55,14 @@ class CompareFlags:
         Seed of searches, intervals, folds and random ties.
     folds : int
         Folds of the cross-validation, where there are no test predictions.
+    seeds : int
+        How often each method is fitted, with this seed and those after it.
+    metrics : list of str, optional
+        Metrics of the tables, separated by commas, such as f1,macro_f1,ce,jsd,ece; the main metrics
+        of the answer scale if not given.
+    correct : str
+        Correct the p-values against uniform for the number of tests in the table (holm) or not
+        (none).
     """
 
     methods: options.Names = None
@@ -60,6 +71,9 @@ class CompareFlags:
     ties: Ties = "first"
     random_state: int = 0
     folds: int = 5
+    seeds: int = 1
+    metrics: options.Names = None
+    correct: Correction = "holm"
 
     def to_options(self) -> CompareOptions:
         """Return the options of the comparison."""
@@ -70,6 +84,9 @@ class CompareFlags:
             ties=self.ties,
             random_state=self.random_state,
             folds=self.folds,
+            seeds=self.seeds,
+            metrics=self.metrics,
+            correct=self.correct,
         )
 
 
@@ -87,6 +104,7 @@ def compare(
         dict[str, tuple[Path, Path]] | None, options.parser(extra_pools, "NAME=DEV,TEST")
     ] = None,
     flags: Annotated[CompareFlags, options.FLAT] = CompareFlags(),
+    latex: Path | None = None,
     out: Path | None = None,
     report: options.WithReport = True,
     overwrite: options.Overwrite = False,
@@ -102,6 +120,8 @@ def compare(
     extra : dict, optional
         Another pool, or a single model, on the same items: its predictions on dev and on test
         (repeatable); without test predictions one file.
+    latex : Path, optional
+        Also write the table in LaTeX (booktabs; best in bold, significance marked), as table.tex.
     out : Path, optional
         Folder for the results, tables and EDO's ensemble.
     """
@@ -126,9 +146,14 @@ def compare(
             comparison.save(out, command=console.command_line(), overwrite=overwrite)
             if report:
                 add_page(out, overwrite=overwrite)
+        if latex is not None:
+            with whole_file(latex) as temporary:
+                temporary.write_text(comparison.to_latex(), encoding="utf-8")
     console.print_result(comparison.to_dict(), lambda: _show(comparison), json)
 
 
 def _show(comparison: Comparison) -> None:
-    table = comparison.to_table()
+    table = compact_table(comparison, with_deviations=False)
     console.print_table(table.title, table.header, table.shown(), table.notes, comparison.headline)
+    if comparison.scores[0].intervals:
+        console.print_tables(comparison.differences())

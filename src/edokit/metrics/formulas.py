@@ -102,6 +102,14 @@ def ascending_order(numbers: Ints) -> npt.NDArray[np.intp]:
     return order
 
 
+def mid_ranks(values: Floats) -> Floats:
+    """Ranks [B, N] of each row of values, rounded as `RankCorrelation` rounds; ties share one."""
+    from scipy.stats import rankdata
+
+    rounded = np.rint(values * 10.0**ENTROPY_DECIMALS).astype(np.int64)
+    return np.asarray(rankdata(rounded, axis=1))
+
+
 class RankCorrelation:
     """Spearman's ρ of x and y [N] as a function of how often each item is taken.
 

@@ -139,7 +139,7 @@ def bootstrap(
             if ranks is not None:
                 rank_correlations.append(ranks(counts))
     has_class = scale.indicators(hard, soft.shape[1])
-    rarest_class = min(_units_with(column, clusters) for column in has_class.T)
+    rarest_class = min(units_with(column, clusters) for column in has_class.T)
     results: dict[str, Interval] = {}
     for name, estimate in estimates.items():
         formula = METRIC[name].formula
@@ -172,7 +172,7 @@ def unit_count(items: int, clusters: Ints | None) -> int:
     return len(np.unique(clusters))
 
 
-def _units_with(has_class: npt.NDArray[np.bool_], clusters: Ints | None) -> int:
+def units_with(has_class: npt.NDArray[np.bool_], clusters: Ints | None) -> int:
     """How many items, or clusters of them, have a class [N]."""
     chosen = np.flatnonzero(has_class)
     if clusters is None:
@@ -183,20 +183,23 @@ def _units_with(has_class: npt.NDArray[np.bool_], clusters: Ints | None) -> int:
 def _percentile_interval(
     estimate: float | None, resampled: Floats, level: float, units: int
 ) -> Interval:
-    """The interval of resampled values [samples], without those that are undefined.
+    """The interval of resampled values [samples], without those that are undefined."""
+    if estimate is None or np.isnan(resampled).all():
+        return Interval(estimate, None, None)
+    return Interval(estimate, *percentile_ends(resampled, level, units))
+
+
+def percentile_ends(resampled: Floats, level: float, units: int) -> tuple[float, float]:
+    """The ends of an interval of resampled values [samples], without those that are undefined.
 
     Its percentiles are as far apart as Student's t demands of a mean (Hesterberg, 2015): those of
     the level are too short for few units, as resamples have the variance of G units, not G − 1.
     """
     from scipy.special import ndtr, stdtrit
 
-    defined = resampled[~np.isnan(resampled)]
-    if estimate is None or len(defined) == 0:
-        return Interval(estimate, None, None)
     student = stdtrit(units - 1, (1 + level) / 2)
     tail = float(ndtr(-student * np.sqrt(units / (units - 1))))
-    low, high = quantiles(defined, 1 - 2 * tail)
-    return Interval(estimate, low, high)
+    return quantiles(resampled[~np.isnan(resampled)], 1 - 2 * tail)
 
 
 def resamples(
@@ -319,6 +322,8 @@ class PairedTest:
     ratio_low, ratio_high : float or None
         Ends of the ratio's interval, which excludes 1 exactly where that of the difference excludes
         0.
+    p_adjusted : float or None
+        The p-value, corrected for the number of tests in a comparison; None where it is not.
     """
 
     difference: float
@@ -329,6 +334,7 @@ class PairedTest:
     ratio: float | None = None
     ratio_low: float | None = None
     ratio_high: float | None = None
+    p_adjusted: float | None = None
 
     @classmethod
     def from_units(
@@ -418,10 +424,15 @@ def _sign_flip(
     # Sums that differ by rounding alone count as equally extreme.
     extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)
     hits = np.zeros(gaps.shape[1], dtype=np.int64)
+    for flips in flip_rows(items, samples, rng):
+        hits += (np.abs(total - 2 * sums(flips, gaps)) >= extreme).sum(axis=0)
+    return [float(value) for value in (1 + hits) / (1 + samples)]
+
+
+def flip_rows(items: int, samples: int, rng: np.random.Generator) -> Iterator[Counts]:
+    """Which items change their sign in each sample, 0 or 1, block by block [B, N]."""
     size = max(1, BLOCK // items)
     for start in range(0, samples, size):
         rows = min(size, samples - start)
         bits = np.frombuffer(rng.bytes(rows * ((items + 7) // 8)), dtype=np.uint8)
-        flips = np.unpackbits(bits.reshape(rows, -1), axis=1, count=items)
-        hits += (np.abs(total - 2 * sums(flips, gaps)) >= extreme).sum(axis=0)
-    return [float(value) for value in (1 + hits) / (1 + samples)]
+        yield np.unpackbits(bits.reshape(rows, -1), axis=1, count=items)

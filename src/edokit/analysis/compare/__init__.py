@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,17 +22,24 @@ from edokit.analysis.compare.samples import (
     read_samples,
     read_test_samples,
 )
-from edokit.analysis.compare.statistics import Candidate, MethodFit, fit_methods
+from edokit.analysis.compare.statistics import (
+    Candidate,
+    MethodFit,
+    correct_tests,
+    fit_methods,
+    score_whole_metrics,
+)
 from edokit.analysis.scores.result import CONSTANT, UNIFORM
 from edokit.analysis.scores.statistics import score_methods
 from edokit.annotations.core import Annotations
 from edokit.datasets.item_groups import item_clusters
 from edokit.fitdata.inputs import load_annotations
 from edokit.fitdata.reading import LabelsLike, PredictionsLike, ReadOptions, separate_settings
-from edokit.metrics import best_possible, main_metrics
+from edokit.metrics import METRIC, best_possible, main_metrics
+from edokit.metrics.registry import checked_names
 from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Predictions
-from edokit.scales import ScaleLike
+from edokit.scales import Scale, ScaleLike
 
 SOFT = "soft"
 """The row of a single member that learned soft labels, and the supervision that marks it."""
@@ -83,7 +91,8 @@ def compare(
     progress : callable, default=no_progress
         Called before each fit with the methods done, their number, and the name of the next.
     **settings
-        Single fields of `CompareOptions`, such as ``samples=200``, and further arguments of
+        Single fields of `CompareOptions`, such as ``seeds=5`` or ``metrics=["ce", "macro_f1"]``,
+        and further arguments of
         `read_annotations`, such as ``columns`` or ``classes``, for annotations that are files.
 
     Returns
@@ -140,12 +149,20 @@ def compare(
         candidates.append(soft)
     for name, pool in pools.items():
         candidates.extend(_pool_candidates(name, pool, data, reading.scale, with_edo=EDO in names))
-    fits, failures = fit_methods(candidates, data, options, progress)
+    metrics = _requested_metrics(options.metrics, data.scale)
+    fits, failures = fit_methods(candidates, data, options, metrics.of_items, progress)
 
     losses = {fit.score.name: fit.losses for fit in fits}
     clusters = item_clusters(data.test_labels)
+    if options.correct == "holm":
+        options = _with_enough_samples(options, len(fits) * len(metrics.shown))
     resampling = Resampling(options.samples, options.level, options.random_state, clusters)
-    scores = score_methods([fit.score for fit in fits], losses, UNIFORM, resampling, data.scale)
+    scores = score_methods(
+        [fit.score for fit in fits], losses, UNIFORM, resampling, data.scale, metrics.of_items
+    )
+    scores = score_whole_metrics(scores, fits, metrics.whole, data.test_labels, options, clusters)
+    if options.correct == "holm":
+        scores = correct_tests(scores, metrics.shown)
     probabilities = np.stack([fit.probabilities for fit in fits], axis=1)
     return Comparison(
         scores=tuple(scores),
@@ -153,7 +170,7 @@ def compare(
         test_predictions=Predictions(
             probabilities, data.test.rows, tuple(losses), data.classes, scale=data.scale
         ),
-        data=_compared_data(data, options, fits),
+        data=_compared_data(data, options, fits, metrics),
         skipped=skipped | failures,
         inputs=data.inputs,
         losses=losses,
@@ -183,6 +200,40 @@ def _refuse_test_options(
                 f"{option(name)} is about test items, but there is no {option('test_predictions')}",
                 "add them, or leave it out to cross-validate",
             )
+
+
+@dataclass(frozen=True)
+class _RequestedMetrics:
+    """The metrics that tables show, those that are means over items, and the others.
+
+    ``of_items`` and ``whole`` are computed; they include the main metrics.
+    """
+
+    shown: tuple[str, ...]
+    of_items: tuple[str, ...]
+    whole: tuple[str, ...]
+
+
+def _requested_metrics(names: Iterable[str] | None, scale: Scale) -> _RequestedMetrics:
+    """The metrics that were asked for, and the main metrics of the scale."""
+    main = main_metrics(scale)
+    if names is None:
+        return _RequestedMetrics(main, main, ())
+    shown = tuple(dict.fromkeys(checked_names(names, scale)))
+    further = [name for name in shown if name not in main]
+    return _RequestedMetrics(
+        shown,
+        (*main, *(name for name in further if METRIC[name].is_mean)),
+        tuple(name for name in further if not METRIC[name].is_mean),
+    )
+
+
+def _with_enough_samples(options: CompareOptions, tests: int) -> CompareOptions:
+    """The options, with samples enough for a corrected p-value below 1 − ``level``."""
+    enough = math.ceil(tests / (1 - options.level))
+    if options.samples == 0 or options.samples >= enough:
+        return options
+    return replace(options, samples=enough)
 
 
 def _requested_methods(
@@ -257,7 +308,10 @@ def _pool_candidates(
 
 
 def _compared_data(
-    data: Samples, options: CompareOptions, fits: Sequence[MethodFit]
+    data: Samples,
+    options: CompareOptions,
+    fits: Sequence[MethodFit],
+    metrics: _RequestedMetrics,
 ) -> ComparedData:
     labels = data.test_labels
     hard = labels.hard_labels(ties=options.ties, random_state=options.random_state)
@@ -271,10 +325,16 @@ def _compared_data(
         scale=data.scale,
         constant=constant.constant_,
         best_possible=best_possible(
-            labels.soft_labels, hard, metrics=main_metrics(data.scale), scale=data.scale
+            labels.soft_labels,
+            hard,
+            metrics=[*metrics.of_items, *metrics.whole],
+            scale=data.scale,
         ),
         folds=None if data.folds is None else options.folds,
         level=options.level,
         samples=options.samples,
         seed=options.random_state,
+        metrics=metrics.shown,
+        seeds=options.seeds,
+        correct=options.correct,
     )

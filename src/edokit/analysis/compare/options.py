@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
-from edokit._errors import check_number, check_seed
+from edokit._errors import check_number, check_seed, one_of
 from edokit.annotations.core import Ties
+
+Correction: TypeAlias = Literal["holm", "none"]
+"""How p-values are corrected for the number of tests."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,14 @@ class CompareOptions:
         Seed of searches, intervals, folds and random ties.
     folds : int, default=5
         Folds of the cross-validation, where there are no test predictions.
+    seeds : int, default=1
+        How often each method is fitted: with ``random_state`` and the seeds after it, which also
+        deal other folds. Metrics are means over the seeds, and tests are about these.
+    metrics : iterable of str, default=None
+        Metrics of the tables, any that are registered for the answer scale; its main metrics if
+        None. The main metrics are always in the result.
+    correct : {"holm", "none"}, default="holm"
+        How p-values against ``uniform`` are corrected for the number of tests in the table.
 
     Examples
     --------
@@ -46,7 +57,12 @@ class CompareOptions:
     ties: Ties = "first"
     random_state: int = 0
     folds: int = 5
+    seeds: int = 1
+    metrics: Iterable[str] | None = None
+    correct: Correction = "holm"
 
     def __post_init__(self) -> None:
         check_seed(self.random_state)
         check_number("folds", self.folds, 2, whole=True)
+        check_number("seeds", self.seeds, 1, whole=True)
+        one_of("correct", self.correct, get_args(Correction))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edokit._errors import local_path
 from edokit._io.atomic import whole_file
@@ -13,6 +14,7 @@ from edokit._io.documents import write_json
 from edokit._io.markup import Table
 from edokit._types import Floats, Ints
 from edokit.analysis.compare.method import EDO, Method
+from edokit.analysis.compare.options import Correction
 from edokit.analysis.scores.result import UNIFORM, Gain, Score, lowest_score
 from edokit.analysis.scores.text import RIVALS
 from edokit.ensemble.estimator import EDOEnsemble
@@ -24,6 +26,9 @@ from edokit.runs.folder import output_folder
 from edokit.runs.inputs import Input
 from edokit.runs.record import RunRecord, begin_run
 from edokit.scales import Scale
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,12 @@ class ComparedData:
     samples : int
         Half the sign flips of the tests.
     seed : int
+    metrics : tuple of str
+        The metrics of the tables.
+    seeds : int
+        How often each method was fitted.
+    correct : {"holm", "none"}
+        How p-values against ``uniform`` are corrected for the number of tests.
     """
 
     items: Mapping[str, int]
@@ -67,6 +78,9 @@ class ComparedData:
     level: float
     samples: int
     seed: int
+    metrics: tuple[str, ...]
+    seeds: int = 1
+    correct: Correction = "holm"
 
     @property
     def headline_metric(self) -> str:
@@ -97,6 +111,9 @@ class ComparedData:
             "level": self.level,
             "samples": self.samples,
             "seed": self.seed,
+            "metrics": list(self.metrics),
+            "seeds": self.seeds,
+            "correct": self.correct,
         }
 
 
@@ -126,7 +143,8 @@ class Comparison:
 
     Examples
     --------
-    ``comparison["edo"].ce`` is one score, ``comparison.to_table()`` has all of them, and
+    ``comparison["edo"].ce`` is one score, ``comparison.to_frame()`` has all of them,
+    ``comparison.to_latex()`` is a table for a paper, and
     ``comparison.save("comparison")`` keeps them in a folder that `edo report` reads.
     """
 
@@ -205,7 +223,7 @@ class Comparison:
         }
 
     def to_table(self) -> Table:
-        """Return the main metrics, and the CE (RPS) against constant and uniform mean."""
+        """Return the metrics of each method."""
         from edokit.analysis.compare.text import table
 
         return table(self)
@@ -214,10 +232,51 @@ class Comparison:
         """`to_table` under its earlier name."""
         return self.to_table()
 
-    def markdown(self) -> str:
-        """Return the table, with the headline, as Markdown."""
+    def differences(self) -> Table:
+        """Return the CE (RPS) against uniform mean and constant, with intervals and p-values."""
+        from edokit.analysis.compare.text import differences
+
+        return differences(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row per method and metric, numbers in full.
+
+        Its columns are ``method``, ``metric``, ``value``, ``low`` and ``high`` (the interval),
+        ``seed_deviation``, the difference to ``uniform`` (``difference``, ``difference_low``,
+        ``difference_high``, ``p_value``, ``p_adjusted``), and the same to ``constant`` with the
+        prefix ``constant_``, uncorrected.
+        """
+        from edokit.analysis.compare.text import frame
+
+        return frame(self)
+
+    def to_markdown(self) -> str:
+        """Return the tables, with the headline, as Markdown."""
         table = self.to_table()
-        return replace(table, notes=[*self.headline, *table.notes]).markdown()
+        parts = [replace(table, notes=[*self.headline, *table.notes]).markdown()]
+        if self.scores[0].intervals:
+            parts.append(self.differences().markdown())
+        return "\n".join(parts)
+
+    def markdown(self) -> str:
+        """`to_markdown` under its earlier name."""
+        return self.to_markdown()
+
+    def to_latex(self, *, label: str = "") -> str:
+        """Return one table for a paper, with ``booktabs`` rules; its notes are in the caption.
+
+        The best value of each metric is bold. A star marks what is significantly better than the
+        uniform mean, a dagger what is significantly worse, after the correction.
+
+        Parameters
+        ----------
+        label : str, default=""
+            The label to refer to it by, such as ``"tab:methods"``.
+        """
+        from edokit._io.latex import latex
+        from edokit.analysis.compare.text import paper_table
+
+        return latex(paper_table(self), label=label)
 
     def save(self, folder: str | Path, *, command: str = "", overwrite: bool = False) -> None:
         """Write ``compare/`` (methods.json, the table as Markdown, the methods' predictions on

@@ -63,7 +63,7 @@ def read_samples(
         dev_labels=dev.annotations,
         test=dev.predictions,
         test_labels=dev.annotations,
-        folds=_deal_folds(dev.annotations, options),
+        folds=deal_folds(dev.annotations, options, options.random_state),
         inputs=dev.inputs,
     )
 
@@ -98,7 +98,7 @@ def read_test_samples(
     )
 
 
-def _deal_folds(labels: Annotations, options: CompareOptions) -> Ints:
+def deal_folds(labels: Annotations, options: CompareOptions, random_state: int) -> Ints:
     """The fold of each row [N]; near-duplicate texts and the items of a group share one."""
     groups = item_clusters(labels, most_texts=None)
     if labels.rows.annotators is None:
@@ -119,7 +119,7 @@ def _deal_folds(labels: Annotations, options: CompareOptions) -> Ints:
             f" {option('folds', options.folds)}",
             f"give {option('test_predictions')}, or fewer folds",
         )
-    seed = [options.random_state, options.folds, 0]
+    seed = [random_state, options.folds, 0]
     return stratified_folds(hard, options.folds, seed, groups=groups)
 
 

@@ -15,11 +15,15 @@ from edokit._types import Codes, Floats, Ints
 from edokit.analysis.compare.method import Method, WeightedPool, make_method
 from edokit.analysis.compare.methods.constant import ConstantAnswer
 from edokit.analysis.compare.options import CompareOptions
-from edokit.analysis.compare.samples import Samples
+from edokit.analysis.compare.samples import Samples, deal_folds
 from edokit.analysis.scores.result import CONSTANT, UNIFORM, Score
 from edokit.analysis.scores.statistics import item_metrics, only_label
+from edokit.analysis.sequential import holm
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
+from edokit.metrics import METRIC, bootstrap, compute_metrics
+from edokit.metrics.paired_metrics import paired_metric_test
+from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Predictions
 from edokit.scales import Scale
 
@@ -42,13 +46,18 @@ class Candidate:
 class MethodFit:
     """A fitted method: its score before the tests, and its answers to the test items.
 
-    ``probabilities`` are [N, C], ``losses`` the main metrics by item [N].
+    The method is that of the first seed, as are its ``probabilities`` [N, C]; ``answers`` are those
+    of each seed. ``losses`` are metrics by item [N], means over the seeds.
     """
 
     score: Score
     method: Method
-    probabilities: Floats
+    answers: Sequence[MethodAnswers]
     losses: dict[str, Floats]
+
+    @property
+    def probabilities(self) -> Floats:
+        return self.answers[0].probabilities
 
 
 @dataclass(frozen=True)
@@ -65,27 +74,34 @@ class _TestLabels:
 
 
 @dataclass(frozen=True)
-class _MethodAnswers:
+class MethodAnswers:
     """What a method answers: probabilities [N, C] and codes of its hard labels."""
 
     probabilities: Floats
     hard: Ints
 
     @classmethod
-    def from_method(cls, method: Method, pool: Predictions, scale: Scale) -> _MethodAnswers:
+    def from_method(cls, method: Method, pool: Predictions, scale: Scale) -> MethodAnswers:
         probabilities = method.predict_proba(pool)
         hard = scale.codes(method.predict(pool), pool.classes)
         return cls(probabilities, hard)
 
-    def metrics(self, labels: _TestLabels, scale: Scale) -> dict[str, Floats]:
-        """The main metrics by item [N]."""
-        return item_metrics(self.probabilities, self.hard, labels.soft, labels.hard, scale)
+    def metrics(self, labels: _TestLabels, scale: Scale, names: Sequence[str]) -> dict[str, Floats]:
+        """Metrics by item [N]."""
+        return item_metrics(self.probabilities, self.hard, labels.soft, labels.hard, scale, names)
 
 
 def fit_methods(
-    candidates: Sequence[Candidate], data: Samples, options: CompareOptions, progress: Progress
+    candidates: Sequence[Candidate],
+    data: Samples,
+    options: CompareOptions,
+    metrics: Sequence[str],
+    progress: Progress,
 ) -> tuple[list[MethodFit], dict[str, str]]:
-    """Fit each method on dev and evaluate it on dev and test; why some could not be fitted."""
+    """Fit each method on dev and evaluate it on dev and test; why some could not be fitted.
+
+    ``metrics`` are means over items.
+    """
     dev_labels = _TestLabels.from_annotations(data.dev_labels, options)
     test_labels = _TestLabels.from_annotations(data.test_labels, options)
     fits: list[MethodFit] = []
@@ -93,7 +109,8 @@ def fit_methods(
     for number, candidate in enumerate(candidates):
         progress(number, len(candidates), candidate.name)
         try:
-            fits.append(_fit_method(candidate, data, options, dev_labels, test_labels))
+            fit = _fit_method(candidate, data, options, metrics, dev_labels, test_labels)
+            fits.append(_with_more_seeds(fit, candidate, data, options, metrics, test_labels))
         except EDOError as error:
             if candidate.method in (CONSTANT, UNIFORM):
                 raise
@@ -107,10 +124,11 @@ def _fit_method(
     candidate: Candidate,
     data: Samples,
     options: CompareOptions,
+    metrics: Sequence[str],
     dev_labels: _TestLabels,
     test_labels: _TestLabels,
 ) -> MethodFit:
-    """Fit one method, and evaluate it."""
+    """Fit one method with the first seed, and evaluate it."""
     start = time.perf_counter()
     method = make_method(candidate.method, random_state=options.random_state, ties=options.ties)
     has_train_shares = data.train_labels is not None and isinstance(method, ConstantAnswer)
@@ -125,13 +143,13 @@ def _fit_method(
         constant.take_shares(data.train_labels, "train")
         method._keep(replace(method.fitted_, constant=constant.constant_))
 
-    dev_answers = _MethodAnswers.from_method(method, candidate.dev, data.scale)
+    dev_answers = MethodAnswers.from_method(method, candidate.dev, data.scale)
     is_fitted = not has_train_shares and candidate.method not in _UNFITTED
     if data.folds is not None and is_fitted:
         test_answers = _cross_validate(candidate, data, data.folds, options)
     else:
-        test_answers = _MethodAnswers.from_method(method, candidate.test, data.scale)
-    dev_metrics = dev_answers.metrics(dev_labels, data.scale)
+        test_answers = MethodAnswers.from_method(method, candidate.test, data.scale)
+    dev_metrics = dev_answers.metrics(dev_labels, data.scale, metrics)
     size, weights = _member_weights(method)
     score = Score(
         candidate.name,
@@ -142,8 +160,51 @@ def _fit_method(
         seconds=seconds,
         only_label=only_label(test_answers.hard, data.classes),
     )
-    losses = test_answers.metrics(test_labels, data.scale)
-    return MethodFit(score, method, test_answers.probabilities, losses)
+    losses = test_answers.metrics(test_labels, data.scale, metrics)
+    return MethodFit(score, method, [test_answers], losses)
+
+
+def _with_more_seeds(
+    fit: MethodFit,
+    candidate: Candidate,
+    data: Samples,
+    options: CompareOptions,
+    metrics: Sequence[str],
+    test_labels: _TestLabels,
+) -> MethodFit:
+    """The fit, with the answers of the same method fitted with each further seed."""
+    if options.seeds == 1:
+        return fit
+    answers = list(fit.answers)
+    for number in range(1, options.seeds):
+        seed_options = replace(options, random_state=options.random_state + number)
+        answers.append(_answers_of_seed(fit, candidate, data, seed_options))
+    by_seed = [seed.metrics(test_labels, data.scale, metrics) for seed in answers]
+    losses: dict[str, Floats] = {}
+    deviations: dict[str, float] = {}
+    for metric in metrics:
+        values = np.stack([seed[metric] for seed in by_seed])
+        losses[metric] = values.mean(axis=0)
+        deviations[metric] = float(values.mean(axis=1).std(ddof=1))
+    score = replace(fit.score, seed_deviations=deviations)
+    return replace(fit, score=score, answers=answers, losses=losses)
+
+
+def _answers_of_seed(
+    fit: MethodFit, candidate: Candidate, data: Samples, options: CompareOptions
+) -> MethodAnswers:
+    """The answers of the method to the test items, fitted with the seed of these options."""
+    if data.train_labels is not None and isinstance(fit.method, ConstantAnswer):
+        return fit.answers[0]
+    with warnings.catch_warnings():
+        # The fit with the first seed has warned already.
+        warnings.simplefilter("ignore", EDOWarning)
+        if data.folds is not None and candidate.method not in _UNFITTED:
+            folds = deal_folds(data.dev_labels, options, options.random_state)
+            return _cross_validate(candidate, data, folds, options)
+        method = make_method(candidate.method, random_state=options.random_state, ties=options.ties)
+        method.fit(candidate.dev, data.dev_labels)
+    return MethodAnswers.from_method(method, candidate.test, data.scale)
 
 
 def _member_weights(method: Method) -> tuple[int | None, dict[str, float] | None]:
@@ -156,7 +217,7 @@ def _member_weights(method: Method) -> tuple[int | None, dict[str, float] | None
 
 def _cross_validate(
     candidate: Candidate, data: Samples, folds: Ints, options: CompareOptions
-) -> _MethodAnswers:
+) -> MethodAnswers:
     """The answers of a method to the items of each fold, fitted on the other folds."""
     pool = candidate.dev
     probabilities: list[Floats] = []
@@ -169,9 +230,139 @@ def _cross_validate(
             # The fit on all items has warned already.
             warnings.simplefilter("ignore", EDOWarning)
             method.fit(pool.take(fit_rows), data.dev_labels.take(fit_rows))
-        answers = _MethodAnswers.from_method(method, pool.take(held_out), data.scale)
+        answers = MethodAnswers.from_method(method, pool.take(held_out), data.scale)
         probabilities.append(answers.probabilities)
         hard.append(answers.hard)
     # The answers are in the order of folds; this is the way back.
     order = np.argsort(np.argsort(folds, kind="stable"))
-    return _MethodAnswers(np.concatenate(probabilities)[order], np.concatenate(hard)[order])
+    return MethodAnswers(np.concatenate(probabilities)[order], np.concatenate(hard)[order])
+
+
+# --- Metrics that are no means over items, and corrected tests ------------------------------------
+
+
+def score_whole_metrics(
+    scores: Sequence[Score],
+    fits: Sequence[MethodFit],
+    metrics: Sequence[str],
+    labels: Annotations,
+    options: CompareOptions,
+    clusters: Ints | None,
+) -> list[Score]:
+    """The scores with metrics that are no means over items, such as macro-F1 and the ECE.
+
+    The answers of several seeds are put together; those to one item are resampled together.
+    """
+    if not metrics:
+        return list(scores)
+    test_labels = _TestLabels.from_annotations(labels, options)
+    n_seeds = len(fits[0].answers)
+    if n_seeds > 1:
+        if clusters is None:
+            clusters = np.arange(len(test_labels.soft))
+        clusters = np.tile(clusters, n_seeds)
+    q = np.concatenate([np.asarray(test_labels.soft)] * n_seeds)
+    y = np.concatenate([np.asarray(test_labels.hard)] * n_seeds)
+    resampling = Resampling(options.samples, options.level, options.random_state, clusters)
+    added = list(scores)
+    for metric in metrics:
+        answers = {fit.score.name: _answers_for(metric, fit, labels) for fit in fits}
+        for position, fit in enumerate(fits):
+            added[position] = _with_whole_metric(
+                added[position], metric, answers, q, y, labels.scale, resampling
+            )
+            if n_seeds > 1:
+                deviation = _seed_deviation(metric, fit, test_labels, labels)
+                deviations = {**added[position].seed_deviations, **deviation}
+                added[position] = replace(added[position], seed_deviations=deviations)
+    return added
+
+
+def _answers_for(metric: str, fit: MethodFit, labels: Annotations) -> Floats:
+    """The answers of all seeds to the test items that a metric is about [S·N, C]."""
+    if not METRIC[metric].hard:
+        return np.concatenate([np.asarray(answers.probabilities) for answers in fit.answers])
+    hard = np.concatenate([np.asarray(answers.hard) for answers in fit.answers])
+    return labels.scale.indicators(hard, len(labels.classes)).astype(np.float64)
+
+
+def _with_whole_metric(
+    score: Score,
+    metric: str,
+    answers: dict[str, Floats],
+    q: Floats,
+    y: Codes,
+    scale: Scale,
+    resampling: Resampling,
+) -> Score:
+    """A score with one more metric; without it where it is undefined."""
+    p = answers[score.name]
+    value = compute_metrics(p, q, y, metrics=[metric], scale=scale)[metric]
+    if value is None:
+        return score
+    score = replace(score, metrics={**score.metrics, metric: value})
+    if not score.intervals:
+        return score
+    interval = bootstrap(
+        p,
+        q,
+        y,
+        metrics=[metric],
+        scale=scale,
+        clusters=resampling.clusters,
+        samples=resampling.samples,
+        level=resampling.level,
+        random_state=resampling.random_state,
+    )[metric]
+    if interval.low is not None and interval.high is not None:
+        ends = (interval.low, interval.high)
+        score = replace(score, intervals={**score.intervals, metric: ends})
+    against = dict(score.against)
+    against_constant = dict(score.against_constant)
+    for rival, tests in ((UNIFORM, against), (CONSTANT, against_constant)):
+        if score.name == rival:
+            continue
+        test = paired_metric_test(metric, p, answers[rival], q, y, scale, resampling)
+        if test is not None:
+            tests[metric] = test
+    return replace(score, against=against, against_constant=against_constant)
+
+
+def _seed_deviation(
+    metric: str, fit: MethodFit, test_labels: _TestLabels, labels: Annotations
+) -> dict[str, float]:
+    """The standard deviation of a metric over the seeds, by its name; empty where undefined."""
+    values: list[float] = []
+    for answers in fit.answers:
+        p = _answers_for(metric, replace(fit, answers=[answers]), labels)
+        value = compute_metrics(
+            p,
+            np.asarray(test_labels.soft),
+            np.asarray(test_labels.hard),
+            metrics=[metric],
+            scale=labels.scale,
+        )[metric]
+        if value is None:
+            return {}
+        values.append(value)
+    return {metric: float(np.std(values, ddof=1))}
+
+
+def correct_tests(scores: Sequence[Score], metrics: Sequence[str]) -> list[Score]:
+    """The scores with p-values against `uniform` by Holm's procedure, for all tests of a table."""
+    keys: list[tuple[int, str]] = []
+    p_values: list[float] = []
+    for position, score in enumerate(scores):
+        for metric in metrics:
+            if metric in score.against:
+                keys.append((position, metric))
+                p_values.append(score.against[metric].p_value)
+    adjusted = dict(zip(keys, holm(np.array(p_values)).tolist(), strict=True))
+    corrected: list[Score] = []
+    for position, score in enumerate(scores):
+        against = dict(score.against)
+        for metric in against:
+            if (position, metric) in adjusted:
+                against[metric] = replace(against[metric], p_adjusted=adjusted[position, metric])
+        corrected.append(replace(score, against=against))
+    return corrected

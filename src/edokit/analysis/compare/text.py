@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from edokit._errors import counted
+from edokit._errors import counted, signed
 from edokit._io.markup import Cell, Table
 from edokit.analysis.compare.method import EDO
 from edokit.analysis.compare.result import ComparedData, Comparison
 from edokit.analysis.scores.result import CONSTANT, UNIFORM, Score, lowest_score
-from edokit.analysis.scores.text import SHARES, difference, headline_sentences
-from edokit.metrics import METRIC
+from edokit.analysis.scores.text import SHARES, difference, headline_sentences, short_ends
+from edokit.metrics import METRIC, PairedTest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# Below, four decimals show nothing.
+_SMALLEST_SHOWN = 0.00005
 
 
 def headline(comparison: Comparison) -> list[str]:
@@ -28,35 +36,203 @@ def headline(comparison: Comparison) -> list[str]:
     )
 
 
-def table(comparison: Comparison) -> Table:
-    """The main metrics, and the CE (RPS) against constant and uniform, in 80 characters."""
+def table(comparison: Comparison, *, with_deviations: bool = True) -> Table:
+    """The metrics of each method; their deviations over seeds do not fit into 80 characters."""
     scores = comparison.scores
     data = comparison.data
+    has_size = not scores[0].intervals
     notes = [f"The lowest possible CE on these soft labels is {data.best_possible['ce']:.4f}."]
-    rows: list[list[Cell]] = []
+    if data.seeds > 1 and with_deviations:
+        notes.append(_seeds_note(data))
+    elif data.seeds > 1:
+        notes.append(f"Means over {data.seeds} seeds.")
     if scores[0].intervals:
-        columns = [f"Δ {CONSTANT}", f"Δ {UNIFORM}"]
-        notes.append(_interval_note(comparison))
-        for score in scores:
-            rows.append(_tested_row(score))
-    else:
-        columns = ["size"]
-        for score in scores:
-            rows.append([score.name, *score.metrics.values(), score.size])
+        lowest = comparison.lowest
+        short = METRIC[lowest.headline].short
+        notes.append(f"≈: not significantly above the lowest {short}, {lowest.name}'s.")
     notes.extend(_skipped_notes(comparison))
-    labels = [METRIC[metric].label for metric in scores[0].metrics]
-    header = ["method", *labels, *columns]
-    return Table(_title(data, len(rows)), header, rows, notes, _best_cells(scores))
+    rows: list[list[Cell]] = []
+    marks: dict[tuple[int, int], str] = {}
+    for number, score in enumerate(scores):
+        row: list[Cell] = [score.name, *_value_cells(score, data, with_deviations)]
+        if has_size:
+            row.append(score.size)
+        rows.append(row)
+        if score.intervals and score.headline in data.metrics:
+            column = 1 + data.metrics.index(score.headline)
+            marks[number, column] = "≈" if score.within_noise else " "
+    header = ["method", *_labels(data)]
+    if has_size:
+        header.append("size")
+    bold = _best_cells(scores, data.metrics)
+    return Table(_title(data, len(rows)), header, rows, notes, bold, marks=marks)
+
+
+def differences(comparison: Comparison) -> Table:
+    """The headline metric against the uniform mean and the constant."""
+    data = comparison.data
+    metric = data.headline_metric
+    short = METRIC[metric].short
+    records: list[dict[str, Cell]] = []
+    for score in comparison.scores:
+        record: dict[str, Cell] = {"method": score.name}
+        test = score.against.get(metric)
+        record[f"Δ {UNIFORM}"] = _change(test)
+        record[f"{data.level:.0%}"] = difference(test)
+        record["p"] = _p_text(test)
+        of_constant = score.against_constant.get(metric)
+        record[f"Δ {CONSTANT}"] = _change(of_constant)
+        record[f"{data.level:.0%} "] = difference(of_constant)
+        records.append(record)
+    notes = [_interval_note(comparison), _p_note(comparison)]
+    return Table.of(f"Differences in {short}", records, notes)
+
+
+def paper_table(comparison: Comparison) -> Table:
+    """All metrics with marks of significance, and the difference in the headline metric."""
+    scores = comparison.scores
+    data = comparison.data
+    headline_name = data.headline_metric
+    has_tests = bool(scores[0].intervals)
+    rows: list[list[Cell]] = []
+    marks: dict[tuple[int, int], str] = {}
+    for number, score in enumerate(scores):
+        row: list[Cell] = [score.name, *_value_cells(score, data, with_deviations=True)]
+        if has_tests:
+            test = score.against.get(headline_name)
+            row.extend((_change_with_interval(test), _p_text(test)))
+        rows.append(row)
+        for column, metric in enumerate(data.metrics, start=1):
+            mark = significance(score.against.get(metric), metric, data.level)
+            if mark:
+                marks[number, column] = mark
+    header = ["method", *_labels(data)]
+    notes: list[str] = []
+    if data.seeds > 1:
+        notes.append(_seeds_note(data))
+    if has_tests:
+        short = METRIC[headline_name].short
+        header.extend((f"Δ{short} [{data.level:.0%}]", "p"))
+        notes.append(
+            f"Δ: {short} less that of the uniform mean, with its {data.level:.0%} interval."
+            f" *, †: significantly better, worse than the uniform mean (p ≤ {1 - data.level:.2g})."
+        )
+        notes.append(_p_note(comparison))
+    bold = _best_cells(scores, data.metrics)
+    return Table(_title(data, len(rows)), header, rows, notes, bold, marks=marks)
+
+
+def significance(test: PairedTest | None, metric: str, level: float) -> str:
+    """``*`` for significantly better than the other method, ``†`` for worse, else nothing."""
+    if test is None:
+        return ""
+    p_value = test.p_value
+    if test.p_adjusted is not None:
+        p_value = test.p_adjusted
+    if p_value > 1 - level or test.difference == 0:
+        return ""
+    is_better = (test.difference > 0) == METRIC[metric].higher
+    return "*" if is_better else "†"
+
+
+def frame(comparison: Comparison) -> pd.DataFrame:
+    """A row per method and metric."""
+    import pandas as pd
+
+    records: list[dict[str, object]] = []
+    for score in comparison.scores:
+        for metric in comparison.data.metrics:
+            low, high = score.intervals.get(metric, (None, None))
+            record: dict[str, object] = {
+                "method": score.name,
+                "metric": metric,
+                "value": score.metrics.get(metric),
+                "low": low,
+                "high": high,
+                "seed_deviation": score.seed_deviations.get(metric),
+            }
+            record.update(_test_record("", score.against.get(metric)))
+            record["p_adjusted"] = None
+            if metric in score.against:
+                record["p_adjusted"] = score.against[metric].p_adjusted
+            record.update(_test_record("constant_", score.against_constant.get(metric)))
+            records.append(record)
+    numbers = [name for name in records[0] if name not in ("method", "metric")]
+    return pd.DataFrame(records).astype(dict.fromkeys(numbers, "float64"))
+
+
+def _test_record(prefix: str, test: PairedTest | None) -> dict[str, object]:
+    values: list[float | None] = [None] * 4
+    if test is not None:
+        values = [test.difference, test.low, test.high, test.p_value]
+    names = ("difference", "difference_low", "difference_high", "p_value")
+    return {f"{prefix}{name}": value for name, value in zip(names, values, strict=True)}
+
+
+def _labels(data: ComparedData) -> list[str]:
+    return [METRIC[metric].label for metric in data.metrics]
+
+
+def _value_cells(score: Score, data: ComparedData, with_deviations: bool) -> list[Cell]:
+    """The metrics of the table; where seeds differ, ``0.5557 ± 0.0012``."""
+    cells: list[Cell] = []
+    for metric in data.metrics:
+        value = score.metrics.get(metric)
+        deviation = score.seed_deviations.get(metric)
+        if with_deviations and deviation is not None and deviation >= _SMALLEST_SHOWN:
+            cells.append(f"{value:.4f} ± {deviation:.4f}")
+        else:
+            cells.append(value)
+    return cells
+
+
+def _change(test: PairedTest | None) -> str | None:
+    """``−.013``."""
+    if test is None:
+        return None
+    return short_ends([test.difference])
+
+
+def _change_with_interval(test: PairedTest | None) -> str | None:
+    """``−0.0130 [−0.0150, −0.0110]``."""
+    if test is None:
+        return None
+    return f"{signed(test.difference)} [{signed(test.low)}, {signed(test.high)}]"
+
+
+def _p_text(test: PairedTest | None) -> str | None:
+    """The corrected p-value, where there is one."""
+    if test is None:
+        return None
+    p_value = test.p_value
+    if test.p_adjusted is not None:
+        p_value = test.p_adjusted
+    if p_value < 0.001:
+        return "< .001"
+    return f"{p_value:.3f}"
+
+
+def _p_note(comparison: Comparison) -> str:
+    data = comparison.data
+    tests = 0
+    for score in comparison.scores:
+        tests += sum(metric in score.against for metric in data.metrics)
+    words = "p: by exchanging the answers of the two methods on random items"
+    if data.correct == "holm":
+        return f"{words}, Holm's correction for {counted(tests, 'test')} against {UNIFORM}."
+    return f"{words}, not corrected for {counted(tests, 'test')} against {UNIFORM}."
+
+
+def _seeds_note(data: ComparedData) -> str:
+    return f"Means over {data.seeds} seeds ± standard deviation, where it is not 0."
 
 
 def _interval_note(comparison: Comparison) -> str:
-    lowest = comparison.lowest
-    short = METRIC[lowest.headline].short
+    short = METRIC[comparison.data.headline_metric].short
     data = comparison.data
     return (
-        f"Δ: {data.level:.0%} interval of the {short} less that of"
+        f"Δ, and {data.level:.0%} interval of the {short} less that of"
         f" {CONSTANT} ({SHARES[data.constant.source]}) and of the uniform mean."
-        f" ≈: not significantly above the lowest {short}, {lowest.name}'s."
     )
 
 
@@ -81,24 +257,16 @@ def _title(data: ComparedData, methods: int) -> str:
     return f"{counted(methods, 'method')}, fitted on {sizes['dev']}, evaluated on {sizes['test']}"
 
 
-def _best_cells(scores: Sequence[Score]) -> set[tuple[int, int]]:
+def _best_cells(scores: Sequence[Score], metrics: Sequence[str]) -> set[tuple[int, int]]:
     """Row and column of the best value of each metric, as it is shown."""
     cells: set[tuple[int, int]] = set()
-    for column, metric in enumerate(scores[0].metrics, start=1):
-        values = [round(score.metrics[metric], 4) for score in scores]
-        best = max(values) if METRIC[metric].higher else min(values)
-        for row, value in enumerate(values):
-            if value == best:
-                cells.add((row, column))
-    return cells
-
-
-def _tested_row(score: Score) -> list[Cell]:
-    """The metrics, and the headline metric against constant and uniform mean."""
-    cells: list[Cell] = [score.name, *score.metrics.values()]
-    mark = "≈" if score.within_noise else " "
-    column = 1 + list(score.metrics).index(score.headline)
-    cells[column] = f"{score.headline_value:.4f}{mark}"
-    cells.append(difference(score.against_constant.get(score.headline)))
-    cells.append(difference(score.against.get(score.headline)))
+    for column, metric in enumerate(metrics, start=1):
+        values: dict[int, float] = {}
+        for row, score in enumerate(scores):
+            if metric in score.metrics:
+                values[row] = round(score.metrics[metric], 4)
+        if not values:
+            continue
+        best = max(values.values()) if METRIC[metric].higher else min(values.values())
+        cells.update((row, column) for row, value in values.items() if value == best)
     return cells

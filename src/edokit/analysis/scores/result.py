@@ -47,6 +47,8 @@ class Score:
         Time of the fit.
     only_label : str or None
         The class (or labels) of every item, if the method gives all items the same one.
+    seed_deviations : mapping of str to float
+        Standard deviation of each metric over seeds, where a method was fitted with several.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Score:
     weights: Mapping[str, float] | None = None
     seconds: float = 0.0
     only_label: str | None = None
+    seed_deviations: Mapping[str, float] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> float:
         if name not in METRIC:
@@ -100,8 +103,12 @@ class Score:
         weights = None
         if self.weights is not None:
             weights = dict(self.weights)
+        deviations = {}
+        if self.seed_deviations:
+            deviations["seed_deviations"] = dict(self.seed_deviations)
         return {
             **self.item_metrics(),
+            **deviations,
             "about": self.about,
             f"against_lowest_{self.headline}": against_lowest,
             f"within_noise_of_lowest_{self.headline}": within_noise,

@@ -25,14 +25,22 @@ if TYPE_CHECKING:
 
 
 def item_metrics(
-    p: Floats, hard: Ints | Codes, q: Floats, y: Ints | Codes, scale: Scale = NOMINAL
+    p: Floats,
+    hard: Ints | Codes,
+    q: Floats,
+    y: Ints | Codes,
+    scale: Scale = NOMINAL,
+    names: Sequence[str] | None = None,
 ) -> dict[str, Floats]:
-    """Each main metric item by item [N]; ``hard`` are the predicted hard labels, as ``y`` is."""
+    """Each main metric, or these, item by item [N].
+
+    ``hard`` are the predicted hard labels, as ``y`` is.
+    """
     predicted, soft = pair(np.asarray(p), np.asarray(q), scale)
     certain = scale.indicators(hard, soft.shape[1]).astype(np.float64)
     formulas = item_values(scale)
     metrics: dict[str, Floats] = {}
-    for name in main_metrics(scale):
+    for name in names or main_metrics(scale):
         answers = certain if METRIC[name].hard else predicted
         metrics[name] = formulas[name](answers, soft, y)
     return metrics
@@ -44,12 +52,13 @@ def score_methods(
     reference: str,
     resampling: Resampling,
     scale: Scale = NOMINAL,
+    metrics: Sequence[str] | None = None,
 ) -> list[Score]:
-    """The scores with test metrics, from ``losses[name][metric]`` [N].
+    """The scores with the main metrics, or these, from ``losses[name][metric]`` [N].
 
     With intervals and tests where there are enough items, or groups of items.
     """
-    metrics = main_metrics(scale)
+    metrics = metrics or main_metrics(scale)
     headline = headline_metric(scale)
     evaluated: list[Score] = []
     for score in scores:
