@@ -36,6 +36,7 @@ BY_ITSELF = ("formats.md",)
 """Pages whose blocks are examples of their own, each on fresh files."""
 ELSEWHERE = {
     "edo data get": "the network",
+    "edo models get": "the network",
     "--model org/": "a model of the hub",
     "--device cuda": "a GPU",
     "postgresql://": "a database",
