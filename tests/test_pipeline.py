@@ -21,7 +21,7 @@ from edokit.analysis.scores.result import Gain
 from edokit.analysis.scores.text import result_sentence
 from edokit.members import Group
 from edokit.members.registry import make_member
-from edokit.pipeline.pool import Ingredient, default_pool
+from edokit.pipeline.pool import EARLIER_NAMES, Ingredient, default_pool, with_known_names
 from edokit.pipeline.source import read_source
 from edokit.report import collect
 
@@ -180,6 +180,7 @@ def test_a_group_costs_the_time_of_all_its_members(
         out_of_time=[],
         seconds_left=lambda: seconds_left,
         is_trained=lambda group: False,
+        folder=Path("no-run"),
         pool_options=RunOptions,
     )
     chosen = [group.name for group in pipeline._RunSteps.choose(run, seconds=10.0)]
@@ -196,6 +197,20 @@ def test_groups_of_the_default_pool_have_names_and_can_be_made() -> None:
             make_member(group.recipe, 3, group.options)
     fast = [ingredient.group for ingredient in default_pool(RunOptions(quality="fast"))]
     assert all(group in groups for group in fast)
+
+
+def test_a_folder_of_an_earlier_version_keeps_the_names_of_its_members(tmp_path: Path) -> None:
+    pool = default_pool(RunOptions(quality="good", encoder="nobody/nothing"))
+    names = [ingredient.group.name for ingredient in pool]
+    assert "tfidf-strong" in names
+    assert not set(names) & set(EARLIER_NAMES.values())
+    assert with_known_names(pool, tmp_path) == pool
+    (tmp_path / "bold-01").mkdir()
+    earlier = with_known_names(pool, tmp_path)
+    assert [ingredient.group.name for ingredient in earlier] == [
+        EARLIER_NAMES.get(name, name) for name in names
+    ]
+    assert [part.group.options for part in earlier] == [part.group.options for part in pool]
 
 
 # What it asks for

@@ -40,7 +40,7 @@ from edokit.members.pretrained import public_name
 from edokit.members.train import Trained
 from edokit.pipeline.encoders import EncoderChoice, EncoderGain, choose_encoder, encoder_gain
 from edokit.pipeline.options import RunOptions
-from edokit.pipeline.pool import default_pool, write_groups
+from edokit.pipeline.pool import default_pool, with_known_names, write_groups
 from edokit.pipeline.result import SUMMARY, Run, RunSummary, leaderboard
 from edokit.pipeline.source import AnnotationsFile, read_source
 from edokit.pipeline.text import step_commands
@@ -261,7 +261,10 @@ class _RunSteps:
             workers = min(self.options.jobs, workers)
         seconds_left = self.seconds_left()
         pool: list[Group] = []
-        for ingredient in default_pool(self.pool_options()):
+        possible = with_known_names(
+            default_pool(self.pool_options()), self.folder / "members" / "members"
+        )
+        for ingredient in possible:
             group = ingredient.group
             if reason := ingredient.missing():
                 self.left_out.append(f"{group.name}: {reason}")

@@ -16,7 +16,7 @@ from edokit.members.catalogue import ENCODERS, KnownEncoder
 from edokit.members.pretrained import public_name
 from edokit.members.recipes.encoder import check_available
 from edokit.metrics import METRIC, paired_test
-from edokit.pipeline.pool import ENCODER_GROUPS
+from edokit.pipeline.pool import EARLIER_NAMES, ENCODER_GROUPS
 from edokit.predictions.core import Predictions
 
 _LETTER = re.compile(r"[^\W\d_]")
@@ -144,10 +144,11 @@ def encoder_gain(
     None if none of them, or nothing else, was trained.
     """
     groups = predictions.groups or predictions.members
+    on_encoder = {EARLIER_NAMES.get(name, name) for name in ENCODER_GROUPS} | set(ENCODER_GROUPS)
     others = [
         member
         for member, group in zip(predictions.members, groups, strict=True)
-        if group not in ENCODER_GROUPS
+        if group not in on_encoder
     ]
     if not 0 < len(others) < len(predictions.members):
         return None

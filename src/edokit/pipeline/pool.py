@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edokit._errors import EDOError
@@ -46,8 +46,17 @@ def _check_model(recipe: str, model: str) -> None:
     require_packages(f"the recipe {recipe}")
 
 
-# The groups on a sentence encoder.
-ENCODER_GROUPS = ("encoder", "encoder-bold")
+EARLIER_NAMES = {
+    "tfidf-strong": "bold",
+    "tfidf-weak": "cautious",
+    "tfidf-words": "words",
+    "tfidf-random-select": "drawn",
+    "tfidf-characters": "characters",
+    "encoder-strong": "encoder-bold",
+}
+"""What earlier versions called groups of the pool."""
+ENCODER_GROUPS = ("encoder", "encoder-strong")
+"""The groups on a sentence encoder."""
 
 
 def _linear(
@@ -65,26 +74,41 @@ def default_pool(options: RunOptions) -> list[Ingredient]:
     """
     trees = Group("trees", 1, "trees", "soft")
     pool = [
-        _linear("bold", 2.0, strength=20.0),
+        _linear("tfidf-strong", 2.0, strength=20.0),
         Ingredient(trees, 5.0),
-        _linear("cautious", 1.0, strength=1.0),
-        _linear("words", 1.0, words=2.0, strength=1.0),
-        _linear("drawn", 1.0, "random-select", strength=2.0),
+        _linear("tfidf-weak", 1.0, strength=1.0),
+        _linear("tfidf-words", 1.0, words=2.0, strength=1.0),
+        _linear("tfidf-random-select", 1.0, "random-select", strength=2.0),
     ]
     if options.quality != "fast" and options.encoder is not None:
         plain = {"model": options.encoder}
-        bold = {"model": options.encoder, "strength": 20.0}
+        strong = {"model": options.encoder, "strength": 20.0}
         # The first one embeds the texts for both.
         pool[2:2] = [
             Ingredient(Group("encoder", 1, ENCODER_GROUPS[0], "soft", options=plain), 30.0),
-            Ingredient(Group("encoder", 1, ENCODER_GROUPS[1], "soft", options=bold), 1.0),
+            Ingredient(Group("encoder", 1, ENCODER_GROUPS[1], "soft", options=strong), 1.0),
         ]
     if options.quality in ("good", "best"):
-        pool.append(_linear("characters", 1.0, words=0.0))
+        pool.append(_linear("tfidf-characters", 1.0, words=0.0))
     if options.quality == "best":
         tuned = Group("transformer", 3, "transformer", options={"model": options.transformer})
         pool.append(Ingredient(tuned, 500.0))
     return pool
+
+
+def with_known_names(pool: Sequence[Ingredient], members: Path) -> list[Ingredient]:
+    """The pool under the names of an earlier version, if members with these names are in the folder.
+
+    An unfinished run of that version thus goes on with the members that it has trained.
+    """
+    if not any(any(members.glob(f"{name}-??")) for name in EARLIER_NAMES.values()):
+        return list(pool)
+    renamed: list[Ingredient] = []
+    for ingredient in pool:
+        group = ingredient.group
+        group = replace(group, name=EARLIER_NAMES.get(group.name, group.name))
+        renamed.append(replace(ingredient, group=group))
+    return renamed
 
 
 def write_groups(groups: Sequence[Group], path: Path) -> None:
