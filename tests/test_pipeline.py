@@ -271,8 +271,8 @@ BETTER, EQUAL, WORSE = (
 def test_the_sentence_says_what_the_intervals_say() -> None:
     text = result_sentence({"uniform": BETTER, "greedy": EQUAL, "constant": BETTER})
     assert text == (
-        "Matches your annotators clearly better than a plain average of your models (+4 %, +2 to"
-        " +6 %); not clearly better than greedy selection (+0.1 %, −1 to +1 %)."
+        "Matches your annotators clearly better than a plain average of the same models (+4 %, +2"
+        " to +6 %); not clearly better than greedy selection (+0.1 %, −1 to +1 %)."
     )
     text = result_sentence({"uniform": EQUAL, "soft": WORSE, "constant": BETTER})
     assert "clearly better than the same answer for every text (+4 %, +2 to +6 %)" in text

@@ -142,11 +142,13 @@ def column(tab: Any, place: int) -> list[float]:
 
 def test_every_chart_is_drawn(tab: Any) -> None:
     charts = tab.query_selector_all("[data-chart]")
-    assert len(charts) == 7
+    assert len(charts) == 8
     for chart in charts:
         size = chart.wait_for_selector("svg").bounding_box()
         assert size["width"] > 150, chart.get_attribute("id")
         assert size["height"] > 80, chart.get_attribute("id")
+        for axis in chart.query_selector_all(".role-axis-label"):
+            assert len(axis.query_selector_all("text")) > 1, chart.get_attribute("id")
     assert tab.locator("#chart-weights .mark-rect path").count() == 5
     assert tab.locator("#chart-pareto-f1-ce .mark-symbol path").count() == 21
 
@@ -217,6 +219,9 @@ def test_texts_are_blurred_until_clicked(tab: Any) -> None:
     veil = tab.locator("#explorer .veil").first
     blur = "veil => getComputedStyle(veil.firstElementChild).filter"
     assert "blur" in veil.evaluate(blur)
+    radius = float(re.search(r"blur\((.+?)px\)", veil.evaluate(blur))[1])
+    size = veil.evaluate("veil => parseFloat(getComputedStyle(veil.firstElementChild).fontSize)")
+    assert radius > 0.8 * size  # letters and words run into each other
     veil.click()
     assert veil.evaluate(blur) == "none"
     assert "blur" in tab.locator("#explorer .veil").nth(1).evaluate(blur)
@@ -287,6 +292,7 @@ def test_a_phone_is_wide_enough(open_page: Open, page: Path) -> None:
     assert tab.locator("#chart-reliability svg").count() == 0
     tab.locator("#calibration > details > summary").click()
     tab.locator("#chart-reliability svg").first.wait_for()
+    tab.locator("#methods > details > summary").click()
     tab.locator(".term").first.focus()
     shown = "term => getComputedStyle(term, '::after').content"
     assert "weight 0" in tab.locator(".term").first.evaluate(shown)

@@ -25,7 +25,8 @@ from edokit.report.page import render
 from edokit.runs.record import RunRecord
 
 SECTIONS = [
-    *("summary", "methods", "items", "weights", "diagnosis"),
+    *("summary", "answers", "right", "handover", "groups", "caveats"),
+    *("methods", "items", "weights", "diagnosis"),
     *("calibration", "front", "reproduce"),
 ]
 
@@ -100,7 +101,7 @@ def test_a_full_run_has_every_section_and_chart(page: Reader) -> None:
     assert ids == SECTIONS
     wanted = {
         *("pareto-f1-ce", "pareto-f1-md", "pareto-ce-md"),
-        *("weights", "gain", "methods"),
+        *("answers", "weights", "gain", "methods"),
         "reliability",
     }
     assert wanted <= set(page.charts)

@@ -96,7 +96,7 @@ def test_the_headline_has_the_size_of_the_gain() -> None:
     rival = Score("uniform", metrics={"ce": 0.5, "f1": 0.8})
     gain = Gain.from_test("ce", DOWN, rival)
     assert (gain.share, gain.low, gain.high) == pytest.approx((0.04, 0.02, 0.06))
-    plain = "Matches your annotators clearly better than a plain average of your models"
+    plain = "Matches your annotators clearly better than a plain average of the same models"
     assert result_sentence({"uniform": gain}) == f"{plain} (+4 %, +2 to +6 %)."
     slight = Gain.from_test("ce", replace(DOWN, difference=-0.002), rival)
     assert "(+0.4 %," in result_sentence({"uniform": slight})
@@ -124,7 +124,7 @@ def test_the_gain_in_every_metric_is_one_chart(found: ReportData) -> None:
 def test_a_page_of_items_of_the_fit_has_the_headline_of_its_comparison(tmp_path: Path) -> None:
     run = make_run(tmp_path, test=False, compare=True)
     summary = summarize(collect(run))
-    plain = "Matches your annotators clearly better than a plain average of your models (+3 %,"
+    plain = "Matches your annotators clearly better than a plain average of the same models (+3 %,"
     assert summary.lead.startswith(plain)
     assert "held-out item" in summary.evidence[0]
     assert "Headline and comparison are of held-out items" in summary.caveats[0]

@@ -91,8 +91,9 @@ def _notes(result: dict[str, Any], predictor: Predictor) -> Iterator[str]:
 
 def _decisions(result: dict[str, Any]) -> str:
     """How many items are answered, and how many are for people."""
-    share = result["people"] / result["items"]
-    return f"{1 - share:.0%} answered, {share:.0%} for people"
+    from edokit.ensemble.escalation import shares_sentence
+
+    return shares_sentence(result["people"] / result["items"])
 
 
 def _unfamiliar(count: int, policy: str | None) -> str:

@@ -201,6 +201,17 @@ class Escalation:
         return {**asdict(self), "confidence": CONFIDENCE}
 
 
+def shares_sentence(for_people: float) -> str:
+    """How many items are answered, and how many are for people.
+
+    Examples
+    --------
+    >>> shares_sentence(0.18)
+    '82 % answered, 18 % for people'
+    """
+    return f"{1 - for_people:.0%} answered, {for_people:.0%} for people".replace("%", " %")
+
+
 def percent(share: float) -> str:
     """A share in percent, such as ``5 %``."""
     return f"{100 * share:.3g} %"

@@ -42,7 +42,7 @@ def below_constant(loss: float, constant_loss: float) -> str:
     )
 
 
-def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) -> str | None:
+def describe_penalty(settings: Mapping[str, Any], counts: Mapping[str, int]) -> str | None:
     """How the penalty of these settings was chosen, of a fit on these numbers of items or pairs."""
     choice = settings.get("lambda_reg_choice")
     if choice is None:
@@ -55,14 +55,23 @@ def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) 
     among = f"{compared:,} {noun}"
     if compared != rows:
         among = f"{compared:,} of the {rows:,} {noun}"
+    return f"{penalty}, chosen by {int(choice['folds'])}-fold cross-validation on {among}."
+
+
+def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) -> str | None:
+    """The same, and how uniform weights did in this cross-validation."""
+    penalty = describe_penalty(settings, counts)
+    choice = settings.get("lambda_reg_choice")
+    if penalty is None or choice is None or choice["folds"] is None:
+        return penalty
     excess = float(choice["uniform_above"])
     margin = CLEARLY * float(choice["uniform_above_error"])
     standing = "not clearly worse"
     if abs(excess) > margin + 1e-12:
         standing = "clearly worse" if excess > 0 else "clearly better"
     return (
-        f"{penalty}, chosen by {int(choice['folds'])}-fold cross-validation on {among};"
-        f" uniform weights were {standing} (held-out ΔCE {signed(excess)} ± {margin:.4f})."
+        f"{penalty.removesuffix('.')}; uniform weights were {standing} (held-out ΔCE"
+        f" {signed(excess)} ± {margin:.4f})."
     )
 
 

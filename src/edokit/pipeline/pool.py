@@ -97,7 +97,7 @@ def default_pool(options: RunOptions) -> list[Ingredient]:
 
 
 def with_known_names(pool: Sequence[Ingredient], members: Path) -> list[Ingredient]:
-    """The pool under the names of an earlier version, if members with these names are in the folder.
+    """The pool under the names of an earlier version, if the folder has members with such names.
 
     An unfinished run of that version thus goes on with the members that it has trained.
     """

@@ -10,30 +10,36 @@ import numpy as np
 import pandas as pd
 
 from edokit.analysis.diagnose.groups.result import GroupComparison, LevelComparison, value_of
-from edokit.analysis.scores.result import Score
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
 from edokit.report import vega
-from edokit.report.colours import BLUE, INK, MUTED, VERMILION
+from edokit.report.answers import label_shares, spread_kind, spread_name, spread_values
+from edokit.report.colours import BLUE, INK, MUTED, SURFACE, VERMILION
 from edokit.report.data import ReportData
+from edokit.report.evaluation import EvaluatedItems
 from edokit.report.formatting import clean, named, number
 from edokit.report.groups import chart_names, is_clear
 from edokit.report.results import (
     Headline,
+    MethodRow,
     SearchTrials,
     find_headline,
     headline_value,
-    is_ours,
+    method_rows,
     ranked_scores,
     trial_settings,
 )
 from edokit.report.vega import Spec, rows
 
+_BINS = 20
+# Labels that are drawn: the most frequent.
+_MOST_LABELS = 15
 PLAIN_NAMES = {
     "edo": "EDO: this ensemble",
     "uniform": "plain average (uniform)",
     "best-single": "best single member",
     "constant": "constant answer",
+    "soft": "one model of soft labels",
 }
 
 
@@ -43,7 +49,10 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
     if data.search is not None and data.search.trials:
         pairs = combinations(data.search.metrics, 2)
         charts |= {f"pareto-{x}-{y}": pareto(data.search, x, y) for x, y in pairs}
-    if data.ensemble is not None:
+    if data.evaluation is not None and len(data.evaluation.pooled.items):
+        charts["answers"] = answers(data.evaluation)
+    # Of one member there is nothing to compare.
+    if data.ensemble is not None and len(data.ensemble.members_) > 1:
         charts["weights"] = weights(data.ensemble)
     if data.evaluation is not None and data.evaluation.annotations is not None:
         curve = reliability_curve(
@@ -55,8 +64,9 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
     has_weights = data.ensemble is None or len(data.ensemble.members_) > 1
     if has_weights and (result := find_headline(data.comparison, data.evaluation)) is not None:
         charts["gain"] = gain(result)
-    if scores := ranked_scores(data.comparison, data.evaluation):
-        charts["methods"] = methods(scores)
+    rows_of_methods = method_rows(ranked_scores(data.comparison, data.evaluation))
+    if len(rows_of_methods) > 1:
+        charts["methods"] = methods(rows_of_methods)
     if data.groups is not None:
         for name, (attribute, class_name) in chart_names(data.groups).items():
             charts[name] = group_levels(data.groups, attribute, class_name)
@@ -97,12 +107,72 @@ def weights(ensemble: EDOEnsemble) -> Spec:
     return vega.chart("Weight of each member", layers, x, y, 90 + 22 * len(order))
 
 
+def answers(evaluation: EvaluatedItems) -> Spec:
+    """How expected points or probabilities spread over the items; else, labels by frequency."""
+    if spread_kind(evaluation) in ("expected point", "probability"):
+        return _histogram(evaluation)
+    return _label_bars(evaluation)
+
+
+def _histogram(evaluation: EvaluatedItems) -> Spec:
+    """The share of the items in each interval of expected points or probabilities."""
+    values = spread_values(evaluation)
+    ends = (0.0, 1.0)
+    positions = evaluation.scale.positions
+    if positions is not None:
+        ends = (positions[0], positions[-1])
+    counts, edges = np.histogram(values, bins=_BINS, range=ends)
+    shares = counts / len(values)
+    name = spread_name(evaluation)
+    data = rows(
+        **{"from": edges[:-1], "to": edges[1:], "items": counts, "share": shares, "_zero": 0.0}
+    )
+    fields = {"x": "from", "x2": "to", "y": "share", "y2": "_zero"}
+    corners = {channel: {"field": field} for channel, field in fields.items()}
+    bars = vega.layer("rect", data, corners, tooltip=vega.TIPS, stroke=SURFACE, strokeWidth=1)
+    highest = float(shares.max()) * 1.06
+    return vega.chart(
+        f"How answers spread: {name}",
+        [bars],
+        vega.numbers("from", name, domain=ends),
+        vega.percents("share", "share of the items", [0.0, highest], domain=(0.0, highest)),
+        220,
+    )
+
+
+def _label_bars(evaluation: EvaluatedItems) -> Spec:
+    """The share of the items with each label, and the annotators' share of it as a dot."""
+    classes = [clean(name, 60) for name in evaluation.pooled.classes]
+    shares = label_shares(evaluation)
+    order = np.argsort(-shares, kind="stable")[:_MOST_LABELS]
+    names = [classes[c] for c in order]
+    columns = {"label": names, "share": shares[order]}
+    layers = []
+    largest = float(shares.max())
+    if evaluation.annotations is not None:
+        annotated = evaluation.annotations.soft_labels.mean(axis=0)[order]
+        columns["annotators"] = annotated
+        largest = max(largest, float(annotated.max()))
+        place = {"x": {"field": "annotators"}}
+        layers.append(vega.points(rows(**columns), place, color=VERMILION))
+    bars = vega.layer("bar", rows(**columns), height={"band": 0.65}, tooltip=vega.TIPS)
+    domain = (0.0, max(largest * 1.06, 0.05))
+    return vega.chart(
+        "How answers spread: labels",
+        [bars, *layers],
+        vega.percents("share", "share of the items", domain, domain=domain),
+        vega.names("label", names),
+        90 + 26 * len(names),
+    )
+
+
 def gain(result: Headline) -> Spec:
     """How much better than a plain average in each metric, in colour where the interval says so."""
     gains = pd.DataFrame([vars(gain) for gain in result.gains.values()])
+    ends = [*gains.low, *gains.high]
     chart = dots(
         "How much better than a plain average, by metric",
-        vega.numbers("gain", "worse ← plain average → better", percent=True),
+        vega.percents("gain", "worse ← plain average → better", ends),
         [named(name) for name in result.gains],
         _blue_if("datum._clear"),
         gain=gains.share,
@@ -114,9 +184,15 @@ def gain(result: Headline) -> Spec:
     return chart
 
 
-def methods(scores: Sequence[Score]) -> Spec:
+def method_name(names: Sequence[str]) -> str:
+    """The methods of a row, in words."""
+    return " = ".join(PLAIN_NAMES.get(name, clean(name, 60)) for name in names)
+
+
+def methods(method_rows: Sequence[MethodRow]) -> Spec:
     """The headline metric of each method with its interval, EDO's in colour."""
-    labels = [PLAIN_NAMES.get(score.name, clean(score.name, 60)) for score in scores]
+    labels = [method_name(row.names) for row in method_rows]
+    scores = [row.score for row in method_rows]
     metric = scores[0].headline
     ends = [score.intervals.get(metric, (None, None)) for score in scores]
     lows, highs = zip(*ends, strict=True)
@@ -128,7 +204,7 @@ def methods(scores: Sequence[Score]) -> Spec:
         _blue_if("datum._ours"),
         low=lows,
         high=highs,
-        _ours=[is_ours(score) for score in scores],
+        _ours=[row.is_ours for row in method_rows],
         **columns,
     )
 
@@ -138,20 +214,28 @@ def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spe
     levels = [level for level in found.of(attribute) if level.difference is not None]
     unit = "points"
     title = f"{clean(attribute, 60)}: difference to the others"
+    lows = [value_of(level.low, class_name) for level in levels]
+    highs = [value_of(level.high, class_name) for level in levels]
     if class_name:
         unit = "share"
         title = f"{clean(attribute, 60)}: difference to the others in the share of {class_name!r}"
-    axis = vega.numbers(unit, f"lower ← the others → higher ({unit})", percent=bool(class_name))
+    axis_title = f"lower ← the others → higher ({unit})"
     reach = _reach(levels, class_name)
+    ends = [*lows, *highs]
     if reach is not None:
-        axis["scale"] |= {"domain": [-reach, reach], "nice": False, "clamp": True}
+        ends = [-reach, reach]
+    axis = vega.numbers(unit, axis_title)
+    if class_name:
+        axis = vega.percents(unit, axis_title, ends)
+    if reach is not None:
+        axis["scale"] |= {"domain": ends, "nice": False, "clamp": True}
     chart = dots(
         title,
         axis,
         [clean(f"{level.level} ({level.people})", 60) for level in levels],
         _blue_if("datum._clear"),
-        low=[value_of(level.low, class_name) for level in levels],
-        high=[value_of(level.high, class_name) for level in levels],
+        low=lows,
+        high=highs,
         people=[level.people for level in levels],
         _clear=[is_clear(level, class_name) for level in levels],
         **{unit: [value_of(level.difference, class_name) for level in levels]},

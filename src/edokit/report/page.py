@@ -13,13 +13,15 @@ from edokit._io.documents import parse_json
 from edokit._package import __version__
 from edokit.ensemble.fitted import Reason
 from edokit.metrics import METRIC, headline_metric
-from edokit.report.charts import PLAIN_NAMES, all_charts
+from edokit.report.answers import answers_view
+from edokit.report.charts import PLAIN_NAMES, all_charts, method_name
 from edokit.report.colours import DARK, class_colours
 from edokit.report.data import ROLES, ReportData
+from edokit.report.decisions import handover_view, right_view, whose_view_sentences
 from edokit.report.formatting import FILTERS, asset, count, embed
 from edokit.report.groups import groups_view
 from edokit.report.items import item_table
-from edokit.report.results import best_values, is_ours, ranked_scores
+from edokit.report.results import best_values, method_rows, ranked_scores
 from edokit.report.summary import EQUAL, summarize
 from edokit.report.vega import CONFIG, page_spec
 from edokit.scales import NOMINAL
@@ -68,7 +70,12 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         data=data,
         summary=summarize(data),
         scores=scores,
-        is_ours=is_ours,
+        method_rows=method_rows(scores),
+        method_name=method_name,
+        answers=answers_view(data.evaluation, texts=texts),
+        right=right_view(data),
+        handover=handover_view(data),
+        whose_view=whose_view_sentences(data),
         plain_names=PLAIN_NAMES,
         best=best_values(scores),
         scale=scale,

@@ -293,6 +293,48 @@ def ranked_scores(
 
 
 @dataclass(frozen=True)
+class MethodRow:
+    """One row of a comparison: a method, with others that give the very same answers.
+
+    Attributes
+    ----------
+    score : Score
+        Of the first one, EDO if it is among them.
+    names : tuple of str
+        All of them.
+    """
+
+    score: Score
+    names: tuple[str, ...]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether EDO is among them."""
+        return any(is_ours(name) for name in self.names)
+
+
+def method_rows(scores: Sequence[Score]) -> list[MethodRow]:
+    """A row for each score; methods with equal metrics and intervals are one row.
+
+    The average of one member is that member, and the top five of five members are all of them.
+    """
+    alike: list[list[Score]] = []
+    for score in scores:
+        for row in alike:
+            same = score.metrics == row[0].metrics and score.intervals == row[0].intervals
+            if same and score.metrics:
+                row.append(score)
+                break
+        else:
+            alike.append([score])
+    rows: list[MethodRow] = []
+    for row in alike:
+        ordered = sorted(row, key=lambda score: not is_ours(score.name))
+        rows.append(MethodRow(ordered[0], tuple(score.name for score in ordered)))
+    return rows
+
+
+@dataclass(frozen=True)
 class Headline:
     """The ensemble beside a plain average of the members: what the headline of a page is about.
 
@@ -310,6 +352,8 @@ class Headline:
         What the constant answer is; see `SHARES`.
     cautions : list of str
         Where the ensemble is not clearly better than the constant, on the same items.
+    one_model : Score or None
+        A single model: that of soft labels, else the best member.
     """
 
     edo: Score
@@ -320,6 +364,7 @@ class Headline:
     rival_gains: Mapping[str, Gain] = field(default_factory=dict)
     constant_source: str = "fit"
     cautions: Sequence[str] = ()
+    one_model: Score | None = None
 
     @property
     def gains(self) -> dict[str, Gain]:
@@ -345,9 +390,16 @@ class Headline:
 
 
 def find_headline(
-    comparison: MethodScores | None, evaluation: EvaluatedItems | None
+    comparison: MethodScores | None,
+    evaluation: EvaluatedItems | None,
+    *,
+    tested_only: bool = True,
 ) -> Headline | None:
-    """From the evaluated items, or from the comparison where those are items of the fit."""
+    """From the evaluated items, or from the comparison where those are items of the fit.
+
+    ``tested_only=False`` also returns scores without a test against the plain average, as of items
+    in too few groups.
+    """
     source: Evaluation | MethodScores | None = None
     held_out: bool | None = None
     if evaluation is not None:
@@ -361,9 +413,12 @@ def find_headline(
     scores = {score.name: score for score in source.scores}
     edo = scores.get("edo")
     uniform = scores.get("uniform")
-    if edo is None or uniform is None or edo.headline not in edo.against:
+    if edo is None or uniform is None:
+        return None
+    if tested_only and edo.headline not in edo.against:
         return None
     constant = scores.get(CONSTANT)
+    one_model = scores.get("soft", scores.get("best-single"))
     if isinstance(source, Evaluation):
         return Headline(
             edo,
@@ -373,9 +428,10 @@ def find_headline(
             held_out,
             constant_source=source.constant.source,
             cautions=source.headline,
+            one_model=one_model,
         )
     cautions: list[str] = []
-    if constant is not None:
+    if constant is not None and edo.headline in edo.against:
         cautions = headline_sentences(
             edo,
             constant,
@@ -392,6 +448,7 @@ def find_headline(
         rival_gains=source.gains,
         constant_source=source.constant_source,
         cautions=cautions,
+        one_model=one_model,
     )
 
 
@@ -410,9 +467,9 @@ def best_values(scores: Sequence[Score]) -> dict[str, str]:
     return best
 
 
-def is_ours(score: Score) -> bool:
+def is_ours(name: str) -> bool:
     """Whether the method is EDO."""
-    return score.name == "edo" or score.name.startswith(("edo-", "edo:"))
+    return name == "edo" or name.startswith(("edo-", "edo:"))
 
 
 def headline_value(score: Score) -> float:

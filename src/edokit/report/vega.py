@@ -7,6 +7,7 @@ that begin with an underscore.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,17 +53,32 @@ def numbers(
     title: str | None = None,
     *,
     domain: tuple[float, float] | None = None,
-    percent: bool = False,
 ) -> Spec:
     """An axis of numbers."""
     axis: Spec = {"tickCount": 6}
-    if percent:
-        axis |= {"format": ".0%", "tickMinStep": 0.01}
     scale: Spec = {"zero": False, "nice": True, "padding": 8}
     if domain is not None:
         scale = {"zero": False, "nice": False, "domain": list(domain)}
     channel: Spec = {"field": field, "type": "quantitative", "title": title, "stack": None}
     return channel | {"scale": scale, "axis": axis}
+
+
+def percents(
+    field: str,
+    title: str | None,
+    values: Sequence[float | None],
+    *,
+    domain: tuple[float, float] | None = None,
+) -> Spec:
+    """An axis of shares in percent, with as many digits as these values need for several ticks."""
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    span = max(finite, default=1.0) - min(finite, default=0.0)
+    digits = 0
+    while digits < 3 and span < 0.05 * 10**-digits:
+        digits += 1
+    channel = numbers(field, title, domain=domain)
+    channel["axis"] |= {"format": f".{digits}%", "tickMinStep": 10 ** -(digits + 2)}
+    return channel
 
 
 def names(field: str, values: Sequence[Any], **style: Any) -> Spec:

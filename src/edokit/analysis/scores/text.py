@@ -10,7 +10,7 @@ from edokit.analysis.scores.result import CONSTANT, UNIFORM, Gain, Score, Slice,
 from edokit.metrics import METRIC, PairedTest
 
 RIVALS = {
-    UNIFORM: "a plain average of your models",
+    UNIFORM: "a plain average of the same models",
     "soft": "one model trained on the shares of answers",
     "greedy": "greedy selection",
     CONSTANT: "the same answer for every text",
@@ -107,14 +107,22 @@ def result_sentence(gains: Mapping[str, Gain]) -> str:
 
 def _clause(standing: Standing, gains: Mapping[str, Gain]) -> str:
     """``not clearly better than greedy selection (+1 %, −1 to +3 %)``."""
-    rivals = [f"{RIVALS[name]} ({_gain_interval(gain)})" for name, gain in gains.items()]
+    rivals = [f"{RIVALS[name]} ({gain_interval(gain)})" for name, gain in gains.items()]
+    joint = "and"
     if standing == "unclear":
-        return f"not clearly better than {listed(rivals, 'or')}"
-    return f"clearly {standing} than {listed(rivals)}"
+        joint = "or"
+    return f"{standing_phrase(standing)} than {listed(rivals, joint)}"
 
 
-def _gain_interval(gain: Gain) -> str:
-    """``+3 %, −1 to +7 %``."""
+def standing_phrase(standing: Standing) -> str:
+    """Return what an interval says: clearly better, clearly worse, or not clearly better."""
+    if standing == "unclear":
+        return "not clearly better"
+    return f"clearly {standing}"
+
+
+def gain_interval(gain: Gain) -> str:
+    """Return a gain with its interval: ``+3 %, −1 to +7 %``."""
     return f"{_points(gain.share)} %, {_points(gain.low)} to {_points(gain.high)} %"
 
 
