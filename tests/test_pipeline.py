@@ -127,6 +127,19 @@ def test_the_page_and_the_test_items_of_a_run(finished: Any, votes: Path) -> Non
     assert result.results["items"] == 80  # train and dev; those of test are left alone
 
 
+def test_a_page_without_texts(finished: Any, votes: Path, tmp_path: Path) -> None:
+    with_texts = finished[0].folder / "report.html"
+    text = pd.read_csv(votes).query("split == 'dev'")["comment"].iloc[0]
+    assert text in with_texts.read_text(encoding="utf-8")
+    copy = shutil.copytree(finished[0].folder, tmp_path / "RUN")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "default_pool", small_pool)
+        result = edokit.run(votes, copy, columns=COLUMNS, jobs=1, no_texts=True)
+    page = (copy / "report.html").read_text(encoding="utf-8")
+    assert not [text for text in pd.read_csv(votes)["comment"].unique() if text in page]
+    assert result.commands[-1].endswith(" --no-texts")
+
+
 def test_the_printed_commands_do_the_same(finished: Any, tmp_path: Path) -> None:
     result = finished[0]
     copy = tmp_path / "copy"

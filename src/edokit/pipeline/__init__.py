@@ -426,6 +426,7 @@ class _RunSteps:
             folds=FOLDS,
             seed=self.options.random_state,
             by=self.options.by or (),
+            texts=not self.options.no_texts,
         )
         return RunSummary(
             summary=result_sentence(gains),

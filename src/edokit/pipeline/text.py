@@ -19,6 +19,7 @@ def step_commands(
     folds: int,
     seed: int,
     by: Sequence[str] = (),
+    texts: bool = True,
 ) -> list[str]:
     """The commands that do the same as a run, one after the other.
 
@@ -38,6 +39,8 @@ def step_commands(
         Folds of the training, and its seed.
     by : sequence of str, default=()
         The attributes of annotators whose levels are compared.
+    texts : bool, default=True
+        Whether the page holds the texts of the items.
     """
     source = [str(annotations), *reading_flags(reading)]
     seed_flags = ["--seed", str(seed)]
@@ -51,13 +54,16 @@ def step_commands(
     rows += ["--extra", f"soft={folder / 'soft' / 'predictions' / 'fit.npz'}", "--no-report"]
     pool = ["--recipe", str(folder / "pool.toml")]
     bundle = ["--members", str(folder / "members"), "--out", str(folder / "bundle")]
+    report = ["report", str(folder)]
+    if not texts:
+        report.append("--no-texts")
     commands = [
         ["train", *source, *soft, *training, "--out", str(folder / "soft")],
         ["train", *source, *pool, *training, "--out", str(folder / "members")],
         ["fit", *labels, *seed_flags, "--out", str(folder / "ensemble")],
         ["compare", *labels, *rows, *seed_flags, "--out", str(folder / "comparison")],
         ["bundle", str(folder / "ensemble"), *bundle],
-        ["report", str(folder)],
+        report,
     ]
     if by:
         comparison = ["diagnose", *source, "--by", *typed_values(list(by)), *seed_flags]
