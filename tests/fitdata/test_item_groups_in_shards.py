@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit import EDOEnsemble
+from edokit import EDOEnsemble, search
 from edokit._io.tables import write_table
 from edokit.fitdata.data import FitData
 from edokit.scales import NOMINAL, Scale
@@ -83,3 +83,14 @@ def test_cross_validated_figures_are_those_of_the_table_in_memory(made: Cut) -> 
     np.testing.assert_array_equal(found.held_out.groups, whole.held_out.groups)
     np.testing.assert_allclose(found.held_out.answers, whole.held_out.answers, atol=2e-6)
     np.testing.assert_array_equal(found.held_out.shares, whole.held_out.shares)
+
+
+def test_a_search_finds_in_shards_what_it_finds_in_memory(made: Cut) -> None:
+    options: dict[str, Any] = {"trials": 4, "folds": 3, "random_state": 1}
+    whole = search(made.pool, made.people, **options)
+    with FitData.open(made.predictions, made.annotations, jobs=1) as data:
+        found = search(data, None, **options)
+    for trial, in_memory in zip(found.trials, whole.trials, strict=True):
+        assert trial.weights == pytest.approx(in_memory.weights, abs=1e-6)
+        assert trial.judge == "cross-fitted"
+        assert trial.values == pytest.approx(in_memory.values, abs=1e-6)
