@@ -57,7 +57,7 @@ def compute_metrics(
     Returns
     -------
     dict of str to float
-        The metrics by name; ``entropy_correlation`` is None where it is undefined.
+        The metrics by name; ``entropy_correlation`` and ``icm_soft`` are None where undefined.
 
     Raises
     ------
@@ -174,6 +174,11 @@ def values(
         block = slice(start, start + _BLOCK)
         sums += MetricSums.of(p[block], q[block], y[block], scale, names)
     results = sums.values()
+    for name in names:
+        relative = METRIC[name].relative
+        if relative is not None:
+            value = float(relative(p, q, y, scale).mean())
+            results[name] = None if np.isnan(value) else value
     if "entropy_correlation" in results:
         (rho,) = entropy_ranks(p, q, scale)(np.ones((1, len(p))))
         if not np.isnan(rho):
@@ -260,7 +265,8 @@ class MetricSums:
     def values(self) -> dict[str, float | None]:
         """The metrics by name.
 
-        ``entropy_correlation`` is None: ranks among all items are not a sum over shards.
+        ``entropy_correlation`` and ``icm_soft`` are None: ranks among all items, and how soft
+        labels vary, are not sums over shards.
         """
         results: dict[str, float | None] = {}
         for name, total in self.sums.items():

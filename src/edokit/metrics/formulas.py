@@ -34,6 +34,42 @@ def brier(p: Floats, q: Floats) -> Floats:
     return np.asarray(((p - q) ** 2).sum(axis=1))
 
 
+def overlap(p: Floats, q: Floats) -> Floats:
+    """Σ_c min(p_c, q_c) [N]: the size of the intersection of fuzzy sets."""
+    return np.asarray(np.minimum(p, q).sum(axis=1))
+
+
+def soft_f1_parts(p: Floats, q: Floats) -> Floats:
+    """The sizes of the intersection of fuzzy sets, and of both of them together [N, 2]."""
+    return np.stack([overlap(p, q), (p + q).sum(axis=1)], axis=1)
+
+
+def information_contrast(p: Floats, q: Floats) -> Floats:
+    """ICM-Soft of each item in bits [N], as PyEvALL computes it; NaN where a class never varies.
+
+    2 I(p) + 2 I(q) − 3 I(max(p, q)): what both say, less what they say together. The information
+    I of a class with probability v > 0 is −log2 P(V ≥ v), where V is normal with the mean of the
+    soft labels of all items and their mean absolute deviation.
+    """
+    mean = q.mean(axis=0)
+    deviation = np.abs(q - mean).mean(axis=0)
+    return np.asarray(
+        2 * _information(p, mean, deviation)
+        + 2 * _information(q, mean, deviation)
+        - 3 * _information(np.maximum(p, q), mean, deviation)
+    )
+
+
+def _information(v: Floats, mean: Floats, deviation: Floats) -> Floats:
+    """The information of each row of probabilities [N]; a tail that rounds to 0 counts as 1/N."""
+    from scipy.special import erf
+
+    z = (v - mean) / np.where(deviation > ROUNDING, deviation, np.nan)
+    tail = 1.0 - 0.5 * (1.0 + erf(z / np.sqrt(2.0)))
+    bits = -np.log2(np.where(tail == 0, 1.0 / len(v), tail))
+    return np.asarray(np.where(v == 0, 0.0, bits).sum(axis=1))
+
+
 def shannon(p: Floats) -> Floats:
     logs = np.log(np.where(p > 0, p, 1.0))  # 0 ln 0 = 0
     total: Floats = -np.einsum("nc,nc->n", p, logs)

@@ -20,10 +20,13 @@ from edokit.metrics.formulas import (
     absolute_distance,
     brier,
     cross_entropy,
+    information_contrast,
     is_correct,
     jensen_shannon,
     manhattan,
+    overlap,
     ranked_probability,
+    soft_f1_parts,
     wasserstein,
 )
 from edokit.scales import NOMINAL, Scale, ScaleKind
@@ -61,6 +64,9 @@ class Metric:
     formula : callable or None
         Value of each item [N] from p, q, y and the scale, or several parts [N, m]; None for
         a metric that can't be computed from sums over items.
+    relative : callable or None, default=None
+        Where ``formula`` is None, the value of each item [N] relative to all items, of which the
+        metric is the mean; NaN where it is undefined. It is unknown of a folder of shards.
     combine : callable, default: the mean over items
         The metric from the sums of the parts and the number of items.
     direction : {"lower", "higher"}, default="lower"
@@ -87,6 +93,7 @@ class Metric:
     title: str
     help: str
     formula: Formula | None
+    relative: Formula | None = None
     combine: Combine = mean
     direction: Literal["lower", "higher"] = "lower"
     scales: tuple[ScaleKind, ...] = ALL_SCALES
@@ -175,6 +182,13 @@ def _macro_f1(sums: Floats, items: int | Floats) -> Floats:
     count = (occurrences > 0).sum(axis=-1)
     by_class = 2 * hits / np.maximum(occurrences, 1.0)
     return np.where(count > 0, by_class.sum(axis=-1) / np.maximum(count, 1), 1.0)
+
+
+def _soft_f1(sums: Floats, items: int | Floats) -> Floats:
+    """Twice the intersection over both; 1 where all sets of labels are empty, as predicted."""
+    common = sums[..., 0]
+    both = sums[..., 1]
+    return np.where(both > 0, 2 * common / np.where(both > 0, both, 1.0), 1.0)
 
 
 def _calibration_error(gaps: Floats, items: int | Floats) -> Floats:
@@ -281,6 +295,35 @@ _METRICS = (
         title="Jensen–Shannon divergence",
         help="divergence from the soft labels, in nats",
         formula=by_row(lambda p, q, y: jensen_shannon(p, q)),
+    ),
+    Metric(
+        name="soft_accuracy",
+        short="soft acc",
+        title="soft accuracy",
+        help="how much of the probability is where the soft labels have it, Σ min(p, q); 1 − MD/2",
+        formula=by_row(lambda p, q, y: overlap(p, q)),
+        direction="higher",
+        scales=("nominal", "ordinal"),
+    ),
+    Metric(
+        name="soft_f1",
+        short="soft F1",
+        title="soft micro-F1",
+        help="2 Σ min(p, q) / Σ (p + q) over all items and labels; of classes the soft accuracy",
+        formula=lambda p, q, y, scale: soft_f1_parts(p, q),
+        combine=_soft_f1,
+        direction="higher",
+    ),
+    Metric(
+        name="icm_soft",
+        short="ICM",
+        title="ICM-Soft",
+        help="information that answers and soft labels share less what is in one alone, in bits",
+        formula=None,
+        relative=lambda p, q, y, scale: information_contrast(p, q),
+        direction="higher",
+        scales=("nominal", "multi-label"),
+        best="information of the soft labels",
     ),
     Metric(
         name="entropy_correlation",

@@ -142,7 +142,9 @@ def bootstrap(
     rarest_class = min(units_with(column, clusters) for column in has_class.T)
     results: dict[str, Interval] = {}
     for name, estimate in estimates.items():
-        formula = METRIC[name].formula
+        item_formula = METRIC[name].relative
+        if METRIC[name].is_mean:
+            item_formula = METRIC[name].formula
         if name == "entropy_correlation":
             sample = np.concatenate(rank_correlations)
             results[name] = _percentile_interval(estimate, sample, level, units)
@@ -151,11 +153,11 @@ def bootstrap(
             gaps = resampled[:, columns[name]] / resampled[:, -1:]
             ends = ece_ends(table[:, columns[name]].mean(axis=0), gaps, level)
             results[name] = Interval(estimate, *ends)
-        elif name == "macro_f1" and rarest_class < FEWEST_UNITS:
+        elif estimate is None or (name == "macro_f1" and rarest_class < FEWEST_UNITS):
             results[name] = Interval(estimate, None, None)
-        elif formula is not None and METRIC[name].is_mean:
+        elif item_formula is not None:
             item_values = UnitDeviations.from_values(
-                formula(predicted, soft, hard, scale), clusters
+                item_formula(predicted, soft, hard, scale), clusters
             )
             results[name] = Interval(estimate, *item_values.ends(level))
         else:
