@@ -81,7 +81,7 @@ bench: $(VENV)/.dev
 
 # The data: EDO_LEWIDI2023, else ./lewidi2023 (`edo data get lewidi2023`), else ../shared/lewidi2023.
 LEWIDI2023 := $(or $(EDO_LEWIDI2023),$(wildcard lewidi2023),$(wildcard ../shared/lewidi2023))
-reproduce: $(VENV)/.dev
+reproduce: $(VENV)/.core
 	$(BIN)/python -m reproduction lewidi2023 $(if $(LEWIDI2023),--data $(LEWIDI2023)) --out reproduced
 
 # Coverage-guided fuzzing needs atheris, which not every Python has a wheel for.

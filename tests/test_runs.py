@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import platform
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ import pytest
 import edokit
 from edokit._errors import InputError
 from edokit._io.digests import digest_input
+from edokit.runs.citations import citations
 from edokit.runs.inputs import Input
 from edokit.runs.record import RunRecord, begin_run, command_text
 
@@ -24,7 +29,36 @@ def rows(path: Path) -> Path:
 def test_a_record_survives_saving(tmp_path: Path) -> None:
     record = RunRecord("search", {"annotations": Input("people.csv", "abc", {"split": "dev"})}, 3)
     record.save(tmp_path)
-    assert RunRecord.load(tmp_path) == record
+    saved = RunRecord.load(tmp_path)
+    assert replace(saved, python="", platform="", commit="") == record
+    assert saved.python == platform.python_version()
+    assert saved.platform == platform.platform()
+    is_checkout = (Path(edokit.__file__).resolve().parents[2] / ".git").exists()
+    assert bool(re.fullmatch(r"[0-9a-f]{40}(-dirty)?", saved.commit)) == is_checkout
+
+
+def test_a_run_is_cited_with_what_it_used(tmp_path: Path) -> None:
+    RunRecord("search", {}).save(tmp_path)
+    members = [
+        {"recipe": "linear"},
+        {"recipe": "encoder", "options": {"model": "sentence-transformers/all-MiniLM-L6-v2"}},
+    ]
+    (tmp_path / "members").mkdir()
+    (tmp_path / "members" / "manifest.json").write_text(json.dumps({"members": members}))
+    keys = [reference.key for reference in citations(tmp_path)]
+    assert keys[:2] == ["edokit", "cui2026edo"]
+    used = {"akiba2019optuna", "pedregosa2011scikit", "reimers2019sentence", "wang2020minilm"}
+    assert used <= set(keys)
+    assert "song2020mpnet" not in keys
+    for reference in citations(tmp_path):
+        entry = reference.to_bibtex()
+        assert entry.startswith(f"@{reference.kind}{{{reference.key},")
+        assert entry.count("{") == entry.count("}")
+
+
+def test_a_folder_without_a_run_is_not_cited(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not the folder of a run"):
+        citations(tmp_path)
 
 
 def test_annotations_are_read_again_as_the_run_read_them(tmp_path: Path) -> None:
@@ -92,5 +126,5 @@ def test_what_an_interrupted_writer_left_is_no_part_of_an_input(tmp_path: Path) 
 def test_a_mistyped_parameter_is_not_swallowed(verb: Any) -> None:
     P = [[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.4, 0.6]]]
     test = (P, [0, 1]) if verb is edokit.compare else ()
-    with pytest.raises(InputError, match="seed: for annotations that are files"):
+    with pytest.raises(InputError, match="no option 'seed'; did you mean 'random_state'"):
         verb(P, [0, 1], *test, seed=3)

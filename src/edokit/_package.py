@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 __version__ = "0.1.0"
@@ -26,6 +28,21 @@ def result_versions() -> dict[str, str]:
     """The versions of EDO and of the libraries that results may depend on."""
     libraries = {name: _version(name) for name in _RESULT_LIBRARIES}
     return {"edokit": __version__, **libraries}
+
+
+@cache
+def checkout_commit() -> str:
+    """The commit of the checkout that EDO runs from, with "-dirty" after changes, or nothing."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists() or not (root / "src" / "edokit").is_dir():
+        return ""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
+    command += ["--exclude", "*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
 
 
 def member_versions() -> dict[str, str]:

@@ -190,6 +190,8 @@ def _check_reading_option(name: str, further_names: set[str]) -> None:
         return
     hint = f"the options are {', '.join(sorted(known))}"
     close = get_close_matches(name, known, 1)
+    if name == "seed":
+        close = ["random_state"]
     if close:
         hint = f"did you mean {close[0]!r}?"
     raise InputError(f"there is no option {name!r}", hint)

@@ -7,16 +7,17 @@ they changed.
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from edokit._credentials import argument_without_credentials
 from edokit._errors import InputError, errors_in
 from edokit._io.atomic import cannot_write
 from edokit._io.documents import Count, read_model, write_json
-from edokit._package import result_versions
+from edokit._package import checkout_commit, result_versions
 from edokit.annotations.core import Annotations
 from edokit.predictions.core import Predictions
 from edokit.runs.inputs import Input, read_recorded_annotations, read_recorded_predictions
@@ -37,6 +38,10 @@ class RunRecord:
         ``test_annotations`` (to judge by).
     command : str
         As typed, without credentials; empty from Python.
+    python, platform : str
+        The Python and the system that it ran on; empty in records of earlier builds.
+    commit : str
+        The commit of EDO, where it runs from a checkout, with "-dirty" after changes; else empty.
     """
 
     kind: str
@@ -44,10 +49,19 @@ class RunRecord:
     seed: Count = 0
     command: str = ""
     versions: Mapping[str, str] = field(default_factory=result_versions)
+    python: str = ""
+    platform: str = ""
+    commit: str = ""
 
     def save(self, folder: Path) -> None:
-        """Write ``run.json``; where it is, the results are complete."""
-        write_json(asdict(self), folder / RUN_RECORD)
+        """Write ``run.json``, with where it ran; where it is, the results are complete."""
+        record = replace(
+            self,
+            python=platform.python_version(),
+            platform=platform.platform(),
+            commit=checkout_commit(),
+        )
+        write_json(asdict(record), folder / RUN_RECORD)
 
     @classmethod
     def load(cls, folder: Path) -> RunRecord:
