@@ -9,16 +9,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError, examples, one_of, option, word
-from edokit._types import Bools, Codes, Floats, Strings
+from edokit._types import (
+    Bools,
+    ClassValues,
+    Codes,
+    Floats,
+    HardLabels,
+    Ints,
+    Reals,
+    Strings,
+)
 
 # Classes without an order, points of a scale, or labels of which any number may be chosen.
 ScaleKind = Literal["nominal", "ordinal", "multi-label"]
+Number = TypeVar("Number", bound=np.number)
+Real = TypeVar("Real", bound=np.floating)
 TOLERANCE = 1e-3
 """How far probabilities may be from summing to one and still count as rounded."""
 # How far steps may differ, relative to the first, and still count as even.
@@ -96,12 +107,12 @@ class Scale:
         """Whether there are two classes that exclude each other."""
         return classes == 2 and not self.is_multi_label
 
-    def rows(self, values: Any) -> npt.NDArray[Any]:
+    def rows(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Return distributions to learn from: one row per item, or per item and label.
 
         Parameters
         ----------
-        values : array-like of shape [N, C] or [N, K, C]
+        values : ndarray of shape [N, C] or [N, K, C]
             Probabilities, or shares of annotators.
 
         Returns
@@ -110,32 +121,31 @@ class Scale:
             The values; of sets [N · L, 2] or [N · L, K, 2], item by item, with "not chosen" and
             "chosen" as the two classes.
         """
-        array = np.asarray(values)
         if not self.is_multi_label:
-            return array
-        shares = np.moveaxis(array, -1, 1).reshape(-1, *array.shape[1:-1])
+            return values
+        shares = np.moveaxis(values, -1, 1).reshape(-1, *values.shape[1:-1])
         return np.stack([1 - shares, shares], axis=-1)
 
-    def from_rows(self, rows: npt.NDArray[Any], labels: int) -> npt.NDArray[Any]:
+    def from_rows(self, rows: npt.NDArray[Number], labels: int) -> npt.NDArray[Number]:
         """Return the inverse of `rows`: probabilities [N, L] of rows [N · L, 2]."""
         return rows[..., 1].reshape(-1, labels) if self.is_multi_label else rows
 
-    def tables(self, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    def tables(self, values: npt.NDArray[Number]) -> list[npt.NDArray[Number]]:
         """Return values [N, C] as a table per question: the values, or one per label [N, 2]."""
         if not self.is_multi_label:
             return [values]
         return [np.stack([1 - shares, shares], axis=-1) for shares in values.T]
 
-    def totals(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def totals(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Return the sum over items [C]; of sets [L, 2]: not chosen and chosen, by label."""
         sums = np.stack([table.sum(axis=0) for table in self.tables(values)])
         return sums if self.is_multi_label else np.asarray(sums[0])
 
-    def row_codes(self, hard_labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def row_codes(self, hard_labels: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Return the hard label of each row, from one per item [N] or one per label [N, L]."""
         return hard_labels.reshape(-1)
 
-    def from_row_codes(self, codes: npt.NDArray[Any], items: int) -> npt.NDArray[Any]:
+    def from_row_codes(self, codes: npt.NDArray[Number], items: int) -> npt.NDArray[Number]:
         """Return the inverse of `row_codes`: hard labels [N] or [N, L]."""
         return codes.reshape(items, -1) if self.is_multi_label else codes
 
@@ -147,11 +157,13 @@ class Scale:
         """Return the label of each row of an item; empty for scales other than multi-label."""
         return tuple(classes) if self.is_multi_label else ()
 
-    def per_item(self, values: npt.NDArray[Any], items: int) -> npt.NDArray[Any]:
+    def per_item(self, values: Floats | Bools, items: int) -> Floats:
         """Return one value per item: the mean over its rows (one, or one per label)."""
-        return values.reshape(items, -1).mean(axis=1) if self.is_multi_label else values
+        if self.is_multi_label:
+            values = values.reshape(items, -1).mean(axis=1)
+        return np.asarray(values, dtype=np.float64)
 
-    def faults(self, values: npt.NDArray[Any], *, normalize: bool = False) -> dict[str, Bools]:
+    def faults(self, values: Reals, *, normalize: bool = False) -> dict[str, Bools]:
         """Return each possible fault of distributions [..., C], and which of them [...] have it.
 
         With ``normalize`` they may have any sum. Of sets, each number is a probability by itself.
@@ -169,13 +181,13 @@ class Scale:
             f"do not sum to 1 (within {TOLERANCE:g})": off,
         }
 
-    def all_distributions(self, values: npt.NDArray[Any]) -> bool:
+    def all_distributions(self, values: Reals) -> bool:
         """Return whether all rows over classes [..., C] are distributions."""
         if self._are_clearly_distributions(values, TOLERANCE / 2):
             return True
         return bool(self.are_distributions(values).all())
 
-    def _are_clearly_distributions(self, values: npt.NDArray[Any], tolerance: float) -> bool:
+    def _are_clearly_distributions(self, values: Reals, tolerance: float) -> bool:
         """Whether a quick look is enough, as mostly; the extremes are NaN if a number is."""
         if not values.size or not (values.min() >= 0 and values.max() <= 1):
             return False
@@ -187,18 +199,18 @@ class Scale:
             sums = np.einsum("...c->...", values)  # fast, as it keeps the values' type
         return bool(np.abs(sums - 1).max() <= tolerance)
 
-    def are_distributions(self, values: npt.NDArray[Any]) -> Bools:
+    def are_distributions(self, values: Reals) -> Bools:
         """Return which of the rows over classes [..., C] are distributions."""
         return np.asarray(~np.logical_or.reduce(list(self.faults(values).values())))
 
     def distributions(
         self,
-        values: npt.NDArray[Any],
+        values: npt.NDArray[Real],
         exact: float,
         refuse: Callable[[str, tuple[int, ...]], InputError],
         *,
         normalize: bool = False,
-    ) -> npt.NDArray[Any]:
+    ) -> npt.NDArray[Real]:
         """Return distributions [..., C], divided by their sum where it is off 1 by rounding.
 
         A sum within ``exact`` of 1 stays as it is, so that writing and reading changes nothing.
@@ -222,21 +234,23 @@ class Scale:
         labels = p > 0.5 if self.is_multi_label else p.argmax(axis=1)
         return labels.astype(np.int32)
 
-    def smoothed(self, counts: npt.NDArray[Any], total: Any, smoothing: float) -> Floats:
+    def smoothed(
+        self, counts: Floats | Ints, total: float | Floats | Ints, smoothing: float
+    ) -> Floats:
         """Return probabilities [..., C] with additive smoothing, from counts of answers by class.
 
         ``total`` is the number of answers; of sets, each label has a probability of its own."""
         outcomes = 2 if self.is_multi_label else counts.shape[-1]
         return np.asarray((counts + smoothing) / (total + smoothing * outcomes))
 
-    def labels(self, hard_labels: Codes, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def labels(self, hard_labels: HardLabels, classes: ClassValues) -> ClassValues:
         """Return labels as scikit-learn has them: a class per item [N], or indicators [N, L]."""
         return hard_labels if self.is_multi_label else np.asarray(classes[hard_labels])
 
-    def codes(self, labels: npt.NDArray[Any], classes: Sequence[str]) -> npt.NDArray[Any]:
+    def codes(self, labels: ClassValues, classes: Sequence[str]) -> Ints:
         """Return the inverse of `labels`: hard labels, by these class names."""
         if self.is_multi_label:
-            return labels
+            return np.asarray(labels, dtype=np.int64)
         code_of = {name: code for code, name in enumerate(classes)}
         return np.array([code_of[str(label)] for label in labels])
 
@@ -245,7 +259,7 @@ class Scale:
         z: Floats = np.log(p)
         return z - (np.log1p(-p) if self.is_multi_label else z.mean(axis=1, keepdims=True))
 
-    def from_logits(self, z: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def from_logits(self, z: npt.NDArray[Real]) -> npt.NDArray[Real]:
         """Return probabilities [..., C]: the softmax, or of sets the sigmoid of each label."""
         from scipy.special import expit, softmax  # slow to import
 
@@ -258,7 +272,7 @@ class Scale:
             return np.asarray(diagonal * (1 - p[:, :, None]))
         return np.asarray(diagonal - p[:, :, None] * p[:, None, :])
 
-    def indicators(self, hard_labels: npt.NDArray[Any], classes: int) -> Bools:
+    def indicators(self, hard_labels: HardLabels | Bools, classes: int) -> Bools:
         """Return whether each class is the hard label, or each label is chosen [N, C]."""
         if self.is_multi_label:
             return hard_labels.astype(bool)
@@ -284,21 +298,21 @@ class Scale:
         # One column is enough for two classes; with more, each of the two that differ counts half.
         return np.eye(2)[:, 1:] if classes == 2 else np.eye(classes) * np.sqrt(0.5)
 
-    def names(self, hard_labels: npt.NDArray[Any], classes: Sequence[str]) -> Strings:
+    def names(self, hard_labels: HardLabels, classes: Sequence[str]) -> Strings:
         """Return hard labels by name [N]; a set is a JSON list of its labels."""
         names = self.chosen(hard_labels, classes)
         if self.is_multi_label:
             names = [json.dumps(labels) for labels in names]
         return np.array(names, dtype=object)
 
-    def chosen(self, hard_labels: npt.NDArray[Any], classes: Sequence[str]) -> list[Any]:
+    def chosen(self, hard_labels: HardLabels, classes: Sequence[str]) -> list[str | list[str]]:
         """Return each hard label as JSON has it: a class name, or the list of a set's labels."""
         listed = np.array(tuple(classes), dtype=object)
         if self.is_multi_label:
             return [listed[row > 0].tolist() for row in hard_labels]
         return list(listed[hard_labels])
 
-    def coordinates(self, values: Any) -> Floats:
+    def coordinates(self, values: npt.ArrayLike) -> Floats:
         """Return vectors [..., D] of distributions [..., C], whose distance is the L1 distance.
 
         The distance is ‖p − p′‖₁, of sets its mean over labels, or Wasserstein-1 in units of an
@@ -495,13 +509,13 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
     return tuple(places)
 
 
-def _totals(values: npt.NDArray[Any]) -> Floats:
+def _totals(values: Reals) -> Floats:
     """The sums of distributions [..., C], in float64: float32 would round too much."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(np.einsum("...c->...", values, dtype=np.float64))
 
 
-def number_list(values: npt.NDArray[Any]) -> str:
+def number_list(values: Reals) -> str:
     """The first few numbers, for a message."""
     return examples((f"{value:g}" for value in values), 10).replace("'", "")
 

@@ -702,7 +702,7 @@ def to_long_table(annotations: Annotations) -> pa.Table:
         data["label"] = _column(annotations.label_codes, classes)
     elif annotations.scale.is_multi_label and ((labels == 0) | (labels == 1)).all():
         sets, codes = np.unique(labels, axis=0, return_inverse=True)
-        texts = annotations.scale.names(sets, classes)
+        texts = annotations.scale.names(sets.astype(np.int32), classes)
         data["label"] = _column(codes.reshape(-1).astype(np.int32), texts)
     else:
         for name, values in zip(annotations.classes, annotations.labels.T, strict=True):

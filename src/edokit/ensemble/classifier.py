@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,17 +22,42 @@ from edokit._errors import InputError, local_path, one_of, option
 from edokit._io.atomic import whole_file
 from edokit._io.documents import Count, Document, write_json
 from edokit._names import as_name
-from edokit._types import Floats
+from edokit._types import ClassValues, Codes, Floats, Ints
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Reason
 from edokit.ensemble.persistence import FORMAT, read_saved, write_fitted
 from edokit.ensemble.pooled import Pooled
 from edokit.fitdata.arrays import as_annotations, class_labels, label_array
+from edokit.fitdata.reading import LabelsLike
 from edokit.metrics import ce
 from edokit.predictions.core import Predictions
 from edokit.runs.folder import output_folder
 from edokit.scales import NOMINAL, Scale
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from scipy.sparse import spmatrix
+    from sklearn.model_selection import BaseCrossValidator
+    from sklearn.utils import Tags
+
+Items: TypeAlias = (
+    "Sequence[object] | npt.NDArray[np.generic] | pd.DataFrame | pd.Series | spmatrix"
+)
+"""What classifiers take: a table of shape (N, F), or N texts."""
+
+
+class Classifier(Protocol):
+    """A scikit-learn classifier with probabilities."""
+
+    classes_: ClassValues
+
+    def fit(self, X: Items, y: ClassValues, **arguments: Floats) -> Classifier:
+        """Fit; ``arguments`` are weights of rows."""
+
+    def predict_proba(self, X: Items) -> Floats:
+        """Probabilities [N, C]."""
+
 
 SupervisionName = Literal["random-select", "soft", "majority"]
 _FILE = "classifier.json"
@@ -120,18 +145,18 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     (100, 2)
     """
 
-    classes_: npt.NDArray[Any]
+    classes_: ClassValues
     ensemble_: EDOEnsemble
-    estimators_: list[Any]
+    estimators_: list[Classifier]
     _gaps = False
 
     def __init__(
         self,
-        estimators: Any = None,
+        estimators: Sequence[tuple[str, Classifier]] | None = None,
         *,
         ensemble: EDOEnsemble | None = None,
         prefit: bool = False,
-        cv: Any = 5,
+        cv: int | BaseCrossValidator | Iterable[tuple[Ints, Ints]] = 5,
         supervision: SupervisionName = "random-select",
         n_jobs: int | None = None,
         random_state: int = 0,
@@ -160,7 +185,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         self._set_params("estimators", **params)
         return self
 
-    def fit(self, X: Any, y: Any) -> EDOClassifier:
+    def fit(self, X: Items, y: LabelsLike) -> EDOClassifier:
         """Fit the classifiers and learn their weights.
 
         Parameters
@@ -218,10 +243,12 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         self.ensemble_ = pool.fit(predictions, labels)
         return self
 
-    def _checked_estimators(self) -> tuple[list[str], list[Any]]:
+    def _checked_estimators(self) -> tuple[list[str], list[Classifier]]:
         """Names and classifiers; parameters that a fit can't use are refused."""
         one_of("supervision", self.supervision, get_args(SupervisionName))
-        entries: Any = self.estimators if isinstance(self.estimators, list | tuple) else ()
+        entries: Sequence[tuple[str, Classifier]] = ()
+        if isinstance(self.estimators, list | tuple):
+            entries = self.estimators
         if not entries or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in entries):
             raise InputError(
                 "estimators must be a list of (name, classifier), with at least one classifier",
@@ -236,7 +263,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                 )
         return [name for name, _ in entries], [estimator for _, estimator in entries]
 
-    def describe(self, X: Any, *, answer_for: str | None = None) -> Pooled:
+    def describe(self, X: Items, *, answer_for: str | None = None) -> Pooled:
         """Pooled probabilities with their entropy and the spread of the classifiers.
 
         Parameters
@@ -257,14 +284,14 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         scores = self._member_probabilities(X, self.ensemble_.scale_)
         return self.ensemble_.describe(scores, answer_for=answer_for)
 
-    def predict_proba(self, X: Any, *, answer_for: str | None = None) -> Floats:
+    def predict_proba(self, X: Items, *, answer_for: str | None = None) -> Floats:
         """Pooled probabilities (N, C) of the items in X, columns in the order of ``classes_``.
 
         With ``answer_for``, answers for this metric; see `EDOEnsemble.predict_proba`.
         """
         return self.describe(X, answer_for=answer_for).answer
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Items) -> ClassValues:
         """The likeliest class of each item in X, of the type that ``y`` had.
 
         For multi-label data, an indicator matrix (N, L): 1 for labels above one half.
@@ -275,7 +302,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             scale = NOMINAL
         return scale.labels(scale.hard(self.predict_proba(X)), self.classes_)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Items, y: LabelsLike, sample_weight: Sequence[float] | Floats | None = None
+    ) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
 
         Parameters
@@ -298,7 +327,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         items = scale.per_item(right, len(right))
         return float(np.average(items, weights=sample_weight))
 
-    def soft_score(self, X: Any, y: Any) -> float:
+    def soft_score(self, X: Items, y: LabelsLike) -> float:
         """Minus the cross-entropy between soft labels and pool: higher is better."""
         return soft_score(self, X, y)
 
@@ -401,16 +430,16 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         model.ensemble_ = pool
         return model
 
-    def _labels(self, y: Any, rows: int) -> tuple[Annotations, npt.NDArray[Any]]:
+    def _labels(self, y: LabelsLike, rows: int) -> tuple[Annotations, ClassValues]:
         """The annotations in y, and their classes in the type of its labels."""
         scale = None if self.ensemble is None else self.ensemble.scale
         labelled = as_annotations(y, rows, scale=scale)
         labels = class_labels(y, labelled.classes, scale=labelled.scale)
         return labelled, label_array(labelled.classes, labels)
 
-    def _validated(self, X: Any, reset: bool) -> Any:
+    def _validated(self, X: Items, reset: bool) -> Items:
         takes = self.__sklearn_tags__().input_tags
-        return validate_data(
+        validated: Items = validate_data(
             self,
             X,
             accept_sparse=takes.sparse,
@@ -418,8 +447,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             dtype=None,
             reset=reset,
         )
+        return validated
 
-    def _cross_fit(self, X: Any, labels: Annotations, estimators: list[Any]) -> Floats:
+    def _cross_fit(self, X: Items, labels: Annotations, estimators: list[Classifier]) -> Floats:
         """Fit every classifier on all items; [N, K, C] what it says of items when held out."""
         hard = labels.hard_labels("random", self.random_state)
         scale = labels.scale
@@ -427,7 +457,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         rows = len(labels.items)
         if isinstance(cv, int | np.integer):
             cv = KFold(min(int(cv), rows), shuffle=True, random_state=self.random_state)
-        folds: list[Any] = list(check_cv(cv).split(np.zeros((rows, 1)), hard))
+        folds: list[Sequence[Ints]] = list(check_cv(cv).split(np.zeros((rows, 1)), hard))
         items, lessons = self._lessons(labels, hard, estimators)
         if len(items) > rows:
             X = _safe_indexing(X, items)
@@ -449,8 +479,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         return np.stack(held_out, axis=1)
 
     def _lessons(
-        self, labels: Annotations, hard: npt.NDArray[Any], estimators: list[Any]
-    ) -> tuple[npt.NDArray[Any], list[tuple[Any, npt.NDArray[Any], dict[str, Floats]]]]:
+        self, labels: Annotations, hard: Codes, estimators: list[Classifier]
+    ) -> tuple[Ints, list[tuple[Classifier, ClassValues, dict[str, Floats]]]]:
         """The item of each row to fit on [n], and each classifier with its labels and weights."""
         scale = labels.scale
         if self.supervision != "soft":
@@ -468,7 +498,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         weights = labels.soft_labels[items, codes]
         return items, [(member, target, {_weight_name(member): weights}) for member in estimators]
 
-    def _target(self, labels: Annotations, hard: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
+    def _target(self, labels: Annotations, hard: Codes, k: int) -> Codes:
         """The labels that classifier k learns: the majority's, or one sampled per item."""
         if self.supervision == "majority":
             return hard
@@ -477,7 +507,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         draws = np.random.default_rng([self.random_state, k]).random((len(shares), 1))
         return np.asarray((draws >= shares).sum(axis=1), dtype=np.int32).reshape(hard.shape)
 
-    def _member_probabilities(self, X: Any, scale: Scale) -> Floats:
+    def _member_probabilities(self, X: Items, scale: Scale) -> Floats:
         """[N, K, C] of all fitted classifiers."""
         columns = [
             _in_order(member.predict_proba(X), member.classes_, self.classes_, scale)
@@ -485,7 +515,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         ]
         return np.stack(columns, axis=1)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         parts = [get_tags(estimator).input_tags for _, estimator in self.estimators or []]
         tags.input_tags.sparse = all(part.sparse for part in parts)
@@ -498,7 +528,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         return tags
 
 
-def soft_score(estimator: Any, X: Any, y: Any) -> float:
+def soft_score(estimator: Classifier, X: Items, y: LabelsLike) -> float:
     """Minus the cross-entropy to soft labels, for ``GridSearchCV(scoring=soft_score)``.
 
     Parameters
@@ -524,14 +554,14 @@ def soft_score(estimator: Any, X: Any, y: Any) -> float:
     return -ce(scale.rows(p), scale.rows(np.asarray(labelled.soft_labels)))
 
 
-def _learned(target: npt.NDArray[Any]) -> Any:
+def _learned(target: ClassValues) -> ClassValues | list[ClassValues]:
     """The classes that it holds; of an indicator matrix, those of each label."""
     if target.ndim == 1:
         return np.unique(target)
     return [np.unique(column) for column in target.T]
 
 
-def _weight_name(estimator: Any) -> str:
+def _weight_name(estimator: Classifier) -> str:
     """The argument of ``fit`` that weights rows; of a pipeline, that of its last step."""
     name, final_step = estimator.steps[-1] if hasattr(estimator, "steps") else ("", estimator)
     if not has_fit_parameter(final_step, "sample_weight"):
@@ -544,7 +574,10 @@ def _weight_name(estimator: Any) -> str:
 
 
 def _in_order(
-    probabilities: Any, learned: Sequence[Any], classes: npt.NDArray[Any], scale: Scale
+    probabilities: Floats | list[Floats],
+    learned: ClassValues | list[ClassValues],
+    classes: ClassValues,
+    scale: Scale,
 ) -> Floats:
     """[N, C] what a classifier that has ``learned`` some classes says of all of them; 0 for others.
 
@@ -567,7 +600,7 @@ def _in_order(
     return np.where(total > 0, columns / np.where(total > 0, total, 1), 1 / columns.shape[1])
 
 
-def _is_table(X: Any) -> bool:
+def _is_table(X: Items) -> bool:
     """Numbers in rows and columns; texts in a list, array or Series are left to classifiers."""
     if isinstance(X, list | tuple):
         return not (X and isinstance(X[0], str))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,14 @@ import pandas as pd
 
 from edokit._errors import InputError, counted, warn
 from edokit._names import as_name
+from edokit._types import ClassValues
 from edokit.annotations.core import Annotations
-from edokit.fitdata.reading import ClassLabels, LabelsLike, PredictionsLike
+from edokit.fitdata.reading import ClassLabel, ClassLabels, LabelsLike, PredictionsLike
 from edokit.predictions.core import Predictions
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
 
+Labels: TypeAlias = npt.NDArray[Any]
+"""Labels in the type that the user gave: numbers, booleans, text, or objects with gaps."""
 _FORMS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"
 _SETS = "[N, L] with 0 or 1, or a share of annotators, for each label; or Annotations"
 
@@ -83,7 +86,7 @@ def as_annotations(
     return Annotations.from_matrix(values, classes=classes, scale=scale)
 
 
-def _refuse_doubtful(values: npt.NDArray[Any], scale: ScaleLike | None) -> None:
+def _refuse_doubtful(values: Labels, scale: ScaleLike | None) -> None:
     """Refuse numbers [N, A] that may be gaps (−1 beside 0), or shares that do not sum to 1."""
     if values.dtype.kind not in "iuf" or values.shape[1] < 2:
         return
@@ -106,7 +109,7 @@ def _refuse_doubtful(values: npt.NDArray[Any], scale: ScaleLike | None) -> None:
         )
 
 
-def _label_columns(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _label_columns(values: Labels) -> Labels:
     """Labels as a matrix [N, A]; one label per item is a single column."""
     if values.ndim == 1:
         numeric = values.dtype.kind in "fc"
@@ -155,7 +158,7 @@ def class_labels(
     return _typed(classes, _labels_by_name(values))
 
 
-def _typed(classes: Sequence[str], by_name: dict[str, Any]) -> ClassLabels | None:
+def _typed(classes: Sequence[str], by_name: dict[str, ClassLabel]) -> ClassLabels | None:
     """The classes as labels, those that nobody chose of the type of the others; None for names."""
     kinds = set(map(type, by_name.values()))
     if not kinds <= {int, float, bool, str} or kinds == {str}:
@@ -170,7 +173,7 @@ def _typed(classes: Sequence[str], by_name: dict[str, Any]) -> ClassLabels | Non
     return tuple(by_name[name] for name in classes)
 
 
-def _labels_by_name(values: npt.NDArray[Any]) -> dict[str, Any]:
+def _labels_by_name(values: Labels) -> dict[str, ClassLabel]:
     """The different labels, by name."""
     labels = values[~pd.isna(values)]
     if labels.dtype.kind == "O":
@@ -180,14 +183,14 @@ def _labels_by_name(values: npt.NDArray[Any]) -> dict[str, Any]:
     return {as_name(label): label for label in distinct}
 
 
-def label_array(classes: Sequence[str], labels: ClassLabels | None) -> npt.NDArray[Any]:
+def label_array(classes: Sequence[str], labels: ClassLabels | None) -> ClassValues:
     """Class labels [C]: of one type where they have one, else objects; names are objects."""
     listed = tuple(classes) if labels is None else labels
     kinds = set(map(type, listed))
     return np.array(listed, dtype=None if len(kinds) == 1 and kinds != {str} else object)
 
 
-def _array(labels: LabelsLike) -> npt.NDArray[Any]:
+def _array(labels: LabelsLike) -> Labels:
     try:
         values = np.asarray(getattr(labels, "to_numpy", lambda: labels)())
     except ValueError as error:
@@ -201,7 +204,7 @@ def _array(labels: LabelsLike) -> npt.NDArray[Any]:
     return values
 
 
-def _is_soft(values: npt.NDArray[Any], classes: Sequence[str] | None) -> bool:
+def _is_soft(values: Labels, classes: Sequence[str] | None) -> bool:
     """Whether a matrix [N, ·] holds shares per class; where it could be labels, that is an error.
 
     Shares are fractions that sum to one in each row. Whole numbers are labels, except in a float

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from edokit._errors import EDOWarning, InputError, errors_in, examples, option
 from edokit._io.atomic import cannot_write, temporary_folder
 from edokit._names import as_name, class_order
-from edokit._types import Floats, Ints
+from edokit._types import Floats, HardLabels, Ints
 from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, no_split
 from edokit.datasets.item_groups import group_keys
 from edokit.datasets.read import read_annotations, table_files
@@ -190,7 +190,7 @@ class CachedShard:
             self._save("owners", clusters.astype(np.int64) + (self.number << 32))
         return len(predictions), counts, Arrays(P, self._load("q"), self._load("y"))
 
-    def write_labels(self, q: Floats, y: NDArray[Any]) -> None:
+    def write_labels(self, q: Floats, y: HardLabels) -> None:
         """Write the rows of soft and hard labels with one entry per item."""
         self._save("q", self.scale.rows(q))
         self._save("y", self.scale.row_codes(y).astype(np.int32))
@@ -268,7 +268,7 @@ class CachedShard:
         return self.folder / f"{self.number:06d}.{name}.npy"
 
 
-def hard_labels(annotations: Annotations, ties: Ties, seed: int) -> NDArray[Any]:
+def hard_labels(annotations: Annotations, ties: Ties, seed: int) -> HardLabels:
     """Hard labels of items, without a word on ties, which are counted over all shards."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from typing_extensions import Self
 
 from edokit._errors import InputError, counted, option
 from edokit._io.digests import digest_parts
+from edokit._io.documents import Json
 from edokit._parallel import LOCAL
 from edokit._progress import Progress
-from edokit._types import Floats, Ints
+from edokit._types import Floats, HardLabels, Ints, Reals
 from edokit.fitdata.layout import Layout
 from edokit.fitdata.reading import ClassLabels, ReadOptions, ShardOptions
 from edokit.metrics import MetricSums, compute_metrics
@@ -60,12 +61,12 @@ class Arrays(NamedTuple):
     An item is one row; a set of labels is one row per label, next to each other.
     """
 
-    P: NDArray[Any]
+    P: Reals
     q: Floats
-    y: NDArray[Any]
+    y: HardLabels
 
     @classmethod
-    def from_items(cls, P: NDArray[Any], q: Floats, y: ArrayLike, scale: Scale) -> Arrays:
+    def from_items(cls, P: Reals, q: Floats, y: ArrayLike, scale: Scale) -> Arrays:
         """Return the rows of arrays with one entry per item."""
         return cls(scale.rows(P), scale.rows(q), scale.row_codes(np.asarray(y)))
 
@@ -157,9 +158,9 @@ class FitData:
 
     @staticmethod
     def from_arrays(
-        P: NDArray[Any],
-        q: NDArray[Any],
-        y: NDArray[Any],
+        P: ArrayLike,
+        q: ArrayLike,
+        y: ArrayLike,
         *,
         members: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
@@ -444,7 +445,7 @@ class FitData:
     def expansions(
         self,
         weights: Floats,
-        members: NDArray[Any] | None = None,
+        members: Ints | None = None,
         term: PoolTerm = CrossEntropy(),  # noqa: B008
     ) -> list[Expansion]:
         """A term of the pools with these weights [T, k], with gradients and Hessians.
@@ -475,7 +476,7 @@ class FitData:
             q = np.asfortranarray(q)
         return compute_metrics(p, q, y, scale=self.scale)
 
-    def per_item(self, rows: Floats) -> tuple[Floats, Floats, NDArray[Any]]:
+    def per_item(self, rows: Floats) -> tuple[Floats, Floats, HardLabels]:
         """Predictions [n, C] for the rows of the sample, soft and hard labels: as of items."""
         layout = self.layout
         _, q, y = self.sample
@@ -504,7 +505,7 @@ class FitData:
                         totals[name][trial] += total
         return Scores(len(self), totals)
 
-    def _score_sums(self, p: Floats, q: Floats, y: NDArray[Any]) -> dict[str, float]:
+    def _score_sums(self, p: Floats, q: Floats, y: HardLabels) -> dict[str, float]:
         """Sums over items of what a search compares, of predictions p [n, C] for some rows."""
         item_means = self.layout.item_means
         ce = item_means(cross_entropy(p, q))
@@ -612,7 +613,7 @@ class FitData:
         pairs = zip(self.members, self.groups, strict=True)
         return tuple(group or f"member {name}" for name, group in pairs)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Json]:
         """Items, members, classes and a digest: what tells these data from others."""
         return {
             "items": len(self),
@@ -640,7 +641,7 @@ def _layout(annotations: Annotations, classes: Sequence[str]) -> Layout:
     )
 
 
-def pooled(P: NDArray[Any], v: Floats, kind: str, temperature: float = 1.0) -> Floats:
+def pooled(P: Reals, v: Floats, kind: str, temperature: float = 1.0) -> Floats:
     """[N, C] probabilities of the pool of P [N, K, C] with weights v [K], after sharpening."""
     return sharpen(np.asarray(pool(P, v, kind)), temperature)
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edokit._types import Codes, Floats, Ints
+from edokit._types import Floats, HardLabels, Ints
 from edokit.folds import stratified_folds
 from edokit.scales import NOMINAL, Scale
 
@@ -83,7 +82,7 @@ class Layout:
         offsets = np.arange(self.rows_per_item)
         return (items[:, None] * self.rows_per_item + offsets).reshape(-1)
 
-    def item_labels(self, y: Codes | Ints) -> NDArray[np.integer]:
+    def item_labels(self, y: HardLabels) -> HardLabels:
         """Return hard labels of items [N], for multi-label data [N, L], from those of rows."""
         if not self.labels:
             return y
@@ -101,7 +100,7 @@ class Layout:
             return values
         return np.asarray(values.reshape(*values.shape[:-1], -1, self.rows_per_item).mean(axis=-1))
 
-    def folds(self, y: Codes | Ints, n_folds: int, random_state: int, shard: int = 0) -> Ints:
+    def folds(self, y: HardLabels, n_folds: int, random_state: int, shard: int = 0) -> Ints:
         """Return the fold of each item of a shard [N]; arrays in memory are shard 0.
 
         The first fold moves on from shard to shard.

@@ -44,7 +44,8 @@ TableLike: TypeAlias = "pd.DataFrame | pa.Table | Mapping[str, Any]"
 AnnotationsLike: TypeAlias = "Annotations | TableLike | str | Path"
 """Annotations of items with ids: a path is read, a table has a row per annotation."""
 
-ClassLabels: TypeAlias = tuple[str | bool | int | float, ...]
+ClassLabel: TypeAlias = str | bool | int | float
+ClassLabels: TypeAlias = tuple[ClassLabel, ...]
 """Class labels as the user writes them."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from edokit._io.atomic import drop_folder
 from edokit._io.digests import digest_text
 from edokit._parallel import Workers, how_many_jobs
 from edokit._progress import Progress
-from edokit._types import Bools, Floats, Ints
+from edokit._types import Bools, Floats, Ints, Reals
 from edokit.annotations.core import PublishedLabelWarning, contradiction_message
 from edokit.datasets.read import recognise
 from edokit.fitdata.cache import (
@@ -38,6 +38,7 @@ from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
 from edokit.predictions.shards import Shards, check_once
 
+Total = TypeVar("Total")
 SAMPLE = 65_536  # items of the sample that serves as a start
 _SAMPLE_NUMBERS = 2**23  # most probabilities in it
 _BLOCK = 2**21  # numbers of P that are looked at in one go
@@ -74,18 +75,18 @@ class View(NamedTuple):
             return part.arrays()
         return part.arrays().take(part.layout().row_positions(np.flatnonzero(is_shown)))
 
-    def averaged(self, P: NDArray[Any]) -> NDArray[Any]:
+    def averaged(self, P: Reals) -> Floats:
         """Members [n, K, C] in float64, or the means of groups [n, G, C]."""
-        P = np.asarray(P, dtype=np.float64)
-        if self.groups is None:
-            return P
-        return np.asarray(average_groups(P, self.groups))
+        members: Floats = np.asarray(P, dtype=np.float64)
+        if self.groups is not None:
+            members = np.asarray(average_groups(members, self.groups))
+        return members
 
 
-def _added(totals: list[Any], addends: list[Any]) -> list[Any]:
+def _added(totals: list[Total], addends: list[Total]) -> list[Total]:
     """Sums of two lists entry by entry; of none yet, the addends."""
     if totals:
-        return [a + b for a, b in zip(totals, addends, strict=True)]
+        return [a + b for a, b in zip(totals, addends, strict=True)]  # type: ignore[operator]
     return addends
 
 
@@ -203,7 +204,7 @@ class ShardedData(FitData):
     def expansions(
         self,
         weights: Floats,
-        members: NDArray[Any] | None = None,
+        members: Ints | None = None,
         term: PoolTerm = CrossEntropy(),  # noqa: B008
     ) -> list[Expansion]:
         return self.total(FitData.expansions, weights, members, term, task="fitting")
@@ -301,15 +302,17 @@ class ShardedData(FitData):
             numbers.append(" ".join(f"{value:.9e}" for value in np.ravel(part)))
         return digest_text("".join(numbers))
 
-    def _seen(self, **changes: Any) -> ShardedData:
-        """Another view of the same shards."""
+    def _seen(
+        self, *, fold: Fold | None = None, groups: tuple[str, ...] | None = None
+    ) -> ShardedData:
+        """Another view of the same shards: a fold of those it shows, or groups of members."""
         view = ShardedData(self._cached, self._shards, self._workers, self._progress)
         view.counts = self.counts
         view.layout = self.layout
         view._length = self._length
         view._n_groups = self._n_groups
         view._passes = self._passes
-        view._view = self._view._replace(**changes)
+        view._view = View(fold or self._view.fold, groups or self._view.groups)
         if view._view.groups is not None:
             view.members = tuple(group_names(view._view.groups))
             view.groups = None

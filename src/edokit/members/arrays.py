@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._io import npz
 
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+"""Arrays by name, each of its own type, as a file holds them."""
 
-def write_arrays(path: Path, **arrays: npt.NDArray[Any]) -> None:
+
+def write_arrays(path: Path, **arrays: npt.NDArray[np.generic]) -> None:
     """Write arrays by name."""
     with path.open("wb") as stream:
         npz.write_arrays(stream, arrays)
 
 
-def read_arrays(path: Path, names: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
+def read_arrays(path: Path, names: Iterable[str]) -> Arrays:
     """Read those of these arrays that the file has; a damaged file is an error."""
     try:
         return npz.read_arrays(path, names)

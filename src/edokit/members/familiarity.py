@@ -11,15 +11,15 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._io.atomic import whole_file
-from edokit._types import Bools, Floats
-from edokit.members.arrays import read_arrays, write_arrays
+from edokit._types import Bools, Floats, HardLabels, Reals
+from edokit.members.arrays import Arrays, read_arrays, write_arrays
 from edokit.members.contexts import Text, split_context
 from edokit.members.layout import FAMILIARITY
 
@@ -235,12 +235,12 @@ def _frequency_floor(n_texts: int) -> float:
     return 0.5 / max(n_texts * (_FOLDS - 1) / _FOLDS, 1.0)
 
 
-def _rarity(counts: npt.NDArray[Any], n_texts: int, floor: float) -> Floats:
+def _rarity(counts: Reals | HardLabels, n_texts: int, floor: float) -> Floats:
     """How surprising pieces are that occur in so many of the texts: minus their log-frequency."""
     return np.asarray(-np.log(counts / max(n_texts, 1) + floor))
 
 
-def _are_consistent(arrays: dict[str, npt.NDArray[Any]]) -> bool:
+def _are_consistent(arrays: Arrays) -> bool:
     """Whether all arrays are there, with shapes and types that go together."""
     if any(name not in arrays for name in _ARRAYS):
         return False

@@ -7,16 +7,15 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import EDOWarning, InputError
 from edokit._io.atomic import whole_folder
 from edokit._progress import Progress, no_progress
 from edokit._types import Codes, Floats, Ints
-from edokit.members.arrays import write_arrays
+from edokit.members.arrays import Arrays, write_arrays
 from edokit.members.card import card_fields, write_card
 from edokit.members.contexts import split_context
 from edokit.members.layout import BY_ANNOTATOR, JOB_PREDICTIONS
@@ -102,12 +101,10 @@ def fit_job(
     return tuple(note for note, is_ours in notes.items() if is_ours)
 
 
-def predict_splits(
-    member: Member, plan: TrainingPlan, job: TrainingJob
-) -> dict[str, npt.NDArray[Any]]:
+def predict_splits(member: Member, plan: TrainingPlan, job: TrainingJob) -> Arrays:
     """Predictions of a fitted member by split; by annotator too, if it knows annotators."""
     data = plan.data
-    arrays: dict[str, npt.NDArray[Any]] = {}
+    arrays: Arrays = {}
     for split, positions in plan.rows(job).predict.items():
         predicted = predict_texts(member, [data.texts[i] for i in positions])
         arrays[split] = _checked(predicted, data.scale)
@@ -120,7 +117,7 @@ def predict_splits(
     return arrays
 
 
-def _checked(predicted: Floats, scale: Scale) -> npt.NDArray[Any]:
+def _checked(predicted: Floats, scale: Scale) -> Floats:
     """Probabilities [N, C] in the precision of their file; a model that diverged is an error."""
     invalid = ~scale.are_distributions(predicted)
     if invalid.any():

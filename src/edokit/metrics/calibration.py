@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import check_number
-from edokit._types import Codes, Floats, Ints
+from edokit._types import Floats, HardLabels, Ints
 from edokit.metrics.checks import pair
 from edokit.scales import NOMINAL, Scale
 
@@ -118,7 +118,7 @@ def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = BINS) -> float:
     return reliability_curve(p, q, bins).ece
 
 
-def gap_parts(p: Floats, q: Floats, y: Ints | Codes, scale: Scale) -> Floats:
+def gap_parts(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
     """Each item's part in each bin's gap [N, B]: ECE = Σ_b |Σ_i parts[i, b]| / N."""
     points, shares = _points(p, q, scale)
     cell = _bin_of(points, BINS) + BINS * np.arange(len(p))[:, None]

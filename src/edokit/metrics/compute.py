@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
-from edokit._types import Codes, Floats
+from edokit._types import Codes, Floats, HardLabels
 from edokit.annotations.core import Annotations
 from edokit.item_array import Order, classes_of
 from edokit.metrics.checks import answers
 from edokit.metrics.formulas import RankCorrelation, cross_entropy, shannon
-from edokit.metrics.registry import METRIC, HardLabels, checked_names, metrics_of
+from edokit.metrics.registry import METRIC, checked_names, metrics_of
 from edokit.scales import NOMINAL, Scale
 
 _BLOCK = 2**16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from edokit._types import Codes, Counts, Floats, Ints
+from edokit._types import Codes, Counts, Floats, HardLabels, Ints
 from edokit.scales import Scale
 
 # Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring.
@@ -16,7 +16,7 @@ ROUNDING = 1e-9
 ENTROPY_DECIMALS = 9
 
 
-def is_correct(p: Floats, y: Ints | Codes) -> Floats:
+def is_correct(p: Floats, y: HardLabels) -> Floats:
     """1 where the most probable class is y [N]."""
     return np.asarray((p.argmax(axis=1) == y).astype(np.float64))
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError, one_of
-from edokit._types import Codes, Floats, Ints
+from edokit._types import Floats, HardLabels
 from edokit.metrics.calibration import gap_parts
 from edokit.metrics.formulas import (
     absolute_distance,
@@ -31,7 +31,6 @@ from edokit.metrics.formulas import (
 )
 from edokit.scales import NOMINAL, Scale, ScaleKind
 
-HardLabels: TypeAlias = "Ints | Codes"
 # Per-item contributions of p, q and y on a scale: one value [N], or several [N, m].
 Formula = Callable[[Floats, Floats, HardLabels, Scale], Floats]
 # A formula of a scale that is known: of p, q and y.

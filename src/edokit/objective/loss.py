@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from array_api_compat import device
 
+from edokit._types import Ints
 from edokit.objective.pools import (
     EPSILON,
     Additive,
@@ -209,7 +209,7 @@ class Term:
         """The values alone."""
         return self.at(v)[0]
 
-    def hessian(self, v: Array, inside: Any) -> Array:
+    def hessian(self, v: Array, inside: Ints) -> Array:
         """[k, k] at one v [K], among the members ``inside`` [k], which hold all weight."""
         raise NotImplementedError
 
@@ -225,7 +225,7 @@ class Linear(Term):
         xp = namespace(v, self._slope)
         return self._offset + xp.matmul(v, self._slope), xp.broadcast_to(self._slope, v.shape)
 
-    def hessian(self, v: Array, inside: Any) -> Array:
+    def hessian(self, v: Array, inside: Ints) -> Array:
         return np.zeros((len(inside), len(inside)))
 
 
@@ -240,7 +240,7 @@ class Quadratic(Term):
         products = xp.matmul(v, self.matrix)
         return xp.sum(v * products, axis=-1), 2.0 * products
 
-    def hessian(self, v: Array, inside: Any) -> Array:
+    def hessian(self, v: Array, inside: Ints) -> Array:
         return 2.0 * self.matrix[np.ix_(inside, inside)]
 
 
@@ -250,7 +250,7 @@ class SquaredNorm(Term):
     def at(self, v: Array) -> tuple[Array, Array]:
         return namespace(v).sum(v * v, axis=-1), 2.0 * v
 
-    def hessian(self, v: Array, inside: Any) -> Array:
+    def hessian(self, v: Array, inside: Ints) -> Array:
         return 2.0 * np.eye(len(inside))
 
 
@@ -288,7 +288,7 @@ class InMemoryTerm(ItemTerm):
             return self._evaluations(v.tobytes())
         return self._evaluate(v)
 
-    def hessian(self, v: Array, inside: Any) -> Array:
+    def hessian(self, v: Array, inside: Ints) -> Array:
         total: Array = 0.0
         everyone = len(inside) == v.shape[0]
         for rows, targets in self._blocks():
@@ -382,7 +382,7 @@ class Expansion(Additive):
         in_memory = InMemoryTerm(term, rows, term.targets(double(q)))
         v = double(v)
         value, gradient = in_memory.at(v)
-        hessian = in_memory.hessian(v, range(members)) + like(np.zeros((members, members)), P)
+        hessian = in_memory.hessian(v, np.arange(members)) + like(np.zeros((members, members)), P)
         return cls(items, items * value, items * gradient, items * hessian)
 
 
@@ -473,7 +473,7 @@ class JointObjective:
             name: weight * self.all_terms[name].at(v)[1] for name, weight in self._weights.items()
         }
 
-    def curvature(self, v: Array, inside: Any) -> tuple[Array, Array | None]:
+    def curvature(self, v: Array, inside: Ints) -> tuple[Array, Array | None]:
         """Its Hessian [k, k] among the members ``inside`` [k], which hold all weight.
 
         In two parts: the convex one, and that of matrix terms that are not convex, None without

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeAlias, TypeVar
 
 import array_api_compat
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from edokit._errors import InputError, one_of
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 
 # Numbers of P that a pool looks at in one go; keeps the memory beside P small.
 _BLOCK = 2**22
@@ -165,18 +166,20 @@ _Sums = TypeVar("_Sums", bound="Additive")
 
 EPSILON = 1e-12  # ε: keeps a logarithm finite where a member gives a label no probability at all
 # numpy follows the standard since 2.1; the compatible namespace of it takes longer to import.
-_NUMPY: Any = np if hasattr(np, "cumulative_sum") else import_module("array_api_compat.numpy")
+_NUMPY: ModuleType = (
+    np if hasattr(np, "cumulative_sum") else import_module("array_api_compat.numpy")
+)
 _GOLDEN = 0.618  # a step that is not a whole number
 
 
-def namespace(*arrays: Array) -> Any:
+def namespace(*arrays: Array) -> ModuleType:
     """The functions (``xp.log``, ``xp.sum`` …) of the library that these arrays come from."""
     if all(type(values) is np.ndarray for values in arrays):
         return _NUMPY  # looking it up takes longer than many a product
     return array_api_compat.array_namespace(*arrays)
 
 
-def like(values: Any, model: Array) -> Array:
+def like(values: Array, model: Array) -> Array:
     """``values`` as float64 in the library, and on the device, of ``model``."""
     xp = namespace(model)
     return xp.asarray(values, dtype=xp.float64, device=array_api_compat.device(model))
@@ -193,7 +196,7 @@ def without_gradient(values: Array) -> Array:
     return values.detach() if hasattr(values, "detach") else values
 
 
-def take(values: Array | None, index: Any, *axes: int) -> Array | None:
+def take(values: Array | None, index: Array, *axes: int) -> Array | None:
     """``values`` at these positions along each of the axes; None stays None."""
     if values is None:
         return None
@@ -226,7 +229,7 @@ def cumulative(P: Array) -> Array:
     return namespace(P).cumulative_sum(double(P), axis=-1)[..., :-1]
 
 
-def member_rows(P: Array, members: Any = None) -> Array:
+def member_rows(P: Array, members: Sequence[int] | Ints | None = None) -> Array:
     """[N, K, C] -> [K, N·C] in float64, so that a pool of every item is one matrix product.
 
     ``members`` [k] are positions of members; None: all of them.
@@ -258,18 +261,18 @@ def spread(length: int, step: int) -> NDArray[np.intp]:
     return np.arange(0, length, step + _GOLDEN).astype(np.intp)
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def one_thread() -> AbstractContextManager[object]:
     """While it is open, a matrix product stays on the thread that asks for it.
 
     For many small products, whose threads would only wait for each other, and for threads of our
     own, each with products of its own.
     """
     libraries = _libraries("scipy.linalg" in sys.modules)
-    opened: AbstractContextManager[Any] = libraries.limit(limits=1, user_api="blas")
+    opened: AbstractContextManager[object] = libraries.limit(limits=1, user_api="blas")
     return opened
 
 
 @lru_cache(maxsize=2)  # looking for the libraries takes longer than a fit
-def _libraries(with_scipy: bool) -> Any:
+def _libraries(with_scipy: bool) -> ThreadpoolController:
     # numpy has brought its own; scipy has another one, from when it is imported.
     return ThreadpoolController()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from array_api_compat import device, is_numpy_array
 from numpy.typing import NDArray
 
 from edokit._errors import InputError, option
+from edokit._types import Ints
 from edokit.objective.pools import (
     Additive,
     Array,
@@ -144,7 +144,7 @@ class Summaries(Additive):
         """C, the number of classes."""
         return int(self.class_counts.shape[0])
 
-    def select(self, members: Sequence[int] | NDArray[Any]) -> Summaries:
+    def select(self, members: Sequence[int] | Ints) -> Summaries:
         """Summaries of these members (positions), in this order."""
         return replace(
             self,

@@ -188,7 +188,12 @@ def _prepare(data: FitData, run: _GumbelRun) -> tuple[Problem, Batches, Ints]:
     if key not in data.prepared:
         problem = data.problem(settings).select(candidates)
         P, _, y = data.sample
-        batches = Batches(P[:, candidates], y.astype(np.int64), problem, options.batch_size)
+        batches = Batches(
+            P[:, candidates].astype(np.float64, copy=False),
+            y.astype(np.int64),
+            problem,
+            options.batch_size,
+        )
         data.prepared[key] = problem, batches
     return *data.prepared[key], ranks
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError, examples, listed, option
-from edokit._types import Codes, Floats, Strings
+from edokit._types import ClassValues, Codes, Floats, Strings
 from edokit.analysis.compare import methods
 from edokit.annotations.core import Annotations, Ties
 from edokit.fitdata.inputs import align_inputs, pooled_members
@@ -33,7 +33,7 @@ MemberPredictions: TypeAlias = Predictions | npt.ArrayLike
 """Predictions, or an array [N, K, C]."""
 ItemLabels: TypeAlias = Annotations | npt.ArrayLike
 """Annotations, or an array with a row per item."""
-PredictedLabels: TypeAlias = npt.NDArray[np.object_] | Codes
+PredictedLabels: TypeAlias = ClassValues
 """One class per item [N]; for multi-label data, 1 for each chosen label [N, L]."""
 
 

@@ -15,7 +15,8 @@ from torch.nn import functional as F
 
 from edokit._errors import InputError, option
 from edokit._types import Floats
-from edokit.members.recipes._tokens import Arrays, Reader
+from edokit.members.arrays import Arrays
+from edokit.members.recipes._tokens import Reader
 
 _DROPOUT = 0.1
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
@@ -16,13 +15,16 @@ from threadpoolctl import ThreadpoolController
 
 from edokit._errors import warn
 from edokit._progress import Progress
-from edokit._types import Floats
+from edokit._types import Floats, Ints, Reals
 from edokit.annotator_effects import AnnotatorEffects
+from edokit.members.arrays import Arrays
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
 from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, RetiredOption
 from edokit.members.recipe_options import Range, check_types
 from edokit.scales import NOMINAL, Scale
 
+Features: TypeAlias = "Reals | sparse.csr_matrix"
+"""Of texts [N, F]."""
 # The links: weights per class or, for multi-label data, a probability of its own for each label.
 CLASSES = "softmax"
 LABELS = "labels"
@@ -51,16 +53,16 @@ class Logistic:
         How scores become probabilities.
     """
 
-    weights: npt.NDArray[Any]
-    intercepts: npt.NDArray[Any]
-    seen: npt.NDArray[np.int64]
+    weights: Reals
+    intercepts: Reals
+    seen: Ints
     n_classes: int
     n_targets: int
     link: str = CLASSES
 
     @classmethod
     def fit(
-        cls, features: Any, targets: Floats, strength: float, scale: Scale = NOMINAL
+        cls, features: Features, targets: Floats, strength: float, scale: Scale = NOMINAL
     ) -> Logistic:
         """Learn targets [N, C] from features [N, F], in double precision.
 
@@ -80,7 +82,7 @@ class Logistic:
         return cls(weights, intercepts, seen, c, n)
 
     @classmethod
-    def _fit_labels(cls, features: Any, targets: Floats, strength: float) -> Logistic:
+    def _fit_labels(cls, features: Features, targets: Floats, strength: float) -> Logistic:
         n, c = targets.shape
         weights = np.zeros((c, features.shape[1]))
         # As if it had been chosen, or left out, once more.
@@ -103,7 +105,7 @@ class Logistic:
             intercepts=self.intercepts.astype(np.float32),
         )
 
-    def predict(self, features: Any) -> Floats:
+    def predict(self, features: Features) -> Floats:
         """Probabilities [N, C]."""
         scores = np.asarray(features @ self.weights.T.astype(np.float64))
         if self.link == LABELS:
@@ -128,7 +130,7 @@ _LOGISTIC = tuple(part.name for part in fields(Logistic))
 ARRAYS = (*_LOGISTIC, "annotators", "effects")
 
 
-def _optimum(features: Any, shares: Floats, strength: float) -> tuple[Floats, Floats]:
+def _optimum(features: Features, shares: Floats, strength: float) -> tuple[Floats, Floats]:
     """Weights [R, F] and intercepts [R] of the softmax link; R is 1 for two classes."""
     rows, classes = np.nonzero(shares)
     tolerance = {} if sparse.issparse(features) else {"tol": _DENSE_TOLERANCE}
@@ -139,7 +141,7 @@ def _optimum(features: Any, shares: Floats, strength: float) -> tuple[Floats, Fl
     return model.coef_, model.intercept_
 
 
-def over_all_classes(shares: Floats, seen: Any, n_classes: int, n_targets: int) -> Floats:
+def over_all_classes(shares: Floats, seen: Ints, n_classes: int, n_targets: int) -> Floats:
     """Probabilities [N, C] from shares [N, P] of the classes that were seen among N targets."""
     unseen = 1.0 / (n_targets + n_classes)
     probabilities = np.full((len(shares), n_classes), unseen)
@@ -189,7 +191,7 @@ class ClassifierMember(Member):
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
-    ) -> Any:
+    ) -> ClassifierMember:
         """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
         self._corpus = data.corpus
         self._scale = data.scale
@@ -209,15 +211,15 @@ class ClassifierMember(Member):
             return anonymous
         return self._effects.predict(anonymous, annotators, self._scale)
 
-    def _features(self, texts: Sequence[Text]) -> Any:
+    def _features(self, texts: Sequence[Text]) -> Features:
         """Features [N, F]."""
         raise NotImplementedError
 
-    def _fit_features(self, texts: Sequence[Text]) -> Any:
+    def _fit_features(self, texts: Sequence[Text]) -> Features:
         """Features [N, F] of the texts that it learns from."""
         return self._features(texts)
 
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def _arrays(self) -> Arrays:
         """Regression and effects by name."""
         arrays = {name: np.asarray(value) for name, value in vars(self._model).items()}
         if self._effects is not None:
@@ -225,7 +227,7 @@ class ClassifierMember(Member):
             arrays["effects"] = self._effects.effects
         return arrays
 
-    def _take_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    def _take_arrays(self, arrays: Arrays) -> None:
         """Take what ``_arrays`` returned."""
         parts: dict[str, Any] = {name: arrays[name] for name in _LOGISTIC}
         scalars = {name: part.item() for name, part in parts.items() if not part.ndim}

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import asked_pairs, label_shares
+from edokit.members.arrays import Arrays
 from edokit.members.contexts import Text, check_texts
 from edokit.members.pretrained import using
 
-Arrays = dict[str, npt.NDArray[Any]]
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from edokit.annotations.core import Annotations
+
 _MULTIPLE = 8  # tensor cores work on lengths in eights
 _HIDDEN_SHARE = 0.2  # of the labels whose annotator is hidden in an epoch
 
@@ -29,7 +33,7 @@ class Reader:
 
     def __init__(
         self,
-        tokenizer: Any,
+        tokenizer: PreTrainedTokenizerBase,
         max_length: int,
         *,
         vocabulary: float = math.inf,
@@ -90,14 +94,16 @@ class Reader:
             tokens.append({**arrays, "target_mask": inside | (not inside.any())})
         return tokens
 
-    def _columns(self, texts: list[Text]) -> tuple[list[Any], int]:
+    def _columns(self, texts: list[Text]) -> tuple[list[list[str]], int]:
         """The segments of all texts in their order, and which of them is the target."""
         if self.speaker_tags:
             texts = [with_speaker_tags(text) for text in texts]
         single = isinstance(texts[0], str)
-        columns: list[Any] = (
-            [texts] if single else [list(part) for part in zip(*texts, strict=True)]
-        )
+        columns: list[list[str]]
+        if single:
+            columns = [[str(text) for text in texts]]
+        else:
+            columns = [list(part) for part in zip(*texts, strict=True)]
         columns = columns[::-1] if self.context_first else columns
         if not single and not self.tokenizer.num_special_tokens_to_add(pair=True):
             columns[0] = [f"{text}\n" for text in columns[0]]  # else nothing is between the two
@@ -153,7 +159,7 @@ class EpochTargets:
         self.targets = np.asarray(self._targets(epoch), dtype=np.float32)
 
     @property
-    def prior(self) -> tuple[npt.NDArray[Any], ...]:
+    def prior(self) -> tuple[Floats, ...]:
         """What heads predict at the start: the mean of these targets."""
         return (self.targets.astype(float),)
 
@@ -189,7 +195,7 @@ class AnnotatorTargets(EpochTargets):
     """
 
     def __init__(
-        self, targets: Callable[[int], Floats], annotations: Any, n_classes: int, seed: int
+        self, targets: Callable[[int], Floats], annotations: Annotations, n_classes: int, seed: int
     ) -> None:
         self._seed = seed
         names = list(map(str, annotations.annotators))
@@ -202,7 +208,7 @@ class AnnotatorTargets(EpochTargets):
         super().__init__(targets)
 
     @property
-    def prior(self) -> tuple[npt.NDArray[Any], ...]:
+    def prior(self) -> tuple[Floats, ...]:
         """What heads predict at the start: the mean of targets, and of each annotator's labels."""
         return (*super().prior, self.totals)
 
@@ -228,12 +234,12 @@ class AnnotatorTargets(EpochTargets):
 
 
 def annotator_labels(
-    annotations: Any, known_annotators: Sequence[str], n_classes: int
+    annotations: Annotations, known_annotators: Sequence[str], n_classes: int
 ) -> tuple[Pairs, Floats]:
     """A pair for each annotation, item by item, and its label [P, C]."""
     people = [[str(name)] for name in annotations.annotators]
     _, codes = asked_pairs(people, len(people), known_annotators)
-    items = np.asarray(annotations.item_codes)
+    items = np.asarray(annotations.item_codes, dtype=np.int64)
     annotators = np.asarray(annotations.annotator_codes)
     order = np.argsort(items, kind="stable")
     labels = label_shares(annotations, n_classes)[order].astype(float)

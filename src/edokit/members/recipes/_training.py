@@ -19,11 +19,12 @@ from edokit._errors import InputError, option
 from edokit._progress import Progress
 from edokit._types import Floats, Ints
 from edokit.members import pretrained
+from edokit.members.arrays import Arrays
 from edokit.members.contexts import Text, with_context
 from edokit.members.recipe import MemberData
 from edokit.members.recipes import _network, _tokens
 from edokit.members.recipes._network import AnnotatorHead, Head, MemberNetwork
-from edokit.members.recipes._tokens import Arrays, Pairs, Reader
+from edokit.members.recipes._tokens import Pairs, Reader
 from edokit.metrics import compute_metrics, rps
 
 if TYPE_CHECKING:

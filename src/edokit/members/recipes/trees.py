@@ -7,7 +7,7 @@ them are followed at once: one text takes a fraction of what calling tree after 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from edokit._errors import InputError, warn
 from edokit._progress import Progress
-from edokit._types import Floats
-from edokit.members.arrays import read_arrays, write_arrays
+from edokit._types import Floats, Ints
+from edokit.members.arrays import Arrays, read_arrays, write_arrays
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
 from edokit.members.recipe import Annotators, Capabilities, Member, MemberData
 from edokit.members.recipe_options import Range, check_types
@@ -217,7 +217,7 @@ class TreesMember(Member):
         fitted = []
         with threadpool_limits(1):
             for _ in range(self.trees):
-                rows: Any = slice(None)
+                rows: slice | Ints = slice(None)
                 if self._n > self.items:
                     rows = generator.choice(self._n, self.items, replace=False)
                 tree = ExtraTreeRegressor(
@@ -260,7 +260,7 @@ class TreesMember(Member):
     def load(cls, folder: Path) -> TreesMember:
         """Read what ``save`` wrote."""
         path = folder / _FILE
-        arrays: Mapping[str, npt.NDArray[Any]] = read_arrays(path, _ARRAYS)
+        arrays: Arrays = read_arrays(path, _ARRAYS)
         forest = PackedTrees(*(arrays[name] for name in _FOREST))
         member = cls(forest.leaves.shape[1])
         member._forest = forest
