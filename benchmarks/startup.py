@@ -156,7 +156,7 @@ def main() -> None:
             )
             for what in tasks
         }
-    numpy, base = (found[f"`import {name}`"].seconds for name in ("numpy", "sklearn.base"))
+    numpy, base = (found[f"`import {name}`"].processor for name in ("numpy", "sklearn.base"))
     five = [run for what, run in found.items() if what.startswith("… ")]
     lines = [
         "| | seconds | of the processor | × `import numpy` | × `import sklearn.base` | most memory"
@@ -165,21 +165,21 @@ def main() -> None:
     ]
     for what, run in found.items():
         cells = f"{run.seconds:.3f} | {run.processor:.3f}"
-        cells += f" | {run.seconds / numpy:.1f} | {run.seconds / base:.2f}"
+        cells += f" | {run.processor / numpy:.1f} | {run.processor / base:.2f}"
         loaded = ", ".join(run.heavy) or "none of these"
         lines.append(f"| {what} | {cells} | {run.memory:.0f} MB | {loaded} |")
     fitted = found["`edo fit` (200 items, 5 members)"]
     ensemble = found["`from edokit import EDOEnsemble`"]
     helped, imported = found["`edo --help`"].seconds, found["`import edokit`"].seconds
-    alone, workers, decided = (found[what].seconds for what in TRAININGS)
+    alone, workers, decided = (found[what].processor for what in TRAININGS)
     unasked = [what for what, run in found.items() if "torch" in run.heavy]
     verdicts = [
         f"- `edo --help` under 0.5 s: {'reached' if helped < 0.5 else 'missed'}.",
         f"- `import edokit` under 1 s: {'reached' if imported < 1 else 'missed'}. What a name needs"
         " is imported when it is first used.",
         f"- `from edokit import EDOEnsemble`, a scikit-learn estimator, takes"
-        f" {ensemble.seconds / base:.2f} times as long as `import sklearn.base`, `edo fit` on a few"
-        f" hundred items {fitted.seconds / base:.2f} times.",
+        f" {ensemble.processor / base:.2f} times as long as `import sklearn.base`, `edo fit` on a"
+        f" few hundred items {fitted.processor / base:.2f} times.",
         "- A script of five commands (info, fit, predict, evaluate, report) under 8 s:"
         f" {verdict(sum(run.seconds for run in five), 8)}.",
         "- A small training starts no workers: `edo train` of four linear members takes"
@@ -191,7 +191,8 @@ def main() -> None:
         [
             "    python benchmarks/startup.py",
             f"{machine('numpy', 'cyclopts', 'scikit-learn')} Medians of {rounds} processes each,"
-            " in turns; verdicts and multiples are of seconds on the clock.",
+            " in turns; verdicts are of seconds on the clock, multiples of those of the processor,"
+            " which other work on the machine lengthens less.",
             "\n".join(verdicts),
             "\n".join(lines),
             f"*Imports*: which of {', '.join(HEAVY)} the process had loaded at its end.",
