@@ -120,7 +120,7 @@ def test_a_type_checker_knows_the_words_of_each_parameter() -> None:
         "preset": {"default", "paper-fixed", "paper"},
         "solver": {"exact", "gumbel"},
         "ce": {"mean", "all", "random"},
-        "diversity": {"preserve", "suppress"},
+        "diversity": {"preserve", "suppress", -1, 1},
         "pool": {"linear", "log"},
         "recalibrate": {"temperature"},
         "ties": {"first", "error", "random"},
