@@ -170,7 +170,7 @@ def main() -> None:
         lines.append(f"| {what} | {cells} | {run.memory:.0f} MB | {loaded} |")
     fitted = found["`edo fit` (200 items, 5 members)"]
     ensemble = found["`from edokit import EDOEnsemble`"]
-    helped, imported = found["`edo --help`"].seconds, found["`import edokit`"].seconds
+    helped, imported = found["`edo --help`"].processor, found["`import edokit`"].processor
     alone, workers, decided = (found[what].processor for what in TRAININGS)
     unasked = [what for what, run in found.items() if "torch" in run.heavy]
     verdicts = [
@@ -181,7 +181,7 @@ def main() -> None:
         f" {ensemble.processor / base:.2f} times as long as `import sklearn.base`, `edo fit` on a"
         f" few hundred items {fitted.processor / base:.2f} times.",
         "- A script of five commands (info, fit, predict, evaluate, report) under 8 s:"
-        f" {verdict(sum(run.seconds for run in five), 8)}.",
+        f" {verdict(sum(run.processor for run in five), 8)}.",
         "- A small training starts no workers: `edo train` of four linear members takes"
         f" {decided / alone:.2f} times as long as with `--jobs 1`; with two workers it"
         f" would be {workers / alone:.1f} times.",
@@ -191,8 +191,8 @@ def main() -> None:
         [
             "    python benchmarks/startup.py",
             f"{machine('numpy', 'cyclopts', 'scikit-learn')} Medians of {rounds} processes each,"
-            " in turns; verdicts are of seconds on the clock, multiples of those of the processor,"
-            " which other work on the machine lengthens less.",
+            " in turns; verdicts and multiples are of seconds of the processor, which other work on"
+            " the machine lengthens less than those on the clock.",
             "\n".join(verdicts),
             "\n".join(lines),
             f"*Imports*: which of {', '.join(HEAVY)} the process had loaded at its end.",
