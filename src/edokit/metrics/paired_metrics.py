@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from edokit._types import Counts, Floats, Ints
+from edokit._types import Counts, Floats, HardLabels, Ints
 from edokit.metrics.compute import entropy_ranks, floor_items
 from edokit.metrics.formulas import mid_ranks
 from edokit.metrics.mean_intervals import FEWEST_UNITS
-from edokit.metrics.registry import METRIC, Combine, HardLabels
+from edokit.metrics.registry import METRIC, Combine
 from edokit.metrics.resampling import (
     PairedTest,
     Resampling,
