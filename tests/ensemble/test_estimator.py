@@ -37,7 +37,7 @@ def test_the_good_member_gets_most_of_the_weight_and_noise_little() -> None:
     assert ensemble.size_ == (ensemble.weights_ > 1e-6).sum()
     assert ensemble.certificate_ is not None
     assert ensemble.certificate_.gap < 1e-8
-    assert set(ensemble.objective_) == {"f1", "ce", "div", "reg", "total"}
+    assert {"f1", "ce", "div", "reg", "total"} <= set(ensemble.objective_)
 
 
 def test_the_pool_is_the_weighted_mean_of_the_members() -> None:

@@ -31,7 +31,7 @@ TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class WithBrier(ObjectiveSettings):
-    brier: float = field(default=0.0)
+    added: float = field(default=0.0)
 
 
 @pytest.fixture
@@ -40,12 +40,12 @@ def brier(monkeypatch: pytest.MonkeyPatch) -> Any:
     code: dict[str, Any] = {"__name__": __name__}
     section = TEXT.split("## Adding a term to the objective")[1]
     exec(section.split("```python\n")[1].split("```")[0], code)
-    monkeypatch.setitem(loss.SMOOTH_TERMS, "brier", code["Brier"])
+    monkeypatch.setitem(loss.SMOOTH_TERMS, "added", code["Brier"])
     exec(section.split("```python\n")[2].split("```")[0].replace("\nTerm", "\nterm = Term"), code)
     term = code["term"]
     resolved = Objective(f1=0.0, ce_weight=0.0, reg=0.0).resolve()
-    monkeypatch.setitem(settings.TERMS, "brier", term)
-    return WithBrier(**vars(resolved), brier=1.0)
+    monkeypatch.setitem(settings.TERMS, "added", term)
+    return WithBrier(**vars(resolved), added=1.0)
 
 
 @pytest.fixture
@@ -63,19 +63,19 @@ def test_the_exact_solver_minimises_it_with_a_certificate(
 ) -> None:
     solution = solve_exact(data, brier)
     P, q, _ = data.sample
-    assert solution.terms["brier"] == pytest.approx(bs(pool(P, solution.weights), q))
+    assert solution.terms["added"] == pytest.approx(bs(pool(P, solution.weights), q))
     assert solution.certificate is not None
     assert solution.certificate.global_optimum
     assert solution.certificate.gap < 1e-8
     others = np.random.default_rng(1).dirichlet(np.ones(3), 200)
-    assert min(bs(pool(P, v), q) for v in others) >= solution.terms["brier"] - 1e-9
+    assert min(bs(pool(P, v), q) for v in others) >= solution.terms["added"] - 1e-9
 
 
 def test_gumbel_comes_close_to_it(brier: ObjectiveSettings, data: FitData) -> None:
     options = GumbelSteps(epochs=150, learning_rate=0.03, temperature=0.2)
     (learned,) = solve_gumbel(data, brier, options)
     exact = solve_exact(data, brier)
-    assert exact.terms["brier"] <= learned.terms["brier"] < exact.terms["brier"] * 1.2
+    assert exact.terms["added"] <= learned.terms["added"] < exact.terms["added"] * 1.2
 
 
 def test_an_explanation_names_it(brier: ObjectiveSettings, data: FitData) -> None:
@@ -86,7 +86,7 @@ def test_an_explanation_names_it(brier: ObjectiveSettings, data: FitData) -> Non
 def test_it_joins_the_cross_entropy(brier: ObjectiveSettings, data: FitData) -> None:
     both = replace(brier, ce=CE.MEAN, ce_weight=1.0)
     solution = solve_exact(data, both)
-    expected = solution.terms["ce"] + solution.terms["brier"]
+    expected = solution.terms["ce"] + solution.terms["added"]
     assert solution.terms["total"] == pytest.approx(expected)
 
 
@@ -108,12 +108,12 @@ class Ripple(loss.PoolTerm):
 
 @pytest.fixture
 def ripple(monkeypatch: pytest.MonkeyPatch, brier: ObjectiveSettings) -> Any:
-    """The settings with this term as ``brier``, and how to declare its shape."""
-    monkeypatch.setitem(loss.SMOOTH_TERMS, "brier", Ripple)
+    """How to declare the shape of this term, which takes the place of the other."""
+    monkeypatch.setitem(loss.SMOOTH_TERMS, "added", Ripple)
 
     def declare(shape: Shape) -> None:
         term = TermOption("ripple", "lambda_ripple", "a ripple", shape)
-        monkeypatch.setitem(settings.TERMS, "brier", term)
+        monkeypatch.setitem(settings.TERMS, "added", term)
 
     return declare
 
@@ -129,7 +129,7 @@ def test_a_term_that_bends_either_way_has_no_certificate(
     assert not certificate.global_optimum
     assert "because of a ripple" in str(certificate)
     corners = [Ripple().value(data.sample.P[:, k], None) / 200 for k in range(3)]
-    assert solution.terms["brier"] <= min(corners) + 1e-9
+    assert solution.terms["added"] <= min(corners) + 1e-9
     assert solution.terms["total"] <= solve_exact(data, brier, max_members=1).terms["total"]
 
 

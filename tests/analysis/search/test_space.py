@@ -13,7 +13,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from edokit._errors import InputError
 from edokit.analysis.search.space import OBJECTIVE, STEERING, SearchSpace, trial_settings
-from edokit.objective.settings import CHOSEN_STEPS
+from edokit.objective.settings import CHOSEN_STEPS, FLAT_NAMES, TERMS
 
 
 def test_the_papers_space_is_a_name_away() -> None:
@@ -48,7 +48,23 @@ def test_the_default_takes_the_steps_that_the_items_need() -> None:
 
 
 def test_every_choice_of_objective_and_solver_can_be_searched() -> None:
-    assert {field.name for field in fields(SearchSpace)} == {*OBJECTIVE, *STEERING}
+    names = {field.name for field in fields(SearchSpace)}
+    assert names <= {*OBJECTIVE, *STEERING}
+    # Terms may be left out: they then keep their defaults.
+    assert {*OBJECTIVE, *STEERING} - names <= {term.flat_name for term in TERMS.values()}
+
+
+def test_a_term_that_the_space_does_not_name_keeps_its_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(FLAT_NAMES, "added", "lambda_added")
+    space = SearchSpace(lambda_f1=0.5, lambda_ce=1.0)
+    chosen = {name: getattr(SearchSpace.paper(), name) for name in space.searched}
+    point = {
+        name: value.choices[0] if isinstance(value, CategoricalDistribution) else value.high
+        for name, value in chosen.items()
+    }
+    assert space.fit_config(point, 64).objective.f1 == 0.5
 
 
 def test_a_space_can_be_narrowed_and_widened() -> None:

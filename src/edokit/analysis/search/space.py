@@ -241,7 +241,10 @@ class SearchSpace:
         values = dict(vars(self))
         for name in self.searched:
             values[name] = chosen[name]
-        objective = Objective(**{name: values[flat] for name, flat in FLAT_NAMES.items()})
+        # A term that the space does not name keeps its default.
+        objective = Objective(
+            **{name: values[flat] for name, flat in FLAT_NAMES.items() if flat in values}
+        )
         steps = Gumbel(**{name: values[name] for name in STEERING}).resolve(items)
         trial_solver: Exact | Gumbel = Gumbel(**asdict(steps))
         if solver == "exact":
