@@ -80,7 +80,7 @@ def pools(people: Annotations, count: int, seed: int) -> dict[str, dict[str, Pre
         for k in range(count)
     ]
     own = []
-    for name in most_active(train, count):
+    for name in most_active(train, count, ignore_limit=True):
         positions, targets = per_annotator(train, name)
         if len(set(targets.argmax(axis=1).tolist())) > 1:
             own.append((positions, lambda epoch, targets=targets: targets))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import false_discovery_control, norm
 
+from edokit._errors import counted
 from edokit._io.markup import Cell, Table
 from edokit._types import Floats
 from edokit.metrics import MAIN_METRICS
@@ -133,6 +134,21 @@ def printed(method: str | None, dataset: str) -> dict[str, float] | None:
     return {**scores, "ce": unsquashed(paper_row["method"], scores["ce"])}
 
 
+def annotator_limit(study: Study, dataset: str, pool: str) -> str:
+    """Whether a per-annotator pool keeps to the paper's K ≤ min A_i on train, in words."""
+    members = study.pool(dataset, pool)
+    labels = study.labels(dataset, "train")
+    if pool != "per-annotator" or isinstance(members, Missing) or isinstance(labels, Missing):
+        return ""
+    count = len(members.test.members)
+    fewest = int(labels.annotations.annotations_per_item.min())
+    if count <= fewest:
+        return f"K ≤ min A_i holds: {count} members, at least {fewest} annotators per item"
+    return (
+        f"K ≤ min A_i is switched off: {count} members, an item has {counted(fewest, 'annotator')}"
+    )
+
+
 def _glance(study: Study) -> Table:
     rows: list[list[Cell]] = []
     for line in (*PAPERS, *OURS):
@@ -162,7 +178,10 @@ def _dataset_table(study: Study, dataset: str) -> Table:
             cells.append(ours)
             cells.append(None if isinstance(found, Missing) else found.spread(metric))
             cells += [theirs, difference(ours, theirs)]
-        cells.append(f"not available: {found.reason}" if isinstance(found, Missing) else "")
+        if isinstance(found, Missing):
+            cells.append(f"not available: {found.reason}")
+        else:
+            cells.append(annotator_limit(study, dataset, line.pool))
         rows.append(cells)
     header = ["method", "pool"]
     for metric in MAIN_METRICS:

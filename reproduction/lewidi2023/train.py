@@ -224,9 +224,8 @@ def train_pools(
             annotations = read_lewidi(data / plan.dataset, user_first=True)
         folder = out / "members" / plan.dataset / plan.name
         with warnings.catch_warnings():
-            # More per-annotator members than the least annotated item has annotators: the paper's
-            # rule is broken by its own data.
-            warnings.simplefilter("ignore", EDOWarning)
+            # TF-IDF members that stand in for several of soft labels predict the same.
+            warnings.filterwarnings("ignore", "all members of a group", EDOWarning)
             trained = train_members(
                 annotations,
                 plan.groups,
@@ -236,6 +235,8 @@ def train_pools(
                 device=device if any(g.recipe in _ON_TORCH for g in plan.groups) else None,
                 jobs=jobs,
                 keep_models=False,
+                # The committed pool of eight members on ConvAbuse breaks the paper's K ≤ min A_i.
+                ignore_annotator_limit=True,
                 source=plan.dataset,
                 progress=partial(_report, progress, f"{plan.dataset} {plan.name}"),
             )

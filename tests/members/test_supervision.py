@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from member_cases import small_people
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import InputError
 from edokit.annotations.core import Annotations
 from edokit.members.supervision import majority, most_active, per_annotator, random_select, soft
 
@@ -108,17 +106,16 @@ def test_most_active_annotators_come_first_and_ties_keep_their_order() -> None:
     people = Annotations.from_matrix(
         [[0, 0, 0], [None, 1, 1], [None, 1, None]], annotators=["x", "y", "z"]
     )
-    with pytest.warns(EDOWarning, match="min A_i"):
-        assert most_active(people, 3) == ["y", "z", "x"]
+    assert most_active(people, 3, ignore_limit=True) == ["y", "z", "x"]
 
 
-def test_more_per_annotator_members_than_the_least_annotated_item_has_are_warned_about() -> None:
+def test_more_per_annotator_members_than_the_least_annotated_item_has_are_refused() -> None:
     people = Annotations.from_matrix([[0, 1, 1], [None, 0, None]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(most_active(people, 1)) == 1
-    with pytest.warns(EDOWarning, match="2 per-annotator members are more than the 1 annotator"):
+    assert len(most_active(people, 1)) == 1
+    with pytest.raises(InputError, match=r"2 per-annotator .* 1 annotator .*K ≤ min A_i") as error:
         most_active(people, 2)
+    assert "ignore_annotator_limit=True" in str(error.value)
+    assert len(most_active(people, 2, ignore_limit=True)) == 2
 
 
 def test_more_per_annotator_members_than_annotators_are_refused() -> None:

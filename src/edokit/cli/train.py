@@ -95,6 +95,9 @@ class TrainingFlags:
         Members that it does not cover fail; all answers are kept, and not asked again.
     allow_http : bool
         Whether members may send texts, and your key, to other machines over http, unencrypted.
+    ignore_annotator_limit : bool
+        Allow more per-annotator members than the least annotated item has annotators (the paper's
+        K ≤ min A_i).
     """
 
     random_state: int = 0
@@ -105,6 +108,7 @@ class TrainingFlags:
     overwrite: bool = False
     budget: float | None = None
     allow_http: bool = False
+    ignore_annotator_limit: bool = False
 
     def to_options(self, source: str) -> TrainingOptions:
         """Return the options of a training on annotations from this source."""
@@ -118,6 +122,7 @@ class TrainingFlags:
             source=source,
             budget=self.budget,
             allow_http=self.allow_http,
+            ignore_annotator_limit=self.ignore_annotator_limit,
         )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from edokit._errors import InputError, option
+from edokit._errors import InputError, counted, option
 from edokit._types import Floats
 from edokit.config import FitConfig, settings_document
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
@@ -68,6 +68,7 @@ class _Solved:
 
 def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, Any]) -> Fitted:
     """Learn weights and size; ``parameters`` of the estimator are stored in the result."""
+    check_annotator_limit(data, config, parameters.get("solver"))
     # What gets weights: members, or groups of members.
     units = data.grouped() if config.groups else data
     solved = _solve(units, config)
@@ -86,6 +87,27 @@ def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, Any]
         people = PeopleEffects.fit(answers, annotations)
         warn_of_opposites(answers, annotations, people)
     return replace(fitted, people=people, held_out=HeldOut.from_fit(units.in_memory, answers))
+
+
+def check_annotator_limit(data: FitData, config: FitConfig, solver: object) -> None:
+    """Refuse more per-annotator members than the least annotated item has annotators.
+
+    A largest size that was given (``max_members`` of ``solver``) decides instead.
+    """
+    is_given = isinstance(solver, Exact | Gumbel) and solver.max_members is not None
+    if is_given or config.groups:
+        return
+    members = data.per_annotator_members
+    if config.solver.max_members is not None:
+        members = min(members, config.solver.max_members)
+    fewest = data.fewest_annotators
+    if members > fewest:
+        raise InputError(
+            f"{members} per-annotator members are more than the {counted(fewest, 'annotator')} of"
+            " the least annotated item to fit on (the paper's K ≤ min A_i)",
+            f"keep to it with {option('max_members', fewest)}, or let all compete with"
+            f" {option('max_members', members)}",
+        )
 
 
 def held_out_answers(

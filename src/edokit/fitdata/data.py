@@ -117,6 +117,11 @@ class FitData:
     annotations : Annotations or None
         Who gave which label, where the annotators have names and the data are in memory; of a part
         of the data, those of the whole.
+    per_annotator_members : int
+        How many members learned the labels of one annotator each, where that is known and the
+        training kept to K ≤ min A_i.
+    fewest_annotators : int
+        How many annotators the least annotated item has, where there are such members.
 
     Examples
     --------
@@ -141,6 +146,8 @@ class FitData:
     class_labels: ClassLabels | None = None
     inputs: Mapping[str, Input] = field(default_factory=dict)
     annotations: Annotations | None = None
+    per_annotator_members: int = 0
+    fewest_annotators: int = 0
 
     def __post_init__(self) -> None:
         if self.layout is None:
@@ -240,6 +247,12 @@ class FitData:
         q = np.asarray(annotations.soft_labels)
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         arrays = Arrays(scale.rows(P), scale.rows(q), scale.row_codes(y))
+        per_annotator = 0
+        if annotations.rows.annotators is None:  # a pair has one annotator
+            for name in predictions.members:
+                supervision = predictions.member_info.get(name, {}).get("supervision")
+                per_annotator += supervision == "per-annotator"
+        fewest = int(annotations.annotations_per_item.min()) if per_annotator else 0
         return FitData(
             arrays,
             predictions.members,
@@ -249,6 +262,8 @@ class FitData:
             predictions.rows,
             scale,
             layout=_layout(annotations, predictions.classes),
+            per_annotator_members=per_annotator,
+            fewest_annotators=fewest,
         )
 
     @staticmethod

@@ -15,7 +15,7 @@ from edokit.members.arrays import read_arrays
 from edokit.members.layout import BY_ANNOTATOR, JOB_PREDICTIONS
 from edokit.members.plan import TrainingJob, TrainingPlan
 from edokit.members.resume import Cards
-from edokit.members.supervision import SOFT
+from edokit.members.supervision import PER_ANNOTATOR, SOFT
 from edokit.members.training_data import FIT
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ def collect_predictions(
             by_split.setdefault(split, {})[member] = predicted
         details = fold_details([cards[job.path].get("details") or {} for job in jobs])
         info[member] = details | soft_supervision(jobs[0].supervision)
+        if jobs[0].supervision == PER_ANNOTATOR and not plan.options.ignore_annotator_limit:
+            info[member]["supervision"] = PER_ANNOTATOR
     tables = {}
     for split, predictions in by_split.items():
         rows = next(iter(predictions.values()))

@@ -85,6 +85,9 @@ class TrainingOptions:
         Members that it does not cover fail; all answers are kept, and not asked again.
     allow_http : bool, default=False
         Whether members may send texts, and your key, to other machines over http, unencrypted.
+    ignore_annotator_limit : bool, default=False
+        Whether there may be more per-annotator members than the least annotated item has annotators
+        (the paper's K ≤ min A_i).
     """
 
     random_state: int = 0
@@ -97,6 +100,7 @@ class TrainingOptions:
     unlabelled: Mapping[str, Texts] | None = None
     budget: float | None = None
     allow_http: bool = False
+    ignore_annotator_limit: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +158,11 @@ def make_plan(
         _check_recipe(group, data)
         annotators: list[str] | list[None] = [None] * group.members
         if group.supervision == PER_ANNOTATOR:
-            annotators = most_active(data.annotations.take(train_rows), group.members)
+            annotators = most_active(
+                data.annotations.take(train_rows),
+                group.members,
+                ignore_limit=options.ignore_annotator_limit,
+            )
         names = member_names(group.name, group.members, annotators)
         for number, name in enumerate(names):
             for fold in _group_folds(group, options.cross_fit):

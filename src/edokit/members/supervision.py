@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edokit._errors import InputError, counted, warn
+from edokit._errors import InputError, counted, option
 from edokit._types import Codes, Floats, Ints
 from edokit.annotator_effects import label_shares
 
@@ -53,7 +53,7 @@ def random_select(annotations: Annotations, random_state: int, epoch: int = 0) -
 
 def soft(annotations: Annotations) -> Floats:
     """The share of annotators per class [N, C]."""
-    return annotations.soft_labels
+    return np.asarray(annotations.soft_labels)
 
 
 def majority(annotations: Annotations, hard: Codes | None = None) -> Floats:
@@ -78,11 +78,12 @@ def per_annotator(annotations: Annotations, annotator: str) -> tuple[Ints, Float
     return positions.astype(np.int64), targets / np.bincount(row)[:, None]
 
 
-def most_active(annotations: Annotations, members: int) -> list[str]:
+def most_active(annotations: Annotations, members: int, *, ignore_limit: bool = False) -> list[str]:
     """The annotators that per-annotator members train on, the most active first.
 
-    Equally active ones are in the order of their first annotation. More members than annotators
-    of the least annotated item give a warning; more members than annotators are refused.
+    Equally active ones are in the order of their first annotation. More members than annotators of
+    the least annotated item are refused, unless this limit is ignored; more members than annotators
+    always are.
     """
     available = len(annotations.annotators)
     if members > available:
@@ -93,11 +94,13 @@ def most_active(annotations: Annotations, members: int) -> list[str]:
             f"ask for {counted(available, 'member')} at most",
         )
     fewest = int(annotations.annotations_per_item.min())
-    if members > fewest:
-        warn(
+    if members > fewest and not ignore_limit:
+        raise InputError(
             f"{members} per-annotator members are more than the {counted(fewest, 'annotator')} of"
-            " the least annotated item (the paper's K ≤ min A_i): not every item was labelled by"
-            f" all of them; {counted(fewest, 'member')} or random-select would keep the rule"
+            " the least annotated item (the paper's K ≤ min A_i)",
+            f"ask for {counted(fewest, 'member')} at most, choose"
+            f" {option('supervision', RANDOM_SELECT)}, or allow more:"
+            f" {option('ignore_annotator_limit', True)}",
         )
     activity = np.bincount(annotations.annotator_codes, minlength=available)
     return [str(annotations.annotators[a]) for a in np.argsort(-activity, kind="stable")[:members]]

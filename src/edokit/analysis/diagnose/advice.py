@@ -91,6 +91,7 @@ def advise(
         trainer_coverage=trainer_coverage,
         represent_all=represent_all,
         all_train=trainers.all(),
+        over_limit=trainers.sum() > per_item.min(),
         with_few=int(((labels > 0) & (labels < ENOUGH)).sum()),
         with_two=int((per_item == 2).sum()),
         with_three=float((per_item >= 3).mean()),
