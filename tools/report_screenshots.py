@@ -106,10 +106,10 @@ def for_docs(browser: Any, folder: Path) -> None:
 
 
 def summary(browser: Any, page: str, out: Path) -> None:
-    """The head of the page in light, to the end of the summary."""
+    """What the page says first, in light: result, answers, and how often they are right."""
     tab = browser.new_page(viewport={"width": 1240, "height": 1400}, color_scheme="light")
     tab.goto(page)
-    box = tab.locator("#summary").bounding_box()
+    box = tab.locator("#right").bounding_box()
     IMAGES.mkdir(parents=True, exist_ok=True)
     tab.screenshot(
         path=out, clip={"x": 0, "y": 0, "width": 1240, "height": box["y"] + box["height"]}

@@ -192,8 +192,8 @@ class Escalation:
                 f" {basis} of the fit are too few or too often overruled; everything is for people"
             )
         return (
-            f"{sure}, {self.promise}, by a threshold that answers {self.answered:.0%} of the items"
-            " of the fit"
+            f"{sure}, {self.promise}, by a threshold that answers {100 * self.answered:.0f} % of"
+            " the items of the fit"
         )
 
     def to_dict(self) -> dict[str, Any]:

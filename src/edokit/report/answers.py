@@ -136,9 +136,11 @@ def answers_view(evaluation: EvaluatedItems | None, *, texts: bool) -> AnswersVi
         return None
     kind = spread_kind(evaluation)
     has_people = evaluation.annotations is not None
-    if kind in ("expected point", "probability"):
-        sentence = _values_sentence(evaluation)
-        chart_note = f"Height: the share of the {_noun(evaluation)} in each interval."
+    chart_note = f"Height: the share of the {_noun(evaluation)} in each interval."
+    if kind == "expected point":
+        sentence = _points_sentence(evaluation)
+    elif kind == "probability":
+        sentence = _probability_sentence(evaluation)
     else:
         sentence = _labels_sentence(evaluation)
         chart_note = f"Bars: the share of the {_noun(evaluation)} with each label."
@@ -157,29 +159,34 @@ def _noun(evaluation: EvaluatedItems) -> str:
     return evaluation.name.rpartition(" ")[2]
 
 
-def _values_sentence(evaluation: EvaluatedItems) -> str:
-    """Where half of the expected points or probabilities lie, and those of the annotators."""
+def _points_sentence(evaluation: EvaluatedItems) -> str:
+    """Where half of the expected points lie, and half of the annotators' means."""
     noun = _noun(evaluation)
     low, high = _middle_half(spread_values(evaluation))
-    name = spread_name(evaluation)
-    article = "an" if name.startswith("expected") else "a"
-    is_share = spread_kind(evaluation) == "probability"
     sentence = (
-        f"Half of the {noun} get {article} {name} between {_shown(low, is_share)} and"
-        f" {_shown(high, is_share)}"
+        f"Half of the {noun} get an expected point between {number(low, 2)} and {number(high, 2)}"
     )
-    annotations = evaluation.annotations
-    if annotations is None:
+    if evaluation.annotations is None:
         return f"{sentence}."
-    q = annotations.soft_labels
-    if is_share:
-        observed = q[:, -1]
-        who = "the share of their annotators who chose it"
-    else:
-        observed = evaluation.scale.expected(q)
-        who = "the mean of their annotators"
-    low, high = _middle_half(observed)
-    return f"{sentence}; {who} is between {_shown(low, is_share)} and {_shown(high, is_share)}."
+    low, high = _middle_half(evaluation.scale.expected(evaluation.annotations.soft_labels))
+    return (
+        f"{sentence}; half of the annotators’ means are between {number(low, 2)} and"
+        f" {number(high, 2)}."
+    )
+
+
+def _probability_sentence(evaluation: EvaluatedItems) -> str:
+    """How often the second class is likely, how often hardly possible, and how often chosen."""
+    values = spread_values(evaluation)
+    name = spread_name(evaluation)
+    noun = _noun(evaluation)
+    likely = percent(float((values > 0.5).mean()))
+    rare = percent(float((values < 0.1).mean()))
+    sentence = f"The {name} is above 50 % for {likely} of the {noun}, and below 10 % for {rare}"
+    if evaluation.annotations is None:
+        return f"{sentence}."
+    chosen = percent(float((evaluation.annotations.soft_labels[:, -1] > 0.5).mean()))
+    return f"{sentence}; more than half of the annotators chose it for {chosen}."
 
 
 def _middle_half(values: Floats) -> tuple[float, float]:
