@@ -139,7 +139,7 @@ def main() -> None:
 
 
 HEAD = """\
-    python benchmarks/encoder.py LEWIDI2023 LEWIDI2025 --encoder all-MiniLM-L6-v2
+    python benchmarks/encoder.py LEWIDI2023 LEWIDI2025 --encoder all-MiniLM-L6-v2 --items {items}
 
 `edo run` without and with the members on all-MiniLM-L6-v2 (22 million parameters, English; the ONNX
 file exported from its weights, on onnxruntime), on at most {items} items of train and dev of each

@@ -15,7 +15,7 @@ from edokit.members import Group
 from edokit.members.catalogue import ENCODERS, KnownEncoder
 from edokit.members.recipes import encoder as recipe
 from edokit.pipeline import encoders
-from edokit.pipeline.encoders import EncoderGain, choose_encoder, is_latin
+from edokit.pipeline.encoders import MEASURED_GAIN, EncoderGain, choose_encoder, is_latin
 from edokit.pipeline.pool import Ingredient, default_pool
 from edokit.report.data import collect
 
@@ -135,3 +135,16 @@ def test_a_run_without_an_encoder_says_in_one_line_what_to_do_and_goes_on_with_i
 )
 def test_a_gain_says_no_more_than_its_interval(gain: Gain, words: str) -> None:
     assert words in EncoderGain("minilm", "ce", gain).sentence
+
+
+def test_the_gain_that_the_advice_names_is_the_measured_one() -> None:
+    results = Path(__file__).resolve().parents[2] / "benchmarks" / "RESULTS.md"
+    lines = results.read_text(encoding="utf-8").splitlines()
+    begin = lines.index("## A sentence encoder in the default pool (`encoder.py`)")
+    gains = []
+    for line in lines[begin:]:
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) > 6 and cells[1] in ("ConvAbuse", "HS-Brexit", "MD-Agreement", "CSC"):
+            gains.append(float(cells[6].split()[1].lstrip("+")))
+    assert len(gains) == 4
+    assert (round(min(gains)), round(max(gains))) == MEASURED_GAIN
