@@ -209,6 +209,7 @@ OWN: dict[str, list[Reader]] = {
     "sklearn": [_trained],
     "estimator": [_trained],
     "predictions": [_resumed],
+    "familiarity": [_trained],
     "dev": [read_predictions],
     "test": [read_predictions],
     "journal": [_journal],

@@ -567,6 +567,7 @@ class Bundle:
             for name, loaded_models in copied.models.items():
                 bundled.take_models(name, loaded_models)
             bundled.load()  # those that compute with a model in the bundle
+            bundled.load_familiarity()  # while its folder has this name
             # Refitting the caller's estimator must not change the bundle.
             bundle = cls(copy(fitted), bundled)
             bundle._contents = contents

@@ -12,6 +12,9 @@ from edokit._errors import InputError
 from edokit._names import as_names
 from edokit.members.training_data import FIT, TrainingData, check_splits, fold_numbers, rows_for_job
 
+# The texts of these tests are drawn from few words.
+pytestmark = pytest.mark.filterwarnings("ignore::edokit.datasets.similar_texts.SimilarTextsWarning")
+
 COURSE = TrainingData.from_annotations(small_people(200))
 
 

@@ -24,7 +24,11 @@ from edokit.members.supervision import (
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.scales import NOMINAL, Scale
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*tied")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*tied"),
+    # The texts of these tests are drawn from few words.
+    pytest.mark.filterwarnings("ignore::edokit.datasets.similar_texts.SimilarTextsWarning"),
+]
 KINDS = ("nominal", "ordinal", "multi-label")
 PRIOR = "member_cases:PriorMember"
 SETS = replace(

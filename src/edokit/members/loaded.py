@@ -173,6 +173,10 @@ class LoadedMembers:
                 return familiarity
         return None
 
+    def load_familiarity(self) -> None:
+        """Read how familiar texts are now, before the folders are renamed."""
+        _ = self.familiarity
+
     @property
     def has_voices(self) -> bool:
         """Whether some of the members were trained on one annotator each."""
