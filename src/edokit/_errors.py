@@ -107,6 +107,16 @@ class InputError(EDOError, ValueError):
         return InputError(f"{path}: {self._message}", self._hint)
 
 
+class NothingLeftError(InputError):
+    """What was to be dropped were all rows."""
+
+    def in_file(self, path: object) -> InputError:
+        """The same error with the file in front."""
+        if str(path) in self.message:
+            return self
+        return NothingLeftError(f"{path}: {self._message}", self._hint)
+
+
 @dataclass(frozen=True)
 class Decision:
     """What the data leave open, and the arguments that would settle it.
@@ -275,9 +285,17 @@ def examples(values: Iterable[object], most: int = 3) -> str:
     return f"{quoted} and {len(listed) - most} more" if len(listed) > most else quoted
 
 
+_WORD = (24, 2)  # characters and words up to which a value is shown
+
+
 def word(value: object) -> str:
     """A value for a message; of what may be somebody's text only the length."""
-    return _unless_text(value, 24, 2)
+    return _unless_text(value, *_WORD)
+
+
+def is_text(value: object) -> bool:
+    """Whether `word` gives only the length, so that no option may name the value either."""
+    return _exceeds(str(value), *_WORD)
 
 
 def headings(names: Iterable[object], most: int = 20) -> str:
@@ -289,9 +307,11 @@ def headings(names: Iterable[object], most: int = 20) -> str:
 
 def _unless_text(value: object, length: int, words: int) -> str:
     text = str(value)
-    if len(text) <= length and len(text.split()) <= words:
-        return _quoted(text)
-    return f"text of {len(text)} characters"
+    return f"text of {len(text)} characters" if _exceeds(text, length, words) else _quoted(text)
+
+
+def _exceeds(text: str, length: int, words: int) -> bool:
+    return len(text) > length or len(text.split()) > words
 
 
 def _quoted(text: str) -> str:

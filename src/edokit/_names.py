@@ -21,6 +21,7 @@ from edokit._errors import (
     InputError,
     counted,
     examples,
+    is_text,
     open_decision,
     option,
     warn,
@@ -299,7 +300,9 @@ def recode(
         hint = f"{guess}declare it among the {what}, or correct the {name}"
         if close and can_map:
             raise open_decision(message, hint, label_map={value: close[0]})
-        if can_map and name == "label" and len(unknown) <= _FEW_UNKNOWN:
+        few = len(unknown) <= _FEW_UNKNOWN
+        # An option that names somebody's text would show it.
+        if can_map and name == "label" and few and not is_text(value):
             hint += f", or drop it by {option('drop_label', [value])}"
             raise open_decision(message, hint, drop_label=[value])
         raise InputError(message, hint)

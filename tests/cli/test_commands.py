@@ -142,8 +142,9 @@ def test_labels_that_need_a_decision_are_asked_for_once(tmp_path: Path) -> None:
     source.write_text("\n".join(["item,annotator,label", *lines]), encoding="utf-8")
     several = edo("data", "info", source)
     assert several.returncode == 2
-    assert "rows.csv: row 5 has a set of labels" in several.stderr
-    assert "--scale multi-label" in several.stderr
+    assert "rows.csv: 2 decisions are open" in several.stderr
+    assert "row 5 has a set of labels" in several.stderr
+    assert "--scale multi-label --ignore-case" in several.stderr
     sets = ("--scale", "multi-label")
     twice = edo("data", "info", source, *sets)
     assert "'Rude' (1 row, first row 2) and 'rude' (3 rows, first row 1)" in twice.stderr

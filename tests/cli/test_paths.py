@@ -110,7 +110,7 @@ INPUTS = {
     "test_predictions",
     "texts",
 }
-OUTPUTS = {"out", "figures", "truth", "page"}
+OUTPUTS = {"out", "figures", "truth", "page", "latex"}
 FOLDERS = {  # what each command writes into its folder
     "run": ("summary.json",),
     "demo": ("results.json", "predictions/dev.npz", "report.html", "ensemble/README.md"),
@@ -348,3 +348,22 @@ def test_a_killed_training_is_continued_at_once(data: Path, tmp_path: Path) -> N
     done = edo(*(word if word != "40" else "2" for word in call))
     assert done.returncode == 0, done.stderr
     assert not (out / ".edo.lock").exists()
+
+
+def test_a_table_in_latex_replaces_no_other_file_unless_asked_for(
+    data: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "table.tex"
+    table.write_text("mine")
+    line = [*words("compare", data), "--latex", str(table)]
+    assert "--overwrite" in refused(*line)
+    assert table.read_text() == "mine"
+    assert edo(*line, "--overwrite").returncode == 0
+    assert "toprule" in table.read_text()
+    people = tmp_path / "people.csv"
+    shutil.copy(data / "people.csv", people)
+    before = people.read_bytes()
+    own = [str(people) if one == str(data / "people.csv") else one for one in line]
+    own[-1] = str(people)
+    refused(*own, "--overwrite")
+    assert people.read_bytes() == before

@@ -13,6 +13,7 @@ import pytest
 from edokit import EDOEnsemble, Gumbel, Objective, fit
 from edokit._errors import EDOWarning, InputError
 from edokit.fitdata.data import FitData
+from edokit.metrics.registry import METRIC
 from edokit.predictions.shards import Shards
 from flat_options import flat_ensemble
 from shard_cases import Cut, cut
@@ -70,9 +71,11 @@ def test_shards_give_the_ensemble_that_memory_gives(
         monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", SAMPLE)
     with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
         found = flat_ensemble(choices).set_params(people=False).fit(shards).fitted_.to_dict()
-    # Ranks among all items are no sum over shards.
-    assert found["metrics"].pop("entropy_correlation") is None
-    wanted["metrics"].pop("entropy_correlation")
+    # Ranks among all items, and values relative to all items, are no sums over shards.
+    relative = [name for name, metric in METRIC.items() if metric.relative is not None]
+    for name in ("entropy_correlation", *relative):
+        assert found["metrics"].pop(name, None) is None
+        wanted["metrics"].pop(name, None)
     gaps = [each["certificate"].pop("gap") for each in (found, wanted) if each["certificate"]]
     assert max(gaps, default=0.0) < 1e-8
     if wanted["settings"]["solver"] == "exact":

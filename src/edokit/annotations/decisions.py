@@ -6,7 +6,14 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from edokit._errors import Decision, EDOWarning, InputError, OpenDecisionsError, with_remedy
+from edokit._errors import (
+    Decision,
+    EDOWarning,
+    InputError,
+    NothingLeftError,
+    OpenDecisionsError,
+    with_remedy,
+)
 
 _MOST_DECISIONS = 20
 Result = TypeVar("Result")
@@ -53,6 +60,8 @@ def read_or_ask_all(
                 if further == trial:
                     break
                 trial = further
+            except NothingLeftError:  # follows from a first choice, says nothing of the table
+                break
             except InputError as error:
                 # A column may have been proposed for the wrong role, of which nothing follows.
                 if "columns" not in first.remedy:

@@ -14,6 +14,7 @@ from edokit._errors import (
     HAVE,
     Decision,
     InputError,
+    NothingLeftError,
     OpenDecisionsError,
     are,
     counted,
@@ -143,7 +144,8 @@ def from_long_table(
     if split is not None:
         source, labels = source.of_split(split, labels)
     if source.table.num_rows == 0:
-        raise InputError("the table of annotations has no rows", "check that it is the right table")
+        refusal = NothingLeftError if table.num_rows else InputError
+        raise refusal("the table of annotations has no rows", "check that it is the right table")
     item, annotator = source.column("item"), source.column("annotator")
     source.refuse_gaps({"item": item, "annotator": annotator}, labels)
     warn_variants(item.names, "items", case=False)

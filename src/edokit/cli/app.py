@@ -57,7 +57,7 @@ COMMANDS = {
     "estimate": "Estimate the share of each class among many texts, from answers and a few labels.",
     "plan": "Plan annotation from a pilot: annotators per item, items, and what a budget buys.",
     "audit": "Show whether a jury is several judges or one, and whether it can replace annotators.",
-    "cite": "Print BibTeX of EDO, its paper, and the packages and models that a run used.",
+    "cite": "Print BibTeX of EDO, of its paper, and of the packages and models that a run used.",
     "report": "Show what a run found: one self-contained page that opens from disk.",
     "serve": "Answer texts over HTTP, with a page to try it: POST /predict, GET / and /docs.",
     "compare": "Compare EDO with every baseline on the same members, with intervals and tests.",

@@ -17,7 +17,7 @@ from edokit.analysis.compare.text import table as compact_table
 from edokit.annotations.core import Ties
 from edokit.cli import console, options
 from edokit.cli.report import add_page
-from edokit.runs.folder import output_folder
+from edokit.runs.folder import output_files, output_folder, refuse_input
 
 
 def extra_pools(texts: Sequence[str], option: str, form: str) -> dict[str, tuple[Path, Path]]:
@@ -126,9 +126,11 @@ def compare(
         Folder for the results, tables and EDO's ensemble.
     """
     further_files = [files.test_predictions, files.test_annotations]
+    inputs = predictions, annotations, *further_files
     guard: Any = nullcontext()
+    if latex is not None:
+        refuse_input(latex, *inputs)
     if out is not None:
-        inputs = predictions, annotations, *further_files
         guard = output_folder(out, "comparison", *inputs, overwrite=overwrite)
     with guard, console.progress() as bars:
         progress = console.add_stages(bars, "")
@@ -147,7 +149,10 @@ def compare(
             if report:
                 add_page(out, overwrite=overwrite)
         if latex is not None:
-            with whole_file(latex) as temporary:
+            with (
+                output_files(latex, inputs=inputs, overwrite=overwrite),
+                whole_file(latex) as temporary,
+            ):
                 temporary.write_text(comparison.to_latex(), encoding="utf-8")
     console.print_result(comparison.to_dict(), lambda: _show(comparison), json)
 
