@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError
-from edokit._names import as_names
+from edokit._errors import InputError, counted
 from edokit._types import Ints
-from edokit.rows import NumberedRows, Rows
+
+if TYPE_CHECKING:  # rows need pandas, which a bare GPU machine has not
+    from edokit.rows import Rows
 
 Order = Literal["annotations"]
 """What the rows of an array without ids are: items in the order of the annotations."""
@@ -65,11 +66,15 @@ class ItemArray(np.ndarray[Any, np.dtype[Any]]):
         items: Rows | Iterable[object],
         classes: Sequence[object] | None = None,
     ) -> ItemArray:
+        from edokit._names import as_names
+        from edokit.rows import Rows
+
         rows = items if isinstance(items, Rows) else Rows.from_names(items)
         plain = np.asarray(values)
         if plain.ndim == 0 or len(plain) != len(rows):
             raise InputError(
-                f"there are {len(rows)} items for an array of the shape {plain.shape}",
+                f"there are ids of {counted(len(rows), 'item')} for an array of the shape"
+                f" {plain.shape}",
                 "give one id per row",
             )
         array = plain.view(cls)
@@ -95,7 +100,7 @@ class ItemArray(np.ndarray[Any, np.dtype[Any]]):
             annotators = self._source.annotator_names
             if annotators is not None:
                 annotators = annotators[self._positions]
-            self._source = Rows.from_names(items, annotators)
+            self._source = type(self._source).from_names(items, annotators)
             self._positions = None
         return self._source
 
@@ -153,6 +158,8 @@ def with_ids(
     values: npt.NDArray[Any], rows: Rows, classes: Sequence[str] | None = None
 ) -> npt.NDArray[Any]:
     """The array with the ids of its rows; as it is where items have no ids."""
+    from edokit.rows import NumberedRows
+
     if isinstance(rows, NumberedRows):
         return values
     return ItemArray(values, rows, classes)
@@ -161,6 +168,10 @@ def with_ids(
 def rows_of(values: object) -> Rows | None:
     """The rows of an array with ids, or of pooled answers; None of a bare array."""
     rows = getattr(values, "rows", None)
+    if rows is None:
+        return None
+    from edokit.rows import NumberedRows, Rows
+
     if not isinstance(rows, Rows) or isinstance(rows, NumberedRows):
         return None
     return rows

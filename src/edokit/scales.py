@@ -123,7 +123,8 @@ class Scale:
         """
         if not self.is_multi_label:
             return values
-        shares = np.moveaxis(values, -1, 1).reshape(-1, *values.shape[1:-1])
+        shares = np.moveaxis(np.asarray(values), -1, 1)
+        shares = shares.reshape(-1, *shares.shape[2:])
         return np.stack([1 - shares, shares], axis=-1)
 
     def from_rows(self, rows: npt.NDArray[Number], labels: int) -> npt.NDArray[Number]:

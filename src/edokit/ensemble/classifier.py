@@ -136,7 +136,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     >>> from sklearn.linear_model import LogisticRegression
     >>> from edokit import EDOClassifier
     >>> X, y = make_classification(100, random_state=0)
-    >>> labels = np.column_stack([y, y, 1 - y])  # three annotators
+    >>> labels = np.column_stack([y, y, np.roll(y, 1)])  # three annotators
     >>> members = [("lr", LogisticRegression()), ("constant", DummyClassifier())]
     >>> model = EDOClassifier(members, cv=3).fit(X, labels)
     >>> model.classes_

@@ -575,7 +575,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         >>> ensemble = EDOEnsemble().fit(P, votes)
         >>> escalation = ensemble.escalation("5%")
         >>> round(escalation.answered, 2)
-        0.68
+        0.69
         >>> escalation.decide(ensemble.describe(P[:3])).for_people.tolist()
         [False, True, True]
         """

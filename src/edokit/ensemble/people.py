@@ -148,7 +148,7 @@ class PeopleEffects:
     >>> pool = np.full((40, 2), 0.5)
     >>> people = PeopleEffects.fit(pool, annotations)
     >>> people.answers(pool[:2], people.person_codes(["ann", "ben"]))[:, 1].round(2)
-    array([0.73, 0.27])
+    array([0.74, 0.26])
     """
 
     annotators: tuple[str, ...]

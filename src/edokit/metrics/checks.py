@@ -11,7 +11,6 @@ import numpy.typing as npt
 from edokit._errors import InputError, examples, one_of
 from edokit._types import Bools, Floats, Ints
 from edokit.item_array import Order, classes_of, rows_of, with_ids
-from edokit.rows import in_order
 from edokit.scales import NOMINAL, TOLERANCE, Scale, number_list
 
 
@@ -58,6 +57,8 @@ def match_rows(
     classes = None
     for values in arrays.values():
         classes = classes_of(values) or classes
+    from edokit.rows import in_order
+
     matched: list[npt.ArrayLike] = []
     for name, values in arrays.items():
         own_rows = rows[name]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Codes, Floats, HardLabels
-from edokit.annotations.core import Annotations
 from edokit.item_array import Order, classes_of
 from edokit.metrics.checks import answers
 from edokit.metrics.formulas import RankCorrelation, cross_entropy, shannon
 from edokit.metrics.registry import METRIC, checked_names, metrics_of
 from edokit.scales import NOMINAL, Scale
+
+if TYPE_CHECKING:  # annotations need pandas, which a bare GPU machine has not
+    from edokit.annotations.core import Annotations
 
 _BLOCK = 2**16
 """Items of a block."""
@@ -106,15 +108,16 @@ def as_labels(
     scale: Scale | None,
 ) -> Labels:
     """The labels that p is compared with: arrays, or those of annotations."""
-    if not isinstance(q, Annotations):
+    if not hasattr(q, "soft_labels"):
         if y is None:
             raise InputError("there are no hard labels y", "give them, or Annotations instead of q")
         return Labels(q, y, scale or NOMINAL)
+    annotations = cast("Annotations", q)
     classes = classes_of(p)
-    if classes is not None and {*q.classes} < {*classes}:
-        q = q.with_classes(classes)
-    hard = q.hard_labels() if y is None else y
-    return Labels(q.soft_labels, hard, scale or q.scale)
+    if classes is not None and {*annotations.classes} < {*classes}:
+        annotations = annotations.with_classes(classes)
+    hard = annotations.hard_labels() if y is None else y
+    return Labels(annotations.soft_labels, hard, scale or annotations.scale)
 
 
 def best_possible(

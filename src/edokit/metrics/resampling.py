@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError, check_number, check_seed
 from edokit._types import Counts, Floats, Ints
-from edokit.annotations.core import Annotations
 from edokit.item_array import Order
 from edokit.metrics.checks import answers, losses, match_rows
 from edokit.metrics.compute import as_labels, entropy_ranks, values
@@ -24,6 +23,9 @@ from edokit.metrics.mean_intervals import (
 )
 from edokit.metrics.registry import METRIC, checked_names
 from edokit.scales import Scale
+
+if TYPE_CHECKING:  # annotations need pandas, which a bare GPU machine has not
+    from edokit.annotations.core import Annotations
 
 Key = TypeVar("Key", bound=Hashable)
 # Changes of signs in memory at a time. The draws, and so p-values, depend on it.

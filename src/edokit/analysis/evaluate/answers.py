@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, examples, one_of, option
+from edokit._errors import InputError, counted, examples, one_of, option
 from edokit._io.tables import read_table
 from edokit._types import Floats
 from edokit.analysis.evaluate.result import ANONYMOUS
@@ -123,8 +123,8 @@ def _in_order_of(labels: Annotations, predictions: Predictions) -> Predictions:
     """Predictions without ids, whose rows are in the order of the annotations' items."""
     if len(predictions) != len(labels.rows):
         raise InputError(
-            f"there are {len(predictions)} rows of probabilities, but {len(labels.rows)} annotated"
-            f" items",
+            f"there are probabilities of {counted(len(predictions), 'item')}, but annotations of"
+            f" {counted(len(labels.rows), 'item')}",
             f"give one row per item, or leave {option('order')} out and give ids",
         )
     return replace(predictions, rows=labels.rows)
