@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from edokit import EDOEnsemble, Gumbel, Objective, fit
 from edokit._errors import EDOWarning, InputError
 from edokit.fitdata.data import FitData
 from edokit.metrics.registry import METRIC
+from edokit.objective.settings import Pool
 from edokit.predictions.shards import Shards
 from flat_options import flat_ensemble
 from shard_cases import Cut, cut
@@ -132,6 +134,28 @@ def test_choices_that_do_not_go_together_are_refused_before_anything_is_read(mad
         EDOEnsemble(objective=Objective(ce="median")).fit(
             shards, made.predictions.parent / "broken"
         )
+
+
+def test_a_pass_over_shards_leaves_no_array_to_the_garbage_collector(
+    made: Cut, tmp_path: Path
+) -> None:
+    """Else the arrays of many shards are in memory at a time, until it looks for cycles."""
+    with FitData.open(made.predictions, made.annotations, jobs=1, scratch=tmp_path) as data:
+        weights = np.full((1, len(data.members)), 1 / len(data.members))
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            data.expansions(weights)
+            data.scores(weights, [Pool.LINEAR])
+            data.evaluate(weights)
+            gc.collect()
+            left = [value.shape for value in gc.garbage if isinstance(value, np.ndarray)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert left == []
 
 
 MEMORY = """

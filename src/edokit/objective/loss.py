@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from array_api_compat import device
@@ -267,7 +267,9 @@ class InMemoryTerm(ItemTerm):
         self.term = term
         self.items = (rows, targets)
         self._count = max(1, targets.shape[0])
-        self._evaluations = lru_cache(_REMEMBERED)(lambda key: self._evaluate(np.frombuffer(key)))
+        # A plain dict: a cached method would refer to the term, and so keep the items of every
+        # shard in memory until the garbage collector looks for cycles.
+        self._evaluations: dict[bytes, tuple[Array, Array]] = {}
 
     @classmethod
     def of(cls, term: PoolTerm, problem: Problem) -> InMemoryTerm:
@@ -284,9 +286,16 @@ class InMemoryTerm(ItemTerm):
     def at(self, v: Array) -> tuple[Array, Array]:
         # The exact solver evaluates the same v several times.
         is_single = v.ndim == 1 and isinstance(v, np.ndarray)
-        if is_single:
-            return self._evaluations(v.tobytes())
-        return self._evaluate(v)
+        if not is_single:
+            return self._evaluate(v)
+        key = v.tobytes()
+        evaluation = self._evaluations.pop(key, None)
+        if evaluation is None:
+            evaluation = self._evaluate(v)
+        self._evaluations[key] = evaluation  # the latest is the last
+        if len(self._evaluations) > _REMEMBERED:
+            del self._evaluations[next(iter(self._evaluations))]
+        return evaluation
 
     def hessian(self, v: Array, inside: Ints) -> Array:
         total: Array = 0.0
