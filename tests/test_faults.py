@@ -104,7 +104,7 @@ def test_the_harness_sees_what_is_lost_or_half_written(
         one.look()
     one.kept = {}
     (out / "predictions" / "dev.npz").write_bytes(b"PK half")
-    with pytest.raises(Exception, match="no archive of arrays"):
+    with pytest.raises(Exception, match="not an archive of arrays"):
         one.look()
     zygote.run(case.argv(out))
     (out / "predictions" / "test.npz").write_bytes((out / "predictions" / "dev.npz").read_bytes())

@@ -30,11 +30,11 @@ from edokit._errors import (
 from edokit._types import Codes, Strings
 
 _FEW_UNKNOWN = 5
-"""More labels outside the declared classes are rather another column than mistakes."""
+"""With more labels outside the declared classes, the column is probably the wrong one."""
 
 
 def as_name(value: object) -> str:
-    """The string that stands for a value: 7, 7.0 and "7" are all "7", "007" is another."""
+    """The value as a string: 7, 7.0 and "7" all become "7"; "007" remains different."""
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -76,8 +76,10 @@ def as_names(values: Iterable[object]) -> Strings:
             return values.copy()
     listed = list(values)
     # Millions of names are mostly text or whole numbers, whose text is their name.
-    is_plain = set(map(type, listed)) <= {str, int}
-    names = map(str, listed) if is_plain else map(as_name, listed)
+    if set(map(type, listed)) <= {str, int}:
+        names = map(str, listed)
+    else:
+        names = map(as_name, listed)
     return np.fromiter(names, dtype=object, count=len(listed))
 
 
@@ -88,20 +90,20 @@ def class_order(names: Iterable[str]) -> tuple[str, ...]:
         numbers = {name: float(name) for name in listed}
     except ValueError:
         return tuple(listed)
-    # Python also takes words such as "nan" and "infinity" for numbers; a class so called is none.
+    # float() also accepts words such as "nan" and "infinity"; a class of that name is text.
     if not all(map(math.isfinite, numbers.values())):
         return tuple(listed)
     return tuple(sorted(listed, key=numbers.__getitem__))
 
 
 def positions(names: Strings, among: Strings) -> npt.NDArray[np.intp]:
-    """The position of each name among distinct ones; −1 for those that are not there."""
-    place_of = dict(zip(among.tolist(), range(len(among)), strict=True))
-    return np.fromiter(map(place_of.get, names.tolist(), repeat(-1)), np.intp, len(names))
+    """The position of each name in a list of distinct names; −1 for a name that is not in it."""
+    position_by_name = dict(zip(among.tolist(), range(len(among)), strict=True))
+    return np.fromiter(map(position_by_name.get, names.tolist(), repeat(-1)), np.intp, len(names))
 
 
 def spelling_key(name: str) -> str:
-    """A key that is equal for names which people take for the same."""
+    """A key that is equal for names that people would read as the same name."""
     with suppress(ValueError):
         if math.isfinite(number := float(name)):
             return as_name(number)
@@ -111,40 +113,45 @@ def spelling_key(name: str) -> str:
 def _variants(names: Iterable[str], key: Callable[[str], str]) -> list[str]:
     """Pairs of names that have the same key, in words."""
     spellings: dict[str, str] = {}
-    return [
-        f"{word(spelling)} and {word(name)}"
-        for name in map(str, names)
-        if (spelling := spellings.setdefault(key(name), name)) != name
-    ]
+    pairs = []
+    for name in map(str, names):
+        spelling = spellings.setdefault(key(name), name)
+        if spelling != name:
+            pairs.append(f"{word(spelling)} and {word(name)}")
+    return pairs
 
 
 def look_alike(names: Iterable[str]) -> str:
-    """A note for a message on ids among these that are the same but for their spelling."""
+    """A note for messages about ids that differ in their spelling only."""
     variants = _variants(names, spelling_key)
     if not variants:
         return ""
-    count = f", and {len(variants) - 1} more," if len(variants) > 1 else ""
+    pairs = variants[0]
+    if len(variants) > 1:
+        pairs += f", and {len(variants) - 1} more,"
     return (
-        f" ({variants[0]}{count} differ only in blanks, case, how a number is written or Unicode"
-        " normalisation)"
+        f" ({pairs} differ only in blanks, case, how a number is written or Unicode normalisation)"
     )
 
 
 def warn_variants(
     names: Strings, kind: str, *, case: bool = True, count_as: str = "different ones"
 ) -> None:
-    """Warn that some names are nearly the same, which may be one thing spelled in two ways."""
+    """Warn about names that are nearly the same, which may be one name spelled in two ways."""
     if not case and len("".join(names).split()) < 2:  # no blanks
         return
     keys = list(map(str.strip, names.tolist()))
-    keys = list(map(str.lower, keys)) if case else keys
-    if len(set(keys)) < len(names):
-        variants = _variants(names, dict(zip(names, keys, strict=True)).__getitem__)
-        hidden = f" and {counted(len(variants) - 3, 'more pair')}" if len(variants) > 3 else ""
-        warn(
-            f"{kind} that differ only in {'case or ' if case else ''}blanks count as {count_as}:"
-            f" {', '.join(variants[:3])}{hidden}"
-        )
+    difference = "blanks"
+    if case:
+        keys = list(map(str.lower, keys))
+        difference = "case or blanks"
+    if len(set(keys)) == len(names):
+        return
+    variants = _variants(names, dict(zip(names, keys, strict=True)).__getitem__)
+    pairs = ", ".join(variants[:3])
+    if len(variants) > 3:
+        pairs += f" and {counted(len(variants) - 3, 'more pair')}"
+    warn(f"{kind} that differ only in {difference} count as {count_as}: {pairs}")
 
 
 def check_unique(names: Strings, what: str, hint: str) -> None:
@@ -155,10 +162,13 @@ def check_unique(names: Strings, what: str, hint: str) -> None:
 
 
 def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.intp]:
-    """Positions in a list of that length, each once; a mask becomes the positions it marks."""
+    """Distinct positions in a list of this length; a mask becomes its True positions."""
     places = np.asarray(positions)
     try:
-        places = np.arange(length)[places] if places.size else np.empty(0, dtype=np.intp)
+        if places.size:
+            places = np.arange(length)[places]
+        else:
+            places = np.empty(0, dtype=np.intp)
         if places.ndim != 1 or np.bincount(places, minlength=1).max() > 1:
             raise IndexError("each item can be taken once, by one number")
     except IndexError as error:
@@ -170,7 +180,7 @@ def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.int
 
 
 def row_number(row: int) -> str:
-    """The place of a row: rows of data are counted from 1, without the header."""
+    """The number of a row in words: rows of data are counted from 1, without the header."""
     return f"row {row + 1}"
 
 
@@ -200,29 +210,31 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
             column = column.dictionary_encode()
         # Small index types are too small once the dictionaries of all chunks are one.
         column = column.cast(pa.dictionary(pa.int32(), column.type.value_type))
-        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        array = column
+        if isinstance(column, pa.ChunkedArray):
+            array = column.combine_chunks()
         texts = _texts(array.dictionary, name)
     except EDOError:
         raise
-    # Damaged files bring values that no clock or text can show; each library says it its own way.
+    # Damaged files contain impossible dates and text; each library raises another exception.
     except (pa.ArrowException, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InputError(
-            f"column {name!r} holds no text or numbers but a {column.type} that can't be read:"
+            f"column {name!r} has the type {column.type}, which can't be read as text or numbers:"
             f" {error}",
             f"give one plain value per row as {name}",
         ) from error
     # Different values may have one name, and a dictionary may repeat one; None has the code -1.
     texts[texts == ""] = None
     text_codes, names = pd.factorize(texts)
-    codes = _through(text_codes, array.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+    codes = _look_up(text_codes, array.indices.fill_null(-1).to_numpy(zero_copy_only=False))
     order = pd.unique(codes[codes >= 0])
     rank = np.full(len(names), -1, dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    return Encoded(_through(rank, codes), names[order])
+    return Encoded(_look_up(rank, codes), names[order])
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type of the values themselves, where a column holds codes of them."""
+    """The type of a column; for a dictionary-encoded column, the type of its values."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
@@ -236,28 +248,31 @@ def _texts(values: pa.Array, name: str) -> Strings:
     listed = values.to_pylist()
     if pa.types.is_floating(values.type):
         listed = values.to_numpy(zero_copy_only=False)
-        exact = np.finfo(listed.dtype)
-        large = listed[np.isfinite(listed) & (np.abs(listed) > 2.0**exact.nmant)]
+        float_type = np.finfo(listed.dtype)
+        large = listed[np.isfinite(listed) & (np.abs(listed) > 2.0**float_type.nmant)]
         if len(large):
             raise InputError(
                 f"column {name!r} holds {large[0]:.0f} as a number that is exact to"
-                f" {exact.precision} digits only, so different names may look equal",
+                f" {float_type.precision} digits only, so different names may look equal",
                 "store the column as text or as whole numbers",
             )
-    names = (None if value is None or value != value else as_name(value) for value in listed)
-    return np.fromiter(names, dtype=object, count=len(listed))
+    names = np.empty(len(listed), dtype=object)
+    for position, value in enumerate(listed):
+        if value is not None and value == value:  # NaN differs from itself
+            names[position] = as_name(value)
+    return names
 
 
 def renamed(encoded: Encoded, names: Mapping[str, str]) -> Encoded:
-    """The same rows with some names replaced; names are compared after that."""
+    """The same rows with some names replaced; names that become equal are merged."""
     if not names:
         return encoded
     codes, distinct = pd.factorize(as_names([names.get(name, name) for name in encoded.names]))
-    return Encoded(_through(codes, encoded.codes), distinct)
+    return Encoded(_look_up(codes, encoded.codes), distinct)
 
 
 def one_spelling(encoded: Encoded, kind: str) -> Encoded:
-    """The same rows, with the most frequent of the names that differ only in case or blanks."""
+    """The same rows; of names that differ only in case or blanks, the most frequent is used."""
     warn_variants(encoded.names, kind, count_as="one")
     counts = np.bincount(encoded.codes[encoded.codes >= 0], minlength=len(encoded.names))
     main_names: dict[str, str] = {}
@@ -290,51 +305,62 @@ def recode(
         value = encoded.names[encoded.codes[row]]
         by_lower = {declared.casefold(): declared for declared in names}
         close = [by_lower[key] for key in get_close_matches(value.casefold(), by_lower, 1)]
-        remedy = f" ({option('label_map', {value: close[0]})})" if close and can_map else ""
-        guess = f"did you mean {close[0]!r}{remedy}? Else " if close else ""
-        total = f" ({len(unknown)} such values in all)" if len(unknown) > 1 else ""
         message = (
             f"{place(row)} has {name} {word(value)}, which is not among the {what}"
-            f" {examples(names, 20)}{total}"
+            f" {examples(names, 20)}"
         )
-        hint = f"{guess}declare it among the {what}, or correct the {name}"
+        if len(unknown) > 1:
+            message += f" ({len(unknown)} such values in all)"
+        hint = f"declare it among the {what}, or correct the {name}"
         if close and can_map:
-            raise open_decision(message, hint, label_map={value: close[0]})
-        few = len(unknown) <= _FEW_UNKNOWN
+            label_map = {value: close[0]}
+            hint = f"did you mean {close[0]!r} ({option('label_map', label_map)})? Else {hint}"
+            raise open_decision(message, hint, label_map=label_map)
+        if close:
+            hint = f"did you mean {close[0]!r}? Else {hint}"
+        has_few_unknown = len(unknown) <= _FEW_UNKNOWN
         # An option that names somebody's text would show it.
-        if can_map and name == "label" and few and not is_text(value):
+        if can_map and name == "label" and has_few_unknown and not is_text(value):
             hint += f", or drop it by {option('drop_label', [value])}"
             raise open_decision(message, hint, drop_label=[value])
         raise InputError(message, hint)
-    return _through(table, encoded.codes)
+    return _look_up(table, encoded.codes)
 
 
 def column_of(values: Any, name: str, place: Callable[[int], str] = row_number) -> pa.ChunkedArray:
     """Any one-dimensional sequence as an Arrow column; mixed types are refused."""
     if isinstance(values, pa.ChunkedArray | pa.Array):
-        return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-    try:
-        if isinstance(values, str | bytes):
-            raise TypeError(f"{values!r} is a single value")
-        column = pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        mixture = _mixture(values, place)
-        raise InputError(
-            f"column {name!r} {f'mixes types: {mixture}' if mixture else f'is no column: {error}'}",
-            "write the whole column as text or as numbers",
-        ) from error
-    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        column = values
+    else:
+        try:
+            if isinstance(values, str | bytes):
+                raise TypeError(f"{values!r} is a single value")
+            column = pa.array(values, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            mixture = _mixture(values, place)
+            if mixture:
+                problem = f"mixes types: {mixture}"
+            else:
+                problem = f"is not a column of values: {error}"
+            raise InputError(
+                f"column {name!r} {problem}", "write the whole column as text or as numbers"
+            ) from error
+    if isinstance(column, pa.ChunkedArray):
+        return column
+    return pa.chunked_array([column])
 
 
 def _mixture(values: Any, place: Callable[[int], str]) -> str:
-    """The first values of different types, in words; empty where all are alike."""
-    rows: dict[str, int] = {}
-    is_list = isinstance(values, Sequence | np.ndarray | pd.Series)
-    for row, value in enumerate(values if is_list else ()):
+    """The first row of each type, in words; empty if all values have the same type."""
+    if not isinstance(values, Sequence | np.ndarray | pd.Series):
+        return ""
+    row_by_type: dict[str, int] = {}
+    for row, value in enumerate(values):
         if not _is_gap(value):
-            rows.setdefault(type(value).__name__, row)
-    words = [f"{place(row)} holds {kind}" for kind, row in rows.items()]
-    return ", ".join(words) if len(words) > 1 else ""
+            row_by_type.setdefault(type(value).__name__, row)
+    if len(row_by_type) < 2:
+        return ""
+    return ", ".join(f"{place(row)} holds {kind}" for kind, row in row_by_type.items())
 
 
 def text_array(names: Iterable[str], what: str) -> pa.Array:
@@ -348,6 +374,6 @@ def text_array(names: Iterable[str], what: str) -> pa.Array:
         ) from error
 
 
-def _through(table: npt.NDArray[Any], codes: Codes) -> Codes:
-    """The table's entry for each code; gaps stay gaps."""
+def _look_up(table: npt.NDArray[np.integer], codes: Codes) -> Codes:
+    """The entry of the table for each code; the code −1 of a gap stays −1."""
     return np.append(table, -1).astype(np.int32)[codes]

@@ -32,23 +32,24 @@ def result_versions() -> dict[str, str]:
 
 @cache
 def checkout_commit() -> str:
-    """The commit of the checkout that EDO runs from, with "-dirty" after changes, or nothing."""
+    """The commit of the checkout that EDO runs from, with "-dirty" after changes; else empty."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists() or not (root / "src" / "edokit").is_dir():
         return ""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
     command += ["--exclude", "*"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 def member_versions() -> dict[str, str]:
-    """The versions of Python, EDO and the packages of members that are installed.
+    """The versions of Python, EDO and all installed packages that members may use.
 
-    Not only of those that are loaded: a training that is resumed loads what is left to train.
+    A package counts even if it is not imported: a resumed training run imports only what the
+    remaining members need.
     """
     from importlib.metadata import PackageNotFoundError
 
@@ -68,11 +69,13 @@ def _version(distribution: str) -> str:
 
 def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package: these names, by module, are imported when first used."""
-    home = {name: module for module, names in modules.items() for name in names}
+    module_by_name = {}
+    for module, names in modules.items():
+        module_by_name.update(dict.fromkeys(names, module))
 
-    def find(name: str) -> Any:
-        if name in home:
-            return getattr(import_module(f"{package}.{home[name]}"), name)
+    def import_name(name: str) -> Any:
+        if name in module_by_name:
+            return getattr(import_module(f"{package}.{module_by_name[name]}"), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return find
+    return import_name

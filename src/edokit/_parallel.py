@@ -1,5 +1,7 @@
-"""What the machine offers: memory, and workers for many tasks: this process, processes beside it,
-or a Dask cluster."""
+"""Resources of the machine: free memory, cores, and workers for many tasks.
+
+Workers are this process, further processes on this machine, or a Dask cluster.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +20,24 @@ Result = TypeVar("Result")
 
 LOCAL = "local"
 DASK = "dask://"
-SHARD_MEMORY = 2 * 2**30  # bytes that shards in work may take
-_PATIENCE = 30  # seconds in which a cluster's first worker must answer
-# A process with the libraries loaded, and what a shard takes while it is read and matched, beside
-# its probabilities in float64.
+SHARD_MEMORY = 2 * 2**30  # bytes that all shards in progress may take
+_TIMEOUT = 30  # seconds in which a cluster's first worker must answer
+# Bytes of a process with its libraries loaded, and the memory that a shard takes while it is read
+# and matched, in multiples of its probabilities in float64.
 _PROCESS_BYTES = 300 * 2**20
 _SHARD_COPIES = 4
-# Below so many bytes, starting processes takes longer than they save.
-_WORTH_PROCESSES = 2**28
-# Errors which say that a process was lost, not that it found something wrong.
-_DEATHS = {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"}
+# Below this many bytes, starting processes takes longer than they save.
+_LEAST_PARALLEL_BYTES = 2**28
+# Exceptions raised when a process was lost, as opposed to errors that the task raised.
+_LOST_WORKER = {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"}
 
 
 def free_memory() -> float:
-    """Bytes that this process may still take, as far as Linux says; else infinity."""
+    """Bytes that this process may still allocate, as Linux reports them; elsewhere infinity."""
     limits = [float("inf")]
     with suppress(OSError, ValueError, IndexError):
         limits.append(1024 * int(_read("/proc/meminfo").split("MemAvailable:")[1].split()[0]))
-    # A container has a limit of its own, less what it holds and can't drop.
+    # A container has its own limit; file caches count as used, but can be dropped.
     with suppress(OSError, ValueError, IndexError, StopIteration):
         group = _read("/proc/self/cgroup").split("0::")[1].split()[0]
         folders = (Path(f"/sys/fs/cgroup{group}"), Path("/sys/fs/cgroup"))
@@ -51,10 +53,11 @@ def _read(path: str) -> str:
 
 
 class Workers(ExitStack):
-    """Does one thing with many tasks, results in their order. Close it, or use it in a ``with``.
+    """Apply a function to many tasks, in parallel. Close it, or use it in a ``with`` statement.
 
-    ``engine``: ``local`` for ``jobs`` processes on this machine (one: no process but this), or
-    ``dask://host:port``, whose workers must see the files under the same paths.
+    ``engine`` is ``local`` for ``jobs`` processes on this machine (with one job, everything runs
+    in this process), or ``dask://host:port``, whose workers must see the files under the same
+    paths.
     """
 
     def __init__(self, jobs: int = 1, engine: str = LOCAL) -> None:
@@ -66,10 +69,11 @@ class Workers(ExitStack):
                 "leave it out to work on this machine",
             )
         super().__init__()
-        self.jobs, self.engine = jobs, engine
+        self.jobs = jobs
+        self.engine = engine
 
     def run(self, work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
-        """``work`` of each task, in their order."""
+        """The result of ``work`` for each task, in the order of the tasks."""
         try:
             if self.engine != LOCAL:
                 for future in self._client.map(work, tasks, pure=False):
@@ -79,12 +83,12 @@ class Workers(ExitStack):
             else:
                 from joblib import Parallel, delayed
 
-                # Small results in order: what they add up to does not depend on who was faster.
+                # Results in the order of the tasks: sums do not depend on which worker was faster.
                 run: Any = Parallel(self.jobs, "loky", return_as="generator", batch_size=1)
-                # Processes are kept between calls, and may have started somewhere else.
-                yield from run(delayed(_at)(os.getcwd(), work, task) for task in tasks)
+                # Processes are kept between calls, and may have started in another folder.
+                yield from run(delayed(_work_in_folder)(os.getcwd(), work, task) for task in tasks)
         except Exception as error:
-            if type(error).__name__ not in _DEATHS:
+            if type(error).__name__ not in _LOST_WORKER:
                 raise
             raise InputError(
                 f"a worker process died, perhaps out of memory ({type(error).__name__})",
@@ -96,8 +100,8 @@ class Workers(ExitStack):
         return self.enter_context(dask_client(self.engine))
 
 
-def _at(folder: str, work: Callable[[Task], Result], task: Task) -> Result:
-    """The work where relative paths mean what they mean to the one who asked."""
+def _work_in_folder(folder: str, work: Callable[[Task], Result], task: Task) -> Result:
+    """Do the work in the caller's working directory, so that relative paths mean the same."""
     if folder != os.getcwd():
         os.chdir(folder)
     return work(task)
@@ -105,8 +109,8 @@ def _at(folder: str, work: Callable[[Task], Result], task: Task) -> Result:
 
 @contextmanager
 def dask_client(engine: str) -> Iterator[Any]:
-    """A client of the scheduler at ``dask://host:port``, which has a worker."""
-    from asyncio import TimeoutError as Late  # another one than Python's own, before 3.11
+    """A client of the scheduler at ``dask://host:port``, once it has a worker."""
+    from asyncio import TimeoutError as AsyncTimeoutError  # not the built-in one before 3.11
 
     try:
         from distributed import Client
@@ -116,7 +120,7 @@ def dask_client(engine: str) -> Iterator[Any]:
         ) from error
     address = engine.removeprefix(DASK)
     try:
-        client = Client(f"tcp://{address}", timeout=_PATIENCE, set_as_default=False)
+        client = Client(f"tcp://{address}", timeout=_TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"no Dask scheduler answers at {address}: {error or type(error).__name__}",
@@ -124,8 +128,8 @@ def dask_client(engine: str) -> Iterator[Any]:
         ) from error
     with closing(client):
         try:
-            client.wait_for_workers(1, timeout=_PATIENCE)
-        except (Late, TimeoutError) as error:
+            client.wait_for_workers(1, timeout=_TIMEOUT)
+        except (AsyncTimeoutError, TimeoutError) as error:
             raise InputError(
                 f"no worker of the Dask cluster at {address} answers",
                 "start some with `dask worker`",
@@ -141,19 +145,19 @@ def available_cores() -> int:
 
 
 def may_use_threads() -> bool:
-    """Whether there are cores for threads: this process is no worker, and has more than one."""
+    """Whether threads would help: there are several cores, and this is not a worker process."""
     processes = sys.modules.get("multiprocessing.process")  # loaded in every worker
     return available_cores() > 1 and (processes is None or processes.parent_process() is None)
 
 
 def how_many_jobs(jobs: int | None, sizes: Sequence[int]) -> int:
-    """Jobs at a time: as asked; else one per core, as far as `SHARD_MEMORY` goes.
+    """The number of parallel jobs: ``jobs`` if it is set, else one per core within `SHARD_MEMORY`.
 
-    ``sizes`` are those of the shards in float64, in bytes.
+    ``sizes`` are the bytes of each shard in float64.
     """
     if jobs is not None:
         return jobs
-    if sum(sizes) < _WORTH_PROCESSES:
+    if sum(sizes) < _LEAST_PARALLEL_BYTES:
         return 1
     room = SHARD_MEMORY // (_PROCESS_BYTES + _SHARD_COPIES * max(sizes))
     return max(1, min(available_cores(), len(sizes), room))

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called with the number of steps done, of all steps, and what is being done now.
+    """Called with the number of steps done, the number of all steps, and the current task.
 
     Examples
     --------

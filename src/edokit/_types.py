@@ -1,4 +1,4 @@
-"""Array types that are used throughout; shapes are in the docstrings of whoever takes them."""
+"""Array types of the whole package; the docstrings of functions give the shapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Reals: TypeAlias = NDArray[np.floating]
-"""Of float64, or of the float32 that files hold."""
+"""Float64, or the float32 of files."""
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 Counts: TypeAlias = NDArray[np.unsignedinteger]
@@ -19,4 +19,4 @@ HardLabels: TypeAlias = NDArray[np.integer]
 """Positions of classes [N]; for multi-label data, 0 or 1 for each label [N, L]."""
 Strings: TypeAlias = NDArray[np.object_]
 ClassValues: TypeAlias = NDArray[np.generic]
-"""Class labels in the type that the user gave: numbers, booleans or text."""
+"""Class labels in the type that the user passed: numbers, booleans or text."""

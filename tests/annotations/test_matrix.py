@@ -116,7 +116,7 @@ def test_the_callers_masked_array_is_left_alone() -> None:
         ([0, 1], {}, r"shape \[items, annotators\]; this one has \(2,\)"),
         ([], {}, r"shape \[items, annotators\]; this one has \(0,\)"),
         (3, {}, r"shape \[items, annotators\]; this one has \(\)"),
-        (np.array([[1j]]), {}, "is no column"),
+        (np.array([[1j]]), {}, "is not a column"),
         ([[0], [1]], {"items": ["a"]}, "1 item ids, but 2 rows"),
         ([[0], [1]], {"items": ["a", "a"]}, "item ids are not unique: 'a'"),
         ([[0], [1]], {"items": [None, "a"]}, "is not a name: text or a number"),

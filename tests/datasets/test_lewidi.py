@@ -220,7 +220,7 @@ def test_a_malformed_item_is_named_with_its_file(tmp_path: Path, wrong: Any, say
 
 def test_half_a_character_is_refused_with_its_file(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", item(), item(text="half \ud83d"))
-    with pytest.raises(InputError, match=r"a\.json holds half a character"):
+    with pytest.raises(InputError, match=r"a\.json contains half a character"):
         read_lewidi(path)
 
 

@@ -38,7 +38,7 @@ def test_cells_of_a_workbook_are_text_and_empty_rows_are_none(tmp_path: Path) ->
 
 def test_of_several_sheets_the_first_is_read_with_a_note(tmp_path: Path) -> None:
     path = workbook(tmp_path / "votes.xlsx", "votes", "old")
-    with pytest.warns(EDOWarning, match="of 2 sheets the first one is read, 'votes'.*as CSV"):
+    with pytest.warns(EDOWarning, match="of its 2 sheets, only the first is read, 'votes'.*as CSV"):
         read_annotations(path)
 
 

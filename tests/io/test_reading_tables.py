@@ -82,7 +82,7 @@ def test_columns_of_numbers_are_read_as_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("item,item\n1,2\n", "has several columns of the name 'item'"),
+        ("item,item\n1,2\n", "has several columns named 'item'"),
         ("item,label\n", "has no rows"),
         ("item,label", "has no rows"),
         ("\n", "has no rows"),
@@ -161,7 +161,7 @@ def test_json_lines_may_start_with_a_mark_and_skip_lines(suffix: str, tmp_path: 
     ("content", "words"),
     [
         ('{"item":1}\n{"item":"a"}\n', "'item' mixes types: row 1 holds int, row 2 holds str"),
-        ('{"a":[1]}\n\n{"a":["x"]}\n', "'a' is no column"),
+        ('{"a":[1]}\n\n{"a":["x"]}\n', "'a' is not a column"),
         ('{"item":"a"}\n{"item":true}\n', "row 1 holds str, row 2 holds bool"),
         (
             '{"item":1}\n{"item":',
@@ -172,7 +172,7 @@ def test_json_lines_may_start_with_a_mark_and_skip_lines(suffix: str, tmp_path: 
         ("null\n", "row 1 .* is not a JSON object"),
         ('\ufeff \nnull\n{"item":1}\n', "row 1 .* is not a JSON object"),
         ('{"item":1,"item":2}\n', "row 1 .* holds the key 'item' twice"),
-        ('{"item":"\\ud800"}\n', "row 1 .* holds half a character"),
+        ('{"item":"\\ud800"}\n', "row 1 .* contains half a character"),
         ("\n\n", "has no rows"),
         ('{"item":"café"}\n'.encode("latin1"), r"is not UTF-8.*line 1, at byte 12"),
     ],
@@ -207,7 +207,7 @@ def test_text_in_parquet_must_be_utf8(tmp_path: Path) -> None:
 def test_a_parquet_with_a_name_twice_or_no_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["item", "item"]), path)
-    with pytest.raises(InputError, match="several columns of the name"):
+    with pytest.raises(InputError, match="several columns named"):
         read_table(path)
     pq.write_table(pa.table({"item": pa.array([], pa.string())}), path)
     with pytest.raises(InputError, match="has no rows"):

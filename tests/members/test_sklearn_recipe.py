@@ -137,5 +137,5 @@ def test_foreign_types_are_loaded_only_when_trusted(tmp_path: Path) -> None:
 
 def test_a_damaged_skops_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "estimator.skops").write_bytes(b"PK\x03\x04 cut off")
-    with pytest.raises(InputError, match="no skops file"):
+    with pytest.raises(InputError, match="not a skops file"):
         read_estimator_file(tmp_path / "estimator.skops")

@@ -226,7 +226,7 @@ class Trap:
 def test_nothing_is_ever_unpickled(tmp_path: Path) -> None:
     path = tmp_path / "p.npz"
     path.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(InputError, match="it is no archive of arrays") as caught:
+    with pytest.raises(InputError, match="it is not an archive of arrays") as caught:
         read_predictions(path)
     assert "allow_pickle" not in str(caught.value)
     hidden = np.array([Trap(), Trap()], dtype=object)
@@ -244,7 +244,7 @@ def test_a_cut_npz_and_a_single_array_are_refused(tmp_path: Path) -> None:
             read_predictions(path)
     with path.open("wb") as stream:
         np.save(stream, np.zeros(3))
-    with pytest.raises(InputError, match="it is no archive of arrays"):
+    with pytest.raises(InputError, match="it is not an archive of arrays"):
         read_predictions(path)
 
 

@@ -1,7 +1,7 @@
-"""Files that are there and not empty, and results that are written whole or not at all.
+"""Checks of input files, and results that are written completely or not at all.
 
-A result is written in a temporary folder beside it, which a lock marks as in use: leftovers of
-killed processes are those that nobody has locked.
+A result is first written to a temporary folder beside it. A lock marks the folder as in use:
+without a lock, it is a leftover of a killed process.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from edokit._io.locks import FileLock, Timeout, take_lock
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """A temporary file that replaces ``path`` only when all is written."""
+    """A temporary file that replaces ``path`` once it is completely written."""
     path = local_path(path)
     with _beside(path) as (target, folder):
         if target.exists() and not target.is_file():
-            kind = "a folder" if target.is_dir() else "not a regular file"
+            kind = "not a regular file"
+            if target.is_dir():
+                kind = "a folder"
             raise InputError(f"can't write {path}: it is {kind}", "choose another path")
         temporary = folder / f".file{target.suffix}"
         yield temporary
@@ -42,9 +44,9 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """An empty temporary folder that is renamed to ``path`` only when all is written.
+    """An empty temporary folder that is renamed to ``path`` once it is completely written.
 
-    If ``path`` came to exist meanwhile, it stays and the new folder is dropped.
+    If ``path`` has been created by then, it is kept and the new folder is dropped.
     """
     with _beside(path) as (target, folder):
         content = folder / target.name
@@ -60,11 +62,11 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[tuple[Path, Path]]:
-    """The place of an output, and a temporary folder beside it."""
+    """The resolved path of an output, and a temporary folder beside it."""
     new_folders: list[Path] = []
     temporary: Path | None = None
     try:
-        # A link is followed, so that it stays a link.
+        # The target of a link is replaced, so that the link itself remains.
         target = Path(os.path.realpath(path))
         new_folders += [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +86,7 @@ def _beside(path: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def check_start(temporary: Path, path: Path) -> None:
-    """Refuse as early as `whole_file` may: once what is written differs from what is there."""
+    """Refuse as early as possible what `whole_file` would refuse: a file with other content."""
     if _keeping.get() and path.exists():
         with temporary.open("rb") as new, path.open("rb") as old:
             while part := new.read(1 << 20):
@@ -104,7 +106,7 @@ _keeping: ContextVar[bool] = ContextVar("keeping", default=False)
 
 @contextmanager
 def keep_others() -> Iterator[None]:
-    """While this is open, `whole_file` refuses to replace a file by other content."""
+    """In this context, `whole_file` refuses to replace a file that has other content."""
     before = _keeping.set(True)
     try:
         yield
@@ -113,9 +115,9 @@ def keep_others() -> Iterator[None]:
 
 
 def files_below(folder: Path, home: Path | None = None) -> dict[str, Path]:
-    """All files in a folder, by their names relative to it; none may be a pipe or a device.
+    """All files in a folder by their relative paths.
 
-    Nor may one be a link that leads out of the folder, or of ``home``.
+    Refuses pipes and devices, and links that lead out of the folder (or out of ``home``).
     """
     files = {}
     root = os.path.realpath(home or folder)
@@ -132,7 +134,7 @@ def files_below(folder: Path, home: Path | None = None) -> dict[str, Path]:
 
 
 def check_file(path: str | Path) -> Path:
-    """The path, if it is a file with something in it."""
+    """Return the path if it is a regular file that is not empty."""
     path = local_path(path)
     try:
         status = path.stat()
@@ -153,7 +155,7 @@ def check_file(path: str | Path) -> Path:
 
 
 def cannot_read(path: Path, error: OSError | ValueError) -> InputError:
-    """The error for an input that the system does not open."""
+    """The error for an input that the operating system can't open."""
     reason = getattr(error, "strerror", None) or error
     return InputError(f"can't read {path}: {reason}", "check the path and its permissions")
 
@@ -165,23 +167,23 @@ def cannot_write(path: Path, error: OSError | ValueError) -> InputError:
 
 
 def remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders that were made for nothing, innermost first."""
+    """Remove folders that were created but remained empty, innermost first."""
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()
 
 
 _UNFINISHED = ".edo-unfinished-"
-"""With eight more letters or digits, the name of a folder whose content is not complete."""
+"""Prefix of the names of temporary folders, before eight random letters or digits."""
 _LOCK = ".lock"
 _cleaned: set[tuple[Path, str]] = set()
 _locks: dict[Path, FileLock] = {}
 
 
 def temporary_folder(parent: Path, prefix: str) -> Path:
-    """A new folder that belongs to this process until `drop_folder`.
+    """A new folder that this process owns until `drop_folder`.
 
-    Leftover folders of the same prefix, of killed processes, are removed.
+    Folders with the same prefix that killed processes left behind are removed.
     """
     if (parent, prefix) not in _cleaned:
         _cleaned.add((parent, prefix))
@@ -193,9 +195,9 @@ def temporary_folder(parent: Path, prefix: str) -> Path:
         try:
             _locks[folder] = take_lock(folder / _LOCK)
         except (Timeout, FileNotFoundError):
-            continue  # another process took it for a leftover before the lock was there
+            continue  # another process removed it as a leftover before it was locked
         except OSError:
-            return folder  # some network file systems have no locks: it is never a leftover
+            return folder  # some network file systems don't support locks
         return folder
 
 
@@ -208,7 +210,7 @@ def drop_folder(folder: Path) -> None:
 
 
 def _remove_content(folder: Path) -> None:
-    """Remove all but the lock, by which the rest is known as a leftover after a kill."""
+    """Remove everything but the lock, which identifies a leftover if this process is killed."""
     with suppress(OSError):
         for entry in list(os.scandir(folder)):
             if entry.is_dir(follow_symlinks=False):
@@ -218,16 +220,16 @@ def _remove_content(folder: Path) -> None:
 
 
 @contextmanager
-def whole_content(folder: Path, first: str) -> Iterator[Path]:
-    """An empty temporary folder in ``folder``, whose entries replace those there of their names
-    when all is written, ``first`` before the others."""
+def whole_content(folder: Path, first_name: str) -> Iterator[Path]:
+    """An empty temporary folder in ``folder``; once it is completely written, its entries replace
+    those of the same names in ``folder``, beginning with ``first_name``."""
     inner: Path | None = None
     try:
         inner = temporary_folder(folder, _UNFINISHED)
         yield inner
         _sync(inner)
         names = [path.name for path in inner.iterdir() if path.name != _LOCK]
-        for name in sorted(names, key=lambda name: (name != first, name)):
+        for name in sorted(names, key=lambda name: (name != first_name, name)):
             if (folder / name).is_dir():
                 discard(folder / name)
             (inner / name).replace(folder / name)
@@ -250,7 +252,7 @@ def _sync(folder: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Remove a folder: it is gone at once, even if removing its files is interrupted."""
+    """Remove a folder; it disappears at once, even if removing its files is interrupted."""
     try:
         if path.is_dir():
             outer = temporary_folder(path.parent, _UNFINISHED)
@@ -261,15 +263,15 @@ def discard(path: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the unfinished folders in it, at any depth, that killed processes have left."""
+    """Remove the temporary folders that killed processes left in it, at any depth."""
     for path in list(folder.rglob(f"{_UNFINISHED}*")):
         if _is_temporary(path.name, _UNFINISHED):
             _remove_unless_locked(path)
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk, as fsync does with the content of a file."""
-    with suppress(OSError):  # folders can't be opened on Windows, nor synced everywhere else
+    """Write the entries of a folder to disk, as fsync does with the content of a file."""
+    with suppress(OSError):  # Windows can't open folders, and some systems can't sync them
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -284,7 +286,7 @@ def _is_temporary(name: str, prefix: str) -> bool:
 def _remove_unless_locked(folder: Path) -> None:
     """Remove a temporary folder, unless a living process has it locked."""
     if not folder.is_dir():
-        return  # removed with the leftover that it was in; a lock would make it anew
+        return  # removed together with its parent; a lock would create it again
     if set(os.listdir(folder)) - {_LOCK} and not (folder / _LOCK).exists():
         return  # not made by `temporary_folder`
     try:

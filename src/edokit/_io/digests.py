@@ -1,7 +1,7 @@
-"""Digests: what tells a file, a folder or a value from another one.
+"""Digests of files, folders and values.
 
-All are SHA-256 in hexadecimal digits, except where others have chosen a form: git's id of a file,
-and the hash that a content security policy lists.
+All are SHA-256 in hexadecimal digits, except where a standard defines another form: git's id of a
+file, and the hash in a content security policy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LARGEST_INPUT = 2**30
 
 
 def digest_parts(parts: Iterable[bytes]) -> str:
-    """SHA-256 of bytes that come in parts; where one part ends makes no difference."""
+    """SHA-256 of concatenated parts; it does not depend on where the parts are divided."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
@@ -32,7 +32,7 @@ def digest_text(text: str) -> str:
 
 
 def digest_json(value: object) -> str:
-    """SHA-256 of a JSON value; the order of keys makes no difference."""
+    """SHA-256 of a JSON value; it does not depend on the order of keys."""
     return digest_text(json.dumps(value, sort_keys=True))
 
 
@@ -43,15 +43,14 @@ def digest_file(path: Path) -> str:
 
 
 def digest_input(path: Path) -> str | None:
-    """SHA-256 of a file, or of the names and bytes of a folder's files; None above one GiB.
+    """SHA-256 of a file, or of the names and content of a folder's files; None above one GiB.
 
-    Hidden files in a folder are temporary files that an interrupted writer has left: they do not
-    count.
+    Hidden files in a folder are ignored: they are temporary files of an interrupted writer.
     """
     try:
         files = sorted(file for file in path.rglob("[!.]*") if file.is_file()) or [path]
         if any(file.exists() and not file.is_file() for file in files):
-            raise OSError("it is no file")
+            raise OSError("it is not a regular file")
         if sum(file.stat().st_size for file in files) > _LARGEST_INPUT:
             return None
         digest = hashlib.sha256()
@@ -65,12 +64,12 @@ def digest_input(path: Path) -> str | None:
 
 
 def git_digest(content: bytes) -> str:
-    """SHA-1 by which git knows a file of this content."""
+    """The SHA-1 that git assigns to a file with this content."""
     header = b"blob %d\0" % len(content)
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
 def policy_digest(script: str) -> str:
-    """SHA-256 of a script as a content security policy lists it: ``sha256-…``, in base 64."""
+    """SHA-256 of a script in the form of a content security policy: ``sha256-…`` in base 64."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"sha256-{b64encode(digest).decode()}"

@@ -1,4 +1,4 @@
-"""JSON and TOML documents, read with one line on what is wrong; pydantic models of their form."""
+"""JSON and TOML documents: reading with one-line errors, writing, and checks by pydantic models."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from edokit._io.memory import MemoryBudget, check_memory
 
 Model = TypeVar("Model")
 LARGEST_DOCUMENT = 2**27
-"""Bytes that a document of ours stays far below; sources of annotations may be larger."""
+"""Largest size in bytes of EDO's own documents; sources of annotations may be larger."""
 
 
 def read_json(path: str | Path, largest: float = LARGEST_DOCUMENT) -> Any:
-    """One JSON document of at most so many bytes."""
+    """Read one JSON document; a file of more than ``largest`` bytes is refused."""
     text = read_text(path, largest)
     check_memory(Path(path), parsed_size(text))
     return parse_json(text, str(path))
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """The documents of a file with one in each line, and the place of each for messages.
+    """The documents of a JSON Lines file, each with its place for messages.
 
-    Empty lines are passed over.
+    Empty lines are skipped.
     """
     budget = MemoryBudget(path)
     number = 0
@@ -62,11 +62,13 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def parsed_size(text: str) -> float:
-    """Bytes of memory that a JSON document takes once it is parsed, rather too many than too few.
+    """An upper estimate of the bytes of memory that a JSON document takes once it is parsed.
 
-    Its text, and what Python takes for each object, list and further entry.
+    Counts its text, and what Python takes for each object, list and further entry.
     """
-    width = 1 if text.isascii() else 4
+    width = 4
+    if text.isascii():
+        width = 1
     objects = 250 * text.count("{")
     lists = 80 * text.count("[")
     entries = 100 * text.count(",")
@@ -74,11 +76,12 @@ def parsed_size(text: str) -> float:
 
 
 def read_text(path: str | Path, largest: float = math.inf) -> str:
-    """The text in a file of at most so many bytes."""
+    """Read the text of a file; a file of more than ``largest`` bytes is refused."""
     path = check_file(path)
-    if (size := path.stat().st_size) > largest:
+    size = path.stat().st_size
+    if size > largest:
         raise InputError(
-            f"{path} has {in_bytes(size)}, more than the {in_bytes(largest)} of any such file",
+            f"{path} has {in_bytes(size)}, more than the allowed {in_bytes(largest)}",
             "check that it is the right file",
         )
     check_memory(path, size)
@@ -92,10 +95,9 @@ def read_text(path: str | Path, largest: float = math.inf) -> str:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """One JSON document; ``where`` names it in messages.
+    """Parse one JSON document; ``where`` names it in messages.
 
-    What Python would let pass is refused, too: a key that an object holds twice, of which the last
-    would win.
+    Repeated keys in an object are refused; Python would silently keep the last one.
     """
 
     def distinct(entries: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -104,13 +106,13 @@ def parse_json(text: str, where: str) -> Any:
             repeated = Counter(key for key, _ in entries).most_common(1)[0][0]
             raise InputError(
                 f"{where} holds the key {headings([repeated])} twice in one object",
-                "keep one of them; which one is meant can't be known",
+                "keep one of them",
             )
         return content
 
     try:
         content = json.loads(text, object_pairs_hook=distinct)
-        if "\\u" in text:  # escapes may stand for half a character, which nothing can write
+        if "\\u" in text:  # escapes may form a lone surrogate, which can't be encoded
             json.dumps(content, ensure_ascii=False).encode()
         return content
     except InputError:
@@ -120,34 +122,41 @@ def parse_json(text: str, where: str) -> Any:
             f"{where} is JSON that is nested too deeply", "check that it is the right file"
         ) from None
     except UnicodeEncodeError:
-        raise InputError(f"{where} holds half a character", "export it again") from None
-    except json.JSONDecodeError as error:
-        line = f"line {error.lineno}, " if "\n" in text.rstrip() else ""
         raise InputError(
-            f"{where} is not valid JSON in {line}column {error.colno}: {error.msg}",
+            f"{where} contains half a character, which is not valid Unicode", "export it again"
+        ) from None
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}"
+        if "\n" in text.rstrip():
+            place = f"line {error.lineno}, {place}"
+        raise InputError(
+            f"{where} is not valid JSON in {place}: {error.msg}",
             "the file may be cut off; export or download it again",
         ) from error
     except ValueError as error:
-        # Python refuses whole numbers of thousands of digits.
+        # Python refuses to parse integers of thousands of digits.
         raise InputError(
             f"{where} holds a number that can't be read: {error}", "check that it is the right file"
         ) from error
 
 
-def write_json(value: Any, path: str | Path) -> None:
+def write_json(value: object, path: str | Path) -> None:
     """Write one indented JSON document."""
     with whole_file(path) as temporary:
         temporary.write_text(json_text(value, indent=2) + "\n", encoding="utf-8")
 
 
-def json_text(value: Any, **options: Any) -> str:
-    """JSON as people read it; characters that would steer a terminal or turn text are escaped."""
+def json_text(value: object, **options: Any) -> str:
+    """Readable JSON; characters that control a terminal or the direction of text are escaped."""
     text = json.dumps(value, ensure_ascii=False, **options)
     if text.replace("\n", "").isprintable():
         return text
-    return "".join(
-        sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in text
-    )
+    characters = []
+    for character in text:
+        if not character.isprintable() and character != "\n":
+            character = json.dumps(character)[1:-1]
+        characters.append(character)
+    return "".join(characters)
 
 
 def check_utf8(path: Path) -> None:
@@ -157,7 +166,9 @@ def check_utf8(path: Path) -> None:
         content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        likely = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "latin1"
+        likely = "latin1"
+        if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            likely = "utf-16"
         raise InputError(
             f"{path} is not UTF-8 text (first in line {line}, at byte {error.start})",
             f"convert it, for example with: iconv -f {likely} -t utf-8",
@@ -165,10 +176,10 @@ def check_utf8(path: Path) -> None:
 
 
 class Document(BaseModel):
-    """A document, or an object in one.
+    """A document, or an object within one.
 
-    Types are strict (``"7"`` is no number), numbers finite, and fields that are not declared are
-    ignored: newer versions write some.
+    Types are strict (``"7"`` is not a number) and numbers must be finite. Undeclared fields are
+    ignored, since newer versions may write some.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False, extra="ignore")
@@ -182,9 +193,11 @@ def _distinct(names: list[str]) -> list[str]:
     return names
 
 
-def _is_finite(value: Any) -> bool:
-    if isinstance(value, dict | list):
-        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
+def _is_finite(value: JsonValue) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_finite, value))
     return not isinstance(value, float) or math.isfinite(value)
 
 
@@ -196,7 +209,7 @@ def _finite(value: JsonValue) -> JsonValue:
 
 @dataclass(frozen=True)
 class ReadAs:
-    """Annotates a field that a document holds as ``kind``, and ``convert`` makes the value of."""
+    """Annotates a field that is read as ``kind`` and converted by ``convert``."""
 
     kind: Any
     convert: Callable[[Any], Any]
@@ -209,11 +222,11 @@ class ReadAs:
 
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
-"""A whole number that is the same as a floating-point number, in every language."""
+"""A whole number that floating-point numbers represent exactly, in every language."""
 Names = Annotated[list[str], AfterValidator(_distinct)]
-"""A list of names, all different and none of them empty."""
+"""A list of distinct names that are not empty."""
 Json = Annotated[JsonValue, AfterValidator(_finite)]
-"""Any JSON value whose numbers are finite."""
+"""A JSON value whose numbers are finite."""
 
 
 def read_model(
@@ -223,7 +236,7 @@ def read_model(
     title: str = "a valid document",
     hint: str = "write it again with edo",
 ) -> Model:
-    """A JSON document (TOML if the name ends so) that fits a model, or a dataclass.
+    """Read a JSON document (TOML if the name ends in .toml) as a pydantic model or a dataclass.
 
     ``title`` says what the file should be, ``hint`` what to do if it is not.
     """
@@ -235,7 +248,7 @@ def read_model(
 
 
 def to_model(
-    content: Any,
+    content: object,
     model: type[Model],
     path: str | Path,
     *,
@@ -244,15 +257,15 @@ def to_model(
 ) -> Model:
     """The content of a document as a model, or an error that names ``path`` and the place in it."""
     try:
-        # As JSON, where lists may be tuples and words may be members of an enumeration.
+        # From JSON, pydantic also accepts lists as tuples and strings as members of an enumeration.
         return TypeAdapter(model).validate_json(json.dumps(content, default=str), strict=True)
     except ValidationError as error:
         problem = describe_error(error, content)
         raise InputError(f"{path} is not {title}: {problem}", hint) from None
 
 
-def describe_error(error: ValidationError, content: Any) -> str:
-    """The first problem that pydantic reports: its place in the document, and what is wrong."""
+def describe_error(error: ValidationError, content: object) -> str:
+    """The first problem that pydantic reports, with its place in the document."""
     problem = error.errors(include_url=False)[0]
     place = _place(problem["loc"], content)
     kind = problem["type"]
@@ -262,29 +275,30 @@ def describe_error(error: ValidationError, content: Any) -> str:
     if kind == "extra_forbidden":
         return f"{place} is not a known field"
     if kind == "json_invalid":
-        is_deep = "recursion" in message
-        return "it is nested too deeply" if is_deep else "it holds half a character"
+        if "recursion" in message:
+            return "it is nested too deeply"
+        return "it contains half a character, which is not valid Unicode"
     if kind == "value_error":
         return f"{place or 'it'} {problem['ctx']['error']}"
     expected = message.removeprefix("Input should be ").removeprefix("Input should ")
     return f"{place or 'it'} is {show_value(problem['input'])}, but should be {expected}"
 
 
-def _place(location: Sequence[int | str], content: Any) -> str:
-    """``members[2].name``; names that pydantic adds for the branches of a union are left out."""
+def _place(location: Sequence[int | str], content: object) -> str:
+    """A path such as ``members[2].name``, without the names that pydantic adds for unions."""
     place = ""
     missing = object()
     for number, part in enumerate(location, start=1):
-        inner: Any = missing
+        entry: object = missing
         if isinstance(content, dict):
-            inner = content.get(part, missing)
+            entry = content.get(part, missing)
         elif isinstance(content, list) and isinstance(part, int):
-            inner = content[part]
-        if inner is missing and number < len(location):
+            entry = content[part]
+        if entry is missing and number < len(location):
             continue
-        if inner is missing and not isinstance(content, dict):
+        if entry is missing and not isinstance(content, dict):
             break
-        content = inner
+        content = entry
         if isinstance(part, int):
             place += f"[{part}]"
         elif place:
@@ -298,13 +312,15 @@ def show_value(value: object) -> str:
     """A value of a document, short enough for a message."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, dict | list | tuple):
-        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
     if isinstance(value, str):
         return word(value)
-    # Python refuses to write out integers of thousands of digits.
-    huge = isinstance(value, int) and value.bit_length() > 64
-    return "a huge number" if huge else repr(value)[:40]
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "a huge number"  # Python refuses to print integers of thousands of digits
+    return repr(value)[:40]
 
 
 def parse_toml(text: str, name: str) -> Any:
@@ -315,5 +331,5 @@ def parse_toml(text: str, name: str) -> Any:
         import tomli as tomllib
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits
+    except (ValueError, RecursionError) as error:  # also raised for numbers of thousands of digits
         raise InputError(f"{name} is not valid TOML: {error}", "correct the file") from None

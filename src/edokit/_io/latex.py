@@ -1,4 +1,4 @@
-"""Tables in LaTeX, and text that pdfLaTeX shows as it is."""
+"""Tables in LaTeX, and text that is escaped for pdfLaTeX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from edokit._errors import InputError, option, printable
 from edokit._io.markup import Table
 
 _LABEL = re.compile(r"[A-Za-z0-9:._+-]*")
-# What pdfLaTeX does not take as it is: signs of its own, other signs of text, mathematics.
+# Characters that pdfLaTeX can't typeset directly, in text and in mathematics.
 _WORDS = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -26,37 +26,41 @@ _MATHS = (
     r"< <, > >, | |, ‖ \|, ² ^2, ₁ _1, ₂ _2, α \alpha, β \beta, γ \gamma, δ \delta, η \eta,"
     r"λ \lambda, μ \mu, π \pi, ρ \rho, σ \sigma, φ \varphi, Δ \Delta, Σ \Sigma"
 )
-_LATEX = (
-    {sign: f"\\{sign}" for sign in "&%$#_{}"}
-    | _WORDS
-    | {sign: f"${code}$" for sign, code in map(str.split, _MATHS.split(","))}
-)
+_ESCAPED = {sign: f"\\{sign}" for sign in "&%$#_{}"}
+_FORMULAS = {sign: f"${code}$" for sign, code in map(str.split, _MATHS.split(","))}
+_LATEX = _ESCAPED | _WORDS | _FORMULAS
 
 
 def latex_text(text: str) -> str:
-    """Text that pdfLaTeX shows as it is."""
+    """Text that is escaped for pdfLaTeX, on one line."""
     return "".join(_LATEX.get(sign, sign) for sign in printable(" ".join(text.split())))
 
 
 def latex(table: Table, *, label: str = "") -> str:
-    """A ``table`` with ``booktabs`` rules; the notes are in its caption.
+    """A ``table`` with ``booktabs`` rules and the notes in its caption.
 
-    Marks of cells stand above the line and take no room, so that numbers stay aligned.
+    Marks of cells are superscripts without width, so that numbers stay aligned.
     """
-    rows = [[latex_text(text) for text in row] for row in table.unmarked()]
+    rows = [list(map(latex_text, row)) for row in table.unmarked()]
     for i, j in table.bold:
         rows[i][j] = f"\\textbf{{{rows[i][j]}}}"
     for (i, j), mark in table.marks.items():
         rows[i][j] += f"\\rlap{{\\textsuperscript{{{latex_text(mark)}}}}}"
     _check_label(label)
-    end = "" if not table.title or table.title.endswith((".", "?", "!")) else "."
-    caption = " ".join(latex_text(part) for part in (table.title + end, *table.notes) if part)
+    title = table.title
+    if title and not title.endswith((".", "?", "!")):
+        title += "."
+    caption = " ".join(latex_text(part) for part in (title, *table.notes) if part)
     lines = [
         "% needs \\usepackage{booktabs}",
         "\\begin{table}[tbh]",
         "\\centering",
-        *([f"\\caption{{{caption}}}"] if caption else []),
-        *([f"\\label{{{label}}}"] if label else []),
+    ]
+    if caption:
+        lines.append(f"\\caption{{{caption}}}")
+    if label:
+        lines.append(f"\\label{{{label}}}")
+    lines += [
         f"\\begin{{tabular}}{{@{{}}l{'r' * (len(table.header) - 1)}@{{}}}}",
         "\\toprule",
         " & ".join(map(latex_text, table.header)) + r" \\",
@@ -72,6 +76,6 @@ def latex(table: Table, *, label: str = "") -> str:
 def _check_label(label: str) -> None:
     if not _LABEL.fullmatch(label):
         raise InputError(
-            f"{label!r} is not a label of LaTeX",
+            f"{label!r} is not a LaTeX label",
             f"use letters, digits, colons and hyphens, as in {option('label', 'tab:methods')}",
         )

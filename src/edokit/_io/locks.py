@@ -1,4 +1,4 @@
-"""Locks on files: one process at a time writes to a place, and a killed one leaves none behind."""
+"""File locks: one process at a time writes to a place, and killed processes leave none behind."""
 
 from __future__ import annotations
 
@@ -11,31 +11,34 @@ __all__ = ["FileLock", "Timeout", "drop_lock", "take_lock"]
 
 
 def take_lock(path: Path, *, wait: bool = False, reentrant: bool = False) -> FileLock:
-    """Lock a file, which is made if it is not there.
+    """Lock a file, which is created if it does not exist.
 
     Parameters
     ----------
     path : Path
         The file of the lock.
     wait : bool, default=False
-        Whether to wait while another process has it; otherwise, that raises `Timeout`.
+        Whether to wait while another process holds the lock; otherwise `Timeout` is raised.
     reentrant : bool, default=False
-        Whether this thread may take it again while it has it.
+        Whether this thread may take the lock again while it holds it.
 
     Returns
     -------
     FileLock
-        The lock, to be released by its ``release`` or by `drop_lock`. The system releases the lock
-        of a process that ends.
+        The lock, to be released by its method ``release`` or by `drop_lock`. The operating system
+        releases the locks of a process that ends.
     """
     lock = FileLock(path, is_singleton=reentrant)
-    lock.acquire(timeout=-1 if wait else 0)
+    timeout = 0.0
+    if wait:
+        timeout = -1.0  # without limit
+    lock.acquire(timeout=timeout)
     return lock
 
 
 def drop_lock(lock: FileLock) -> None:
-    """Release a lock, and remove its file unless it is still held by an outer block."""
+    """Release a lock, and remove its file unless an outer block still holds it."""
     if lock.lock_counter <= 1:
-        with suppress(OSError):  # Windows removes no open file
+        with suppress(OSError):  # Windows can't remove open files
             Path(lock.lock_file).unlink()
     lock.release()

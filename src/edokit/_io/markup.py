@@ -1,8 +1,8 @@
-"""Names from data in Markdown, XML and spreadsheets, and tables in Markdown.
+"""Escaping for Markdown, XML and spreadsheets, and tables in Markdown.
 
-A name may hold anything: markup, controls, marks that turn the direction of text. Wherever it is
-put, it stays text (`printable` does so for a terminal, `json_text` for JSON, `edokit.report` for
-HTML).
+A name from data may contain anything: markup, control characters, marks that change the direction
+of text. It is escaped wherever it is written (`printable` does so for a terminal, `json_text` for
+JSON, `edokit.report` for HTML).
 """
 
 from __future__ import annotations
@@ -26,37 +26,43 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def markdown_text(text: str) -> str:
-    """Text that Markdown shows as it is, on one line: no HTML, no links, no columns."""
+    """Text on one line in which HTML, links, emphasis and column separators are escaped."""
     line = _ENTITY.sub("&amp;", printable(" ".join(text.split()))).translate(_MARKDOWN)
     return _EMPHASIS.sub(r"\\_", line)
 
 
 def xml_text(text: str) -> str:
-    """Text without the characters that no XML document can hold; they are written out."""
-    return _NOT_XML.sub(lambda found: repr(found[0])[1:-1], text)
+    """Text in which characters that XML does not allow are written as escape sequences."""
+    return _NOT_XML.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def xml_attribute(text: str) -> str:
-    """A quoted attribute; characters that steer a terminal are references."""
+    """A quoted attribute; control characters are written as references."""
     quoted = quoteattr(xml_text(text))
-    return "".join(
-        character if character.isprintable() else f"&#{ord(character)};" for character in quoted
-    )
+    characters = []
+    for character in quoted:
+        if not character.isprintable():
+            character = f"&#{ord(character)};"
+        characters.append(character)
+    return "".join(characters)
 
 
 def spreadsheet_text(text: str) -> str:
-    """Text that a spreadsheet does not run as a formula: it begins with a quote then.
+    """Text that a spreadsheet does not run as a formula: a quote is put before a formula.
 
-    So does text that begins with quotes before a formula, so that `without_quote` restores both.
+    A quote is also put before text that begins with quotes and a formula, so that `without_quote`
+    restores both.
     """
-    is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
-    return f"'{text}" if is_formula else text
+    if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+        return f"'{text}"
+    return text
 
 
 def without_quote(text: str) -> str:
-    """The text that `spreadsheet_text` made this of."""
-    is_quoted = text.startswith("'") and _FORMULA.match(text)
-    return text[1:] if is_quoted else text
+    """The original text: the inverse of `spreadsheet_text`."""
+    if text.startswith("'") and _FORMULA.match(text):
+        return text[1:]
+    return text
 
 
 @dataclass(frozen=True)
@@ -68,11 +74,11 @@ class Table:
     notes : Sequence[str]
         Sentences below the table.
     bold : Collection[tuple[int, int]]
-        (row, column) of the cells to stress.
+        (row, column) of the cells in bold.
     digits : int
         Decimals of numbers that are not whole.
     marks : Mapping[tuple[int, int], str]
-        Signs behind the cells at (row, column), which a note explains.
+        Marks after the cells at (row, column), which a note explains.
     """
 
     title: str
@@ -84,49 +90,55 @@ class Table:
     marks: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_records(
         cls,
         title: str,
         records: Sequence[Mapping[str, Any]],
         notes: Sequence[str] = (),
         digits: int = 4,
     ) -> Table:
-        """A row per record; columns in which no record has a value are left out."""
-        columns = dict.fromkeys(name for record in records for name in record)
-        header = [name for name in columns if any(r.get(name) is not None for r in records)]
-        rows = [[record.get(name) for name in header] for record in records]
+        """One row per record; columns in which every value is missing are left out."""
+        filled: dict[str, bool] = {}  # by column, in order of first appearance
+        for record in records:
+            for name, value in record.items():
+                filled[name] = filled.get(name, False) or value is not None
+        header = [name for name, is_filled in filled.items() if is_filled]
+        rows = [list(map(record.get, header)) for record in records]
         return cls(title, header, rows, notes, digits=digits)
 
-    def shown(self) -> list[list[str]]:
-        """The cells as people read them."""
+    def marked(self) -> list[list[str]]:
+        """The cells as text, with their marks."""
         rows = self.unmarked()
         for (i, j), mark in self.marks.items():
             rows[i][j] += mark
         return rows
 
     def unmarked(self) -> list[list[str]]:
-        """The cells as people read them, without their marks."""
+        """The cells as text, without their marks."""
+        return [list(map(self._cell_text, row)) for row in self.rows]
 
-        def text(cell: Cell) -> str:
-            if isinstance(cell, float):
-                return f"{cell:.{self.digits}f}"
-            return "–" if cell is None else str(cell)
-
-        return [[text(cell) for cell in row] for row in self.rows]
+    def _cell_text(self, cell: Cell) -> str:
+        if cell is None:
+            return "–"
+        if isinstance(cell, float):
+            return f"{cell:.{self.digits}f}"
+        return str(cell)
 
     def markdown(self) -> str:
-        """A Markdown table under its title in bold, notes below."""
-        rows = [[markdown_text(text) for text in row] for row in self.shown()]
+        """A Markdown table under its title in bold, with the notes below."""
+        rows = [list(map(markdown_text, row)) for row in self.marked()]
         for i, j in self.bold:
             rows[i][j] = f"**{rows[i][j]}**"
-        lines = [
-            *([f"**{markdown_text(self.title)}**", ""] if self.title else []),
+        lines = []
+        if self.title:
+            lines += [f"**{markdown_text(self.title)}**", ""]
+        lines += [
             _line([markdown_text(name) for name in self.header]),
             _line(["---"] + ["---:"] * (len(self.header) - 1)),
             *map(_line, rows),
         ]
         for note in self.notes:
-            # A sentence of ours, with names in it: no tags, but it may hold Markdown.
+            # EDO's own sentences may contain Markdown; names within them must not add HTML.
             text = _ENTITY.sub("&amp;", printable(" ".join(note.split())))
             lines += ["", text.replace("<", "&lt;")]
         return "\n".join(lines) + "\n"

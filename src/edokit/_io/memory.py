@@ -1,8 +1,8 @@
-"""One rule for every file: what it will take of memory is estimated before it is taken.
+"""Limits on the memory that a file may take, checked by an estimate before it is allocated.
 
-A file may take as much memory as is free; one that becomes more than 200 times its size may be made
-to do harm, and gets a quarter of that and at most 512 MiB. `EDO_MAX_MEMORY` in the environment
-replaces both limits.
+A file may take as much memory as is free. A file that expands to more than 200 times its size may
+be malicious: it may take a quarter of the free memory, and at most 512 MiB. `EDO_MAX_MEMORY` in
+the environment replaces both limits.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from pathlib import Path
 from edokit._errors import InputError, in_bytes
 
 LIMIT = "EDO_MAX_MEMORY"
-"""The variable of the environment with the bytes of memory that a file may take."""
+"""The environment variable with the bytes of memory that a file may take."""
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?\s*", re.IGNORECASE)
 _RATIO = 200
-"""A file that becomes so many times as large in memory may be made to do harm."""
+"""A file that expands to more than this multiple of its size may be malicious."""
 _CAUTION = 4
 _TIGHT_LIMIT = 2**29
 _LITTLE = 2**25
 
 
 def check_memory(path: Path, needed: float) -> None:
-    """Refuse a file that would take ``needed`` bytes of memory, if that is too much."""
+    """Refuse a file that would take ``needed`` bytes of memory if they exceed the limit."""
     MemoryBudget(path).take(needed)
 
 
 class MemoryBudget:
-    """The memory that reading a file takes; refuses it once the estimate is above the limit.
+    """The estimated memory that reading a file takes; above the limit, the file is refused.
 
     Parameters
     ----------
@@ -42,15 +42,15 @@ class MemoryBudget:
         self._path = path
         self._size = path.stat().st_size
         self._needed = 0.0
-        self._next_check = float(_LITTLE)  # looking takes longer than reading so little
+        self._next_check = float(_LITTLE)  # checking takes longer than reading this little
         self._free: float | None = None
 
     def take(self, needed: float) -> None:
-        """Add an estimate in bytes, before this memory is taken."""
+        """Add an estimate in bytes before this memory is allocated."""
         self._needed += needed
         if self._needed < self._next_check and not self._is_tight():
             return
-        # Between two looks at the limit, no more than a tenth is added.
+        # The limit is checked again once the estimate has grown by a tenth.
         self._next_check = max(self._next_check, 1.1 * self._needed)
         self._check()
 
@@ -63,7 +63,7 @@ class MemoryBudget:
             if self._needed > stated:
                 raise self._refusal(f"{LIMIT} allows {in_bytes(stated)}")
             return
-        if self._free is None:  # as it was before anything was read
+        if self._free is None:  # measured before anything is read
             from edokit._parallel import free_memory
 
             self._free = free_memory()
@@ -71,8 +71,8 @@ class MemoryBudget:
             limit = min(self._free / _CAUTION, _TIGHT_LIMIT)
             if self._needed > limit:
                 raise self._refusal(
-                    f"{in_bytes(self._free)} are free, of which a file packed so tightly gets"
-                    f" {in_bytes(limit)}"
+                    f"{in_bytes(self._free)} are free, and a file with such high compression may"
+                    f" take {in_bytes(limit)} of it"
                 )
         elif self._needed > self._free:
             raise self._refusal(f"{in_bytes(self._free)} are free")
@@ -87,7 +87,7 @@ class MemoryBudget:
 
 
 def stated_limit() -> float | None:
-    """The bytes that `EDO_MAX_MEMORY` allows, None where it is not set."""
+    """The bytes that `EDO_MAX_MEMORY` allows; None if it is not set."""
     stated = os.environ.get(LIMIT, "")
     if not stated:
         return None

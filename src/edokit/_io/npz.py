@@ -1,4 +1,4 @@
-"""Plain arrays in .npz files; what a header claims is checked before memory is given to it."""
+"""Arrays in .npz files; the size in a header is checked before memory is allocated for it."""
 
 from __future__ import annotations
 
@@ -15,50 +15,55 @@ import numpy.typing as npt
 from edokit._io.memory import check_memory
 
 _DEFLATE = 1032
-"""Deflate can't make more bytes than this out of one."""
+"""The highest compression ratio of Deflate."""
 _ENDING = ".npy"
-_MADE = (1980, 1, 1, 0, 0, 0)
-"""The oldest time that an archive can name: the same arrays are the same bytes on every day."""
+_MODIFIED = (1980, 1, 1, 0, 0, 0)
+"""The earliest time of an archive, so that the same arrays always give the same bytes."""
 
 
 class BadArchiveError(ValueError):
-    """An .npz file that is damaged, or claims what it can't hold."""
+    """An .npz file that is damaged, or whose headers are inconsistent."""
 
 
 def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt.NDArray[Any]]:
-    """Arrays by name, all unless ``names`` says which (those that are there).
+    """Arrays by name: all, or those of ``names`` that the archive contains.
 
-    A damaged archive fails in as many ways as zip, zlib and numpy have.
+    A damaged archive may raise any exception of zipfile, zlib and numpy.
     """
     if path.exists() and not (path.is_file() and zipfile.is_zipfile(path)):
-        raise BadArchiveError("it is no archive of arrays")
+        raise BadArchiveError("it is not an archive of arrays")
     arrays = {}
     with zipfile.ZipFile(path) as archive, warnings.catch_warnings():
-        # numpy warns of damaged headers before it refuses them.
+        # numpy warns about damaged headers before it refuses them.
         warnings.simplefilter("ignore")
         entries = {entry.filename.removesuffix(_ENDING): entry for entry in archive.infolist()}
         if len(entries) < len(archive.infolist()):
             raise BadArchiveError("it holds an array twice")
-        read_names = [name for name in (entries if names is None else names) if name in entries]
+        if names is None:
+            read_names = list(entries)
+        else:
+            read_names = [name for name in names if name in entries]
         for name in read_names:
             with archive.open(entries[name]) as part:
                 _check_header(part, entries[name], name)
-        # The arrays, and once more what it takes to check them.
+        # The arrays, and the same amount again to check them.
         check_memory(path, 2 * sum(entries[name].file_size for name in read_names))
         for name in read_names:
             with archive.open(entries[name]) as part:
                 arrays[name] = np.lib.format.read_array(part, allow_pickle=False)
-                # The checksum is compared where the end is read.
+                # Reading the end also compares the checksum.
                 if part.read(1):
-                    raise BadArchiveError(f"{name!r} goes on behind its end")
-            _refuse_no_text(arrays[name], name)
+                    raise BadArchiveError(f"{name!r} has trailing bytes")
+            _check_unicode(arrays[name], name)
     return arrays
 
 
 def _check_header(part: IO[bytes], entry: zipfile.ZipInfo, name: str) -> None:
-    """Refuse an array that claims more than its entry can hold."""
-    stored = entry.compress_type == zipfile.ZIP_STORED
-    if entry.file_size > entry.compress_size * (1 if stored else _DEFLATE) + _DEFLATE:
+    """Refuse an array whose header states a larger size than its entry can have."""
+    highest_ratio = _DEFLATE
+    if entry.compress_type == zipfile.ZIP_STORED:
+        highest_ratio = 1
+    if entry.file_size > entry.compress_size * highest_ratio + _DEFLATE:
         raise BadArchiveError(f"{name!r} claims more bytes than the file holds")
     version = np.lib.format.read_magic(part)
     if version not in ((1, 0), (2, 0)):
@@ -68,7 +73,7 @@ def _check_header(part: IO[bytes], entry: zipfile.ZipInfo, name: str) -> None:
     if dtype.hasobject:
         raise BadArchiveError(f"{name!r} holds objects")
     size = entry.file_size - part.tell()
-    # Entries of no bytes would cost nothing to claim.
+    # Elements of zero bytes count as one byte: any number of them would fit.
     if min(shape, default=0) < 0 or math.prod(shape) * max(1, dtype.itemsize) != size:
         raise BadArchiveError(
             f"{name!r} claims the shape {str(shape)[:60]} of {dtype}, but holds {size} bytes"
@@ -76,24 +81,26 @@ def _check_header(part: IO[bytes], entry: zipfile.ZipInfo, name: str) -> None:
 
 
 def write_arrays(stream: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:
-    """Write arrays by name: the same arrays are always the same bytes."""
+    """Write arrays by name; the same arrays always give the same bytes."""
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
-            entry = zipfile.ZipInfo(name + _ENDING, _MADE)
-            # Packing fractions takes a hundred times as long as writing them, and seldom pays.
-            is_fraction = np.asanyarray(array).dtype.kind == "f"
-            entry.compress_type = zipfile.ZIP_STORED if is_fraction else zipfile.ZIP_DEFLATED
+            entry = zipfile.ZipInfo(name + _ENDING, _MODIFIED)
+            # Compressing floats takes a hundred times as long as writing them, and saves little.
+            if np.asanyarray(array).dtype.kind == "f":
+                entry.compress_type = zipfile.ZIP_STORED
+            else:
+                entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o600 << 16
-            # The lowest level takes much less time than the usual one, and little more space.
+            # The lowest level takes much less time than the default, and little more space.
             entry._compresslevel = 1  # type: ignore[attr-defined]
             with archive.open(entry, "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)
 
 
-def _refuse_no_text(array: npt.NDArray[Any], name: str) -> None:
-    """Refuse text with numbers in it that stand for no character."""
+def _check_unicode(array: npt.NDArray[Any], name: str) -> None:
+    """Refuse text that contains invalid code points."""
     if array.dtype.kind != "U" or not array.dtype.itemsize:
         return
     codes = array.ravel(order="K").view(array.dtype.str[0] + "u4")
     if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any():
-        raise BadArchiveError(f"{name!r} holds what is no text")
+        raise BadArchiveError(f"{name!r} contains invalid Unicode")

@@ -1,8 +1,8 @@
-"""How large the pages of a Parquet file become, by their own headers.
+"""The uncompressed size of the pages of a Parquet file, according to their headers.
 
-The footer of a Parquet file states the size of each column, and may state it falsely. Memory is
-given to a page by the header in front of it, so these headers are what an estimate has to add up.
-They are structs in the compact protocol of Thrift.
+The footer of a Parquet file states the size of each column, and may be wrong. Readers allocate
+memory by the header of each page, so an estimate has to add up these headers. They are structs in
+the compact protocol of Thrift.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _MAP = 11
 _STRUCT = 12
 
 
-def unpacked_size(path: Path, about: pa_parquet.FileMetaData) -> int:
-    """Bytes that all pages take once they are unpacked.
+def unpacked_size(path: Path, metadata: pa_parquet.FileMetaData) -> int:
+    """Bytes that all pages take uncompressed.
 
     Raises ValueError if a header can't be read.
     """
     size = 0
     pages = 0
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        for number in range(about.num_row_groups):
-            group = about.row_group(number)
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
             for place in range(group.num_columns):
                 column = group.column(place)
                 if column.num_values == 0:
@@ -59,10 +59,10 @@ def unpacked_size(path: Path, about: pa_parquet.FileMetaData) -> int:
 
 def _start(column: pa_parquet.ColumnChunkMetaData) -> int:
     """Where the first page of a column begins."""
-    first = int(column.data_page_offset)
-    if column.has_dictionary_page and 0 < column.dictionary_page_offset < first:
+    data_start = int(column.data_page_offset)
+    if column.has_dictionary_page and 0 < column.dictionary_page_offset < data_start:
         return int(column.dictionary_page_offset)
-    return first
+    return data_start
 
 
 class _Header:
@@ -87,7 +87,7 @@ class _Header:
         self.uncompressed_size = self._numbers.get(_UNCOMPRESSED_SIZE, -1)
         self.compressed_size = self._numbers.get(_COMPRESSED_SIZE, -1)
         if self.uncompressed_size < 0 or self.compressed_size < 0:
-            raise ValueError("the header of a page states no size")
+            raise ValueError("the header of a page does not state a size")
 
     def _byte(self) -> int:
         if self._position >= len(self._data):
@@ -97,7 +97,7 @@ class _Header:
         return value
 
     def _number(self) -> int:
-        """An unsigned number, seven bits a byte."""
+        """An unsigned number in seven bits per byte."""
         value = 0
         for shift in range(0, 70, 7):
             byte = self._byte()
@@ -112,13 +112,13 @@ class _Header:
             return -(value >> 1) - 1
         return value >> 1
 
-    def _skip(self, count: int) -> None:
+    def _skip_bytes(self, count: int) -> None:
         if count > len(self._data) - self._position:
             raise ValueError("the header of a page is cut off")
         self._position += count
 
     def _read_struct(self, depth: int) -> None:
-        """Read past a struct; of the outermost one, keep the numbers."""
+        """Skip a struct; the numbers of the outermost struct are kept."""
         if depth > _DEEPEST:
             raise ValueError("the header of a page is nested too deeply")
         field = 0
@@ -134,38 +134,38 @@ class _Header:
                 field = self._signed()
             if kind in _INTEGERS and depth == 0:
                 self._numbers[field] = self._signed()
-            elif kind not in (_TRUE, _FALSE):  # which are part of the field's own byte
-                self._pass(kind, depth)
+            elif kind not in (_TRUE, _FALSE):  # their value is part of the field's byte
+                self._skip_value(kind, depth)
 
-    def _pass(self, kind: int, depth: int) -> None:
-        """Read past a value of this type."""
-        if kind in (_TRUE, _FALSE, _BYTE):  # in a list, a truth value is a byte
-            self._skip(1)
+    def _skip_value(self, kind: int, depth: int) -> None:
+        """Skip a value of this type."""
+        if kind in (_TRUE, _FALSE, _BYTE):  # in a list, a boolean takes a byte
+            self._skip_bytes(1)
         elif kind in _INTEGERS:
             self._number()
         elif kind == _DOUBLE:
-            self._skip(8)
+            self._skip_bytes(8)
         elif kind == _BINARY:
-            self._skip(self._number())
+            self._skip_bytes(self._number())
         elif kind in _LISTS:
             byte = self._byte()
             count = byte >> 4
             if count == 15:
                 count = self._number()
             for _ in range(count):
-                self._pass(byte & 15, depth + 1)
+                self._skip_value(byte & 15, depth + 1)
         elif kind == _MAP:
-            self._pass_map(depth)
+            self._skip_map(depth)
         elif kind == _STRUCT:
             self._read_struct(depth + 1)
         else:
             raise ValueError("the header of a page is damaged")
 
-    def _pass_map(self, depth: int) -> None:
+    def _skip_map(self, depth: int) -> None:
         count = self._number()
         if count == 0:
             return
         kinds = self._byte()
         for _ in range(count):
-            self._pass(kinds >> 4, depth + 1)
-            self._pass(kinds & 15, depth + 1)
+            self._skip_value(kinds >> 4, depth + 1)
+            self._skip_value(kinds & 15, depth + 1)

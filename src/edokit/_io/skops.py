@@ -1,9 +1,9 @@
-"""Fitted scikit-learn estimators on disk, in skops' format: no pickle, known types only."""
+"""Fitted scikit-learn estimators in skops files: without pickle, and with known types only."""
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from edokit._errors import InputError, examples, option
 from edokit._io.memory import check_memory
+from edokit._types import Bools, Ints
 
 _PARTS = {
     "scipy.sparse._csr": "csr_array csr_matrix",
@@ -28,10 +29,16 @@ _PARTS = {
     "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
     "sklearn.tree._tree": "Tree",
 }
-TRUSTED = frozenset(
-    f"{module}.{name}" for module, names in _PARTS.items() for name in names.split()
-)
-"""Types beyond those that skops itself trusts: inner parts of scikit-learn's classifiers."""
+
+
+def _trusted_types() -> Iterator[str]:
+    for module, names in _PARTS.items():
+        for name in names.split():
+            yield f"{module}.{name}"
+
+
+TRUSTED = frozenset(_trusted_types())
+"""Types in addition to those that skops trusts: internal parts of scikit-learn's classifiers."""
 
 
 def write_estimator(estimator: Any, path: Path) -> None:
@@ -42,22 +49,25 @@ def write_estimator(estimator: Any, path: Path) -> None:
 
 
 def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
-    """Read it back; types outside skops' list, ``TRUSTED`` and the packages in ``trust`` are
-    refused before anything of them is made."""
+    """Read a fitted estimator.
+
+    Types outside skops' list, `TRUSTED` and the packages in ``trust`` are refused before any object
+    is created.
+    """
     import skops.io
 
     try:
         with zipfile.ZipFile(path) as archive:
-            # The arrays, and once more what it takes to unpack them.
+            # The arrays, and the same amount again to decompress them.
             check_memory(path, 2 * sum(entry.file_size for entry in archive.infolist()))
         unknown = skops.io.get_untrusted_types(file=path)
-        strange = [
+        untrusted = [
             name for name in unknown if name not in TRUSTED and name.split(".")[0] not in trust
         ]
-        if strange:
+        if untrusted:
             raise InputError(
-                f"{path} holds unknown types: {examples(strange)}",
-                f"if you made it yourself, add {option('trust', strange[0].split('.')[0])}",
+                f"{path} contains unknown types: {examples(untrusted)}",
+                f"if you made it yourself, add {option('trust', untrusted[0].split('.')[0])}",
             )
         estimator = skops.io.load(path, trusted=unknown)
         _check_trees(estimator, set())
@@ -72,12 +82,12 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
     except Exception as error:  # a damaged file can fail in any way
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise InputError(
-            f"{path} is damaged or no skops file: {reason}", "train the member again"
+            f"{path} is damaged or not a skops file: {reason}", "train the member again"
         ) from error
 
 
 def _check_trees(value: Any, seen: set[int]) -> None:
-    """Refuse trees whose nodes lead elsewhere than down: compiled code follows them unchecked."""
+    """Refuse trees with invalid child nodes: compiled code would follow them unchecked."""
     if id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
         return
     seen.add(id(value))
@@ -94,20 +104,21 @@ def _check_trees(value: Any, seen: set[int]) -> None:
     elif isinstance(value, dict):
         for entry in value.values():
             _check_trees(entry, seen)
-    elif isinstance(value, list | tuple) or (
-        isinstance(value, np.ndarray) and value.dtype == object
-    ):
-        for entry in value.ravel() if isinstance(value, np.ndarray) else value:
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            _check_trees(entry, seen)
+    elif isinstance(value, np.ndarray) and value.dtype == object:
+        for entry in value.ravel():
             _check_trees(entry, seen)
     elif hasattr(value, "get_params"):
         _check_trees(vars(value), seen)
 
 
-def _check_nodes(inner: Any, left: Any, right: Any, feature: Any, features: int) -> None:
-    """Nodes that are not leaves have two children behind them and split on a feature."""
-    nodes = np.flatnonzero(inner)
+def _check_nodes(is_inner: Bools, left: Ints, right: Ints, feature: Ints, n_features: int) -> None:
+    """Every inner node must have two children after it and split on an existing feature."""
+    nodes = np.flatnonzero(is_inner)
     for child in (left[nodes].astype(np.int64), right[nodes].astype(np.int64)):
         if not ((child > nodes) & (child < len(left))).all():
-            raise ValueError("a tree in it leads nowhere")
-    if not ((feature[nodes] >= 0) & (feature[nodes] < features)).all():
-        raise ValueError("a tree in it asks for a feature that is not there")
+            raise ValueError("a tree in it has an invalid child node")
+    if not ((feature[nodes] >= 0) & (feature[nodes] < n_features)).all():
+        raise ValueError("a tree in it uses a feature that does not exist")

@@ -1,4 +1,4 @@
-"""Tables in CSV, TSV, Parquet, JSONL and XLSX files, read with clear errors and written whole."""
+"""Reading and writing tables in CSV, TSV, Parquet, JSONL and XLSX files, with clear errors."""
 
 from __future__ import annotations
 
@@ -43,35 +43,36 @@ from edokit._names import as_name, column_of, plain_type, row_number
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 READABLE_SUFFIXES = (*TABLE_SUFFIXES, ".xlsx")
 SKIPPING_SUFFIXES = (".csv", ".tsv", ".xlsx")
-"""Endings of files that may have rows above their header."""
+"""Suffixes of files that may have rows above their header."""
 PROBABILITY = "p_"
 """Prefix of the columns with probabilities, one per class."""
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _LONGEST_ROW = 1 << 26
 _MOST_TITLE_ROWS = 10
 _LONGEST_TITLE = 1 << 16
-_COLUMN_BYTES = 8 << 10  # of memory that Arrow takes for a column of a CSV, beside its cells
-_CELL_BYTES = 100  # of memory that a cell of a sheet takes beside its characters
+_COLUMN_BYTES = 8 << 10  # memory that Arrow takes for a column of a CSV, without its cells
+_CELL_BYTES = 100  # memory that a cell of a sheet takes, without its characters
 _MOST_SHEET_ROWS = 1 << 20
-_MOST_SHEET_CELLS = 30_000_000  # with the empty ones before the last one of a row
-_AGAIN = "the file may be cut off; export or download it again"
+_MOST_SHEET_CELLS = 30_000_000  # including empty cells before the last cell of a row
+_EXPORT_AGAIN = "the file may be cut off; export or download it again"
 _MAY_BE_FORMULA = r"^['\s\pZ\x00-\x1f\x{85}]*[=+\-@＝＋－＠\t\r]"
-"""A regular expression of Arrow that matches all text that `spreadsheet_text` changes."""
+"""A regular expression for Arrow that matches all text that `spreadsheet_text` changes."""
 _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
-"""Where Arrow begins to quote the file, which may hold somebody's text."""
+"""Where an error of Arrow begins to quote the file, which may contain somebody's text."""
 
 
 def read_table(path: str | Path, *, skip_rows: int | None = None) -> pa.Table:
-    """One CSV, TSV, Parquet, JSONL or XLSX file as an Arrow table.
+    """Read one CSV, TSV, Parquet, JSONL or XLSX file as an Arrow table.
 
-    Text files have no types, so in a CSV every column is text ("007" stays "007", "NA" is no gap);
-    `number_column` reads numbers.
+    All columns of a CSV are text ("007" stays "007", and "NA" is text, not a gap); `number_column`
+    converts a column to numbers.
 
     Parameters
     ----------
     path : str or Path
     skip_rows : int, default=None
-        Lines of a text file or rows of a sheet above its header. None where the caller has no such
-        option: none are skipped, and messages don't name it.
+        Lines of a text file or rows of a sheet above its header. With None, nothing is skipped and
+        messages don't suggest this option: pass None where users can't set it.
     """
     path = check_file(path)
     suffix = path.suffix.lower()
@@ -96,7 +97,7 @@ def read_table(path: str | Path, *, skip_rows: int | None = None) -> pa.Table:
         elif suffix == ".xlsx":
             table = _read_xlsx(path, skip_rows)
         else:
-            table = _read_csv(path, "\t" if suffix == ".tsv" else ",", skip_rows)
+            table = _read_csv(path, _DELIMITERS[suffix], skip_rows)
     except OSError as error:
         raise cannot_read(path, error) from error
     except UnicodeDecodeError as error:
@@ -108,7 +109,7 @@ def read_table(path: str | Path, *, skip_rows: int | None = None) -> pa.Table:
 
 
 def class_columns(column_names: Iterable[str]) -> dict[str, str]:
-    """The column of each class, called ``p_<class>``."""
+    """The name of each class's column, ``p_<class>``, by class."""
     names = [name for name in column_names if name.startswith(PROBABILITY)]
     return {name.removeprefix(PROBABILITY): name for name in names}
 
@@ -125,7 +126,8 @@ def number_column(
     """
     column = table[name]
     if not pa.types.is_float32(column.type):
-        if (kind := plain_type(column.type)) != column.type:  # Arrow damages lists of nulls
+        kind = plain_type(column.type)
+        if kind != column.type:  # casting others would corrupt lists of nulls, an error of Arrow
             column = column.cast(kind)
         if _is_text(column.type):
             column = pc.utf8_trim_whitespace(column)
@@ -147,7 +149,7 @@ def number_column(
 
 def _read_csv(path: Path, delimiter: str, skip_rows: int | None) -> pa.Table:
     header, delimiter = _csv_header(path, delimiter, skip_rows)
-    # One block must hold a whole row, so blocks grow with the file up to a bound.
+    # A row must fit into one block, so the size of blocks grows with the file, up to a limit.
     block = min(max(1 << 20, path.stat().st_size), _LONGEST_ROW)
     types = dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string()))
 
@@ -173,25 +175,27 @@ def _read_csv(path: Path, delimiter: str, skip_rows: int | None) -> pa.Table:
         raise unreadable(path, "CSV", ValueError(f"its header is {headings(header)}"))
     if table.num_rows:
         _refuse_open_quote(path, table.column(table.num_columns - 1)[-1].as_py())
-    # Quotes that keep a spreadsheet from running text as a formula are not part of the text.
+    # Remove the quotes that keep a spreadsheet from running text as a formula.
     names = [without_quote(name) for name in header]
-    _distinct(names, path)
+    _check_distinct(names, path)
     columns = [_with_texts(column, without_quote) for column in table.columns]
     return pa.table(columns, names)
 
 
 def _with_texts(column: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedArray:
-    """A column of text in which the texts that may be formulas are changed."""
+    """A column of text in which ``change`` is applied to texts that may be formulas."""
     chunks = []
     for chunk in column.chunks:
         is_encoded = isinstance(chunk, pa.DictionaryArray)
-        texts = chunk.dictionary if is_encoded else chunk
+        texts = chunk
+        if is_encoded:
+            texts = chunk.dictionary
         places = pc.match_substring_regex(texts, _MAY_BE_FORMULA).fill_null(False)
         changed = [change(text) for text in texts.filter(places).to_pylist()]
         if changed:
             texts = pc.replace_with_mask(texts, places, pa.array(changed, texts.type))
         if changed and is_encoded:
-            # Two texts may have become one.
+            # Two texts may have become equal.
             texts = pa.DictionaryArray.from_arrays(chunk.indices, texts)
             chunk = texts.cast(texts.type.value_type).dictionary_encode()
         elif changed:
@@ -201,35 +205,38 @@ def _with_texts(column: pa.ChunkedArray, change: Callable[[str], str]) -> pa.Chu
 
 
 def _csv_header(path: Path, delimiter: str, skip_rows: int | None) -> tuple[list[str], str]:
-    """The column names, and what separates them: in the file, whatever its ending says."""
+    """The column names and the delimiter of a file, which may differ from that of its suffix."""
 
-    def header(mark: str) -> list[str]:
+    def read_header(delimiter: str) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             for _ in range(skip_rows or 0):
                 stream.readline(_LONGEST_ROW)
-            # Empty lines before the header are passed over, as Arrow does.
-            return next(filter(None, csv.reader(_counted_lines(path, stream), delimiter=mark)), [])
+            lines = csv.reader(_limited_lines(path, stream), delimiter=delimiter)
+            # Arrow, too, skips empty lines before the header.
+            return next(filter(None, lines), [])
 
     try:
-        names = header(delimiter)
-        # Spreadsheets write semicolons where a comma is the decimal mark.
-        separator = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
-        if separator is not None:
-            names = header(separator)
-            delimiter = separator
+        names = read_header(delimiter)
+        if len(names) == 1:
+            # Spreadsheets write semicolons where a comma is the decimal mark.
+            for mark in ";\t|,":
+                if mark in names[0]:
+                    delimiter = mark
+                    names = read_header(delimiter)
+                    break
     except csv.Error as error:
         raise unreadable(path, "CSV", error) from error
     if not names:
         raise _no_rows(path)
     if not skip_rows:
         _refuse_title(path, names, _first_lines(path), skip_rows)
-    _distinct(names, path)
+    _check_distinct(names, path)
     check_memory(path, _COLUMN_BYTES * len(names))
     return names, delimiter
 
 
 def _first_lines(path: Path) -> list[list[str]]:
-    """The cells of the first lines of a text file, by the separator that makes most cells."""
+    """The cells of the first lines of a text file, by the delimiter that gives most cells."""
     rows = []
     with path.open(encoding="utf-8-sig", newline="") as stream:
         for _ in range(_MOST_TITLE_ROWS + 1):
@@ -251,13 +258,13 @@ def _filled(cells: Sequence[str]) -> int:
 def _refuse_title(
     path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], skip_rows: int | None
 ) -> None:
-    """Refuse a title in place of the header, where a row below it looks like one.
+    """Refuse a title in place of the header if a row below it looks like a header.
 
-    That row has three or more names, at least twice as many as the title has cells; names are
-    distinct and no numbers.
+    Such a row has at least three names, and at least twice as many as the title has cells; its
+    names are distinct and not numbers.
     """
-    first = next((number for number, cells in enumerate(rows) if _filled(cells)), len(rows))
-    for number, cells in enumerate(rows[first + 1 :], start=first + 1):
+    title_row = next((number for number, cells in enumerate(rows) if _filled(cells)), len(rows))
+    for number, cells in enumerate(rows[title_row + 1 :], start=title_row + 1):
         names = [cell.strip() for cell in cells if cell.strip()]
         has_numbers = any(name.lstrip("+-").replace(".", "").isdecimal() for name in names)
         is_header = len(names) >= 3 and len(set(names)) == len(names) and not has_numbers
@@ -276,8 +283,8 @@ def _refuse_title(
         )
 
 
-def _counted_lines(path: Path, stream: Iterable[str]) -> Iterator[str]:
-    """The lines of a header, each as long as its memory allows."""
+def _limited_lines(path: Path, stream: Iterable[str]) -> Iterator[str]:
+    """Lines of a header; a line with too many columns for the memory is refused."""
     for line in stream:
         marks = max(line.count(mark) for mark in ";\t|,")
         check_memory(path, _COLUMN_BYTES * marks)
@@ -285,12 +292,12 @@ def _counted_lines(path: Path, stream: Iterable[str]) -> Iterator[str]:
 
 
 def _refuse_open_quote(path: Path, cell: str) -> None:
-    """Refuse a file whose last cell (of the last row) is a quotation that never ends."""
+    """Refuse a file whose last cell begins with a quotation mark that is never closed."""
     raw = b'"' + cell.replace('"', '""').encode()
     with path.open("rb") as stream:
         stream.seek(max(0, path.stat().st_size - len(raw) - 3))
         tail = stream.read()
-    # A cell of quotation marks or a line break alone ends the file open and closed.
+    # A cell of quotation marks or line breaks alone may look both open and closed.
     is_closed = tail.endswith(tuple(raw + b'"' + end for end in (b"", b"\n", b"\r\n")))
     if tail.endswith(raw) and not is_closed:
         raise InputError(
@@ -303,22 +310,22 @@ def _read_parquet(path: Path) -> pa.Table:
     from edokit._parallel import may_use_threads
 
     try:
-        about = pa_parquet.read_metadata(path)
-        schema = about.schema.to_arrow_schema()
-        _distinct(schema.names, path)
-        _check_parquet_memory(about, path)
-        # As in a CSV, text that repeats is kept once.
-        prefixed = _columns_of_bytes(about, "DELTA_BYTE_ARRAY")
+        metadata = pa_parquet.read_metadata(path)
+        schema = metadata.schema.to_arrow_schema()
+        _check_distinct(schema.names, path)
+        _check_parquet_memory(metadata, path)
+        # Like in a CSV, repeated text is kept once.
+        prefixed = _columns_of_bytes(metadata, "DELTA_BYTE_ARRAY")
         texts = [field.name for field in schema if _is_text(field.type)]
         texts = [name for name in texts if name not in prefixed]
-        _check_repeated(path, about, set(texts), prefixed)
-        with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=about) as file:
-            if prefixed:  # a column of long values takes Arrow quadratic time at once
-                table = pa.Table.from_batches(file.iter_batches(_rows_at_once(about)))
+        _check_repeated(path, metadata, set(texts), prefixed)
+        with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=metadata) as file:
+            if prefixed:  # at once, Arrow would take quadratic time for a column of long values
+                table = pa.Table.from_batches(file.iter_batches(_rows_at_once(metadata)))
             else:
                 table = file.read(use_threads=may_use_threads())
-        if table.num_rows != about.num_rows:
-            raise ValueError(f"it claims {about.num_rows} rows")
+        if table.num_rows != metadata.num_rows:
+            raise ValueError(f"it claims {metadata.num_rows} rows")
         table.validate(full=True)
     except InputError:
         raise
@@ -335,24 +342,24 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _check_parquet_memory(about: pa_parquet.FileMetaData, path: Path) -> None:
-    """Refuse what would take far more memory than its size on the disk lets expect."""
-    groups = [about.row_group(k) for k in range(about.num_row_groups)]
-    rows = max(about.num_rows, sum(group.num_rows for group in groups))
+def _check_parquet_memory(metadata: pa_parquet.FileMetaData, path: Path) -> None:
+    """Refuse a file that would take far more memory than its size on disk suggests."""
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
     claimed = sum(group.total_byte_size for group in groups)
-    # A row of nothing but repetitions takes no bytes in the file, and an entry per column here.
-    cells = rows * 4 * max(1, about.num_columns)
+    # Rows of repeated values take no bytes in the file, but an entry per column in memory.
+    cells = rows * 4 * max(1, metadata.num_columns)
     if rows < 0 or claimed < 0:
         raise ValueError(f"it claims {rows:,} rows and {claimed:,} bytes, more than it can hold")
     check_memory(path, 2 * max(cells, claimed))
-    check_memory(path, 2 * unpacked_size(path, about))
+    check_memory(path, 2 * unpacked_size(path, metadata))
 
 
-def _columns_of_bytes(about: pa_parquet.FileMetaData, encoding: str = "") -> set[str]:
-    """Columns (and parts of columns) of text or bytes, all or those with this encoding."""
+def _columns_of_bytes(metadata: pa_parquet.FileMetaData, encoding: str = "") -> set[str]:
+    """Columns (and parts of columns) of text or bytes; with ``encoding``, only those with it."""
     names = set()
-    for number in range(about.num_row_groups):
-        group = about.row_group(number)
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
         for place in range(group.num_columns):
             column = group.column(place)
             if column.physical_type == "BYTE_ARRAY" and encoding in ("", *column.encodings):
@@ -361,37 +368,37 @@ def _columns_of_bytes(about: pa_parquet.FileMetaData, encoding: str = "") -> set
 
 
 def _check_repeated(
-    path: Path, about: pa_parquet.FileMetaData, texts: set[str], prefixed: set[str]
+    path: Path, metadata: pa_parquet.FileMetaData, texts: set[str], prefixed: set[str]
 ) -> None:
-    """Refuse values that the file holds once and rows repeat, where each is kept on its own.
+    """Refuse columns whose values are stored once in the file, but would be repeated in memory.
 
-    Text that repeats is kept once (``texts``); bytes, and text in lists, are not. In ``prefixed``
-    columns, the file holds only what distinguishes a value from the one before it.
+    Repeated text is kept once (``texts``); bytes, and text in lists, are repeated. For ``prefixed``
+    columns, the file stores only the difference of a value from the one before it.
     """
-    repeated = _columns_of_bytes(about) - texts - prefixed
+    repeated = _columns_of_bytes(metadata) - texts - prefixed
     if not repeated and not prefixed:
         return
     budget = MemoryBudget(path)
-    with pa_parquet.ParquetFile(path, read_dictionary=[*repeated], metadata=about) as file:
-        for number in range(about.num_row_groups):
+    with pa_parquet.ParquetFile(path, read_dictionary=[*repeated], metadata=metadata) as file:
+        for number in range(metadata.num_row_groups):
             if repeated:
                 part = file.read_row_group(number, columns=[*repeated], use_threads=False)
                 for column in part.columns:
                     budget.take(_written_out(column))
             if prefixed:
-                rows = _rows_at_once(about)
+                rows = _rows_at_once(metadata)
                 for batch in file.iter_batches(rows, row_groups=[number], columns=[*prefixed]):
                     budget.take(batch.nbytes)
 
 
-def _rows_at_once(about: pa_parquet.FileMetaData) -> int:
-    """Rows that take little memory even if each value is as long as all that the file holds."""
-    largest = max(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+def _rows_at_once(metadata: pa_parquet.FileMetaData) -> int:
+    """A number of rows that takes little memory even if each value is as long as a row group."""
+    largest = max(metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups))
     return int(max(1, min(1 << 16, _LONGEST_ROW // max(1, largest))))
 
 
 def _written_out(column: pa.ChunkedArray) -> float:
-    """Bytes that the values of a column take if each that repeats is written again."""
+    """Bytes that the values of a column take if repeated values are counted each time."""
     size = 0.0
     for chunk in column.chunks:
         while isinstance(chunk, pa.ListArray | pa.LargeListArray | pa.MapArray):
@@ -417,16 +424,19 @@ def _read_jsonl(path: Path) -> pa.Table:
         names |= dict.fromkeys(row)
     check_memory(path, _cells_size(len(rows), len(names)))
     with errors_in(path):
-        return pa.table({name: column_of([row.get(name) for row in rows], name) for name in names})
+        columns = {}
+        for name in names:
+            columns[name] = column_of([row.get(name) for row in rows], name)
+        return pa.table(columns)
 
 
 def _cells_size(rows: int, columns: int) -> float:
-    """Bytes of a table in which every row has a cell in every column, empty or not."""
+    """Bytes of a table with a cell for every row and column, empty or not."""
     return 9.0 * rows * columns
 
 
 def _read_xlsx(path: Path, skip_rows: int | None) -> pa.Table:
-    """The first sheet, its cells as text; rows and columns without any value are left out."""
+    """The cells of the first sheet as text, without empty rows and columns."""
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -434,24 +444,24 @@ def _read_xlsx(path: Path, skip_rows: int | None) -> pa.Table:
     try:
         with zipfile.ZipFile(path) as archive:
             check_memory(path, 10 * sum(entry.file_size for entry in archive.infolist()))
-        # openpyxl leaves a damaged file open; this one is ours to close.
+        # openpyxl does not close a damaged file, so it gets an open stream.
         with path.open("rb") as stream:
             book = load_workbook(stream, read_only=True, data_only=True)
             sheet = book.worksheets[0]
             other_sheets = len(book.sheetnames) - 1
-            sheet.reset_dimensions()  # which the file states, and may state falsely
+            sheet.reset_dimensions()  # those that the file states may be wrong
             rows = list(_sheet_rows(sheet, path, skip_rows or 0))
     except (InputError, MemoryError, OSError):
         raise
     except Exception as error:  # a damaged workbook can fail in any way
         reason = error.__cause__ or error.__context__ or error
         if type(reason).__name__ in ("EntitiesForbidden", "DTDForbidden"):
-            reason = ValueError("it declares entities of XML, which no workbook needs")
+            reason = ValueError("it declares XML entities, which no workbook needs")
         raise unreadable(path, "XLSX", reason) from error
     if other_sheets:
         warn(
-            f"{path}: of {other_sheets + 1} sheets the first one is read, {word(sheet.title)}; if"
-            " the data are in another one, move it to the front or save it as CSV"
+            f"{path}: of its {other_sheets + 1} sheets, only the first is read, {word(sheet.title)}"
+            "; if the data are in another sheet, move it to the front or save it as CSV"
         )
     top = [list(row.values()) for row in rows[: _MOST_TITLE_ROWS + 1]]
     rows = [row for row in rows if row]
@@ -463,13 +473,13 @@ def _read_xlsx(path: Path, skip_rows: int | None) -> pa.Table:
 
 
 def _sheet_rows(sheet: Any, path: Path, skip_rows: int) -> Iterator[dict[int, str]]:
-    """The cells of each row that have a value, by the number of their column.
+    """The non-empty cells of each row, by the number of their column.
 
-    ``skip_rows`` rows of the sheet are skipped, whether they have values or not. Empty rows are
-    left out, except near the top, where a header is looked for by the number of its row.
+    The first ``skip_rows`` rows of the sheet are skipped, empty or not. Empty rows are left out,
+    except near the top, where the number of the header's row matters.
 
-    A sheet with one cell in its last row and column is a table of 17 billion cells, of which
-    nothing but that one is kept.
+    Only non-empty cells are kept: a sheet with a single cell in its last row and column has 17
+    billion cells.
     """
     from openpyxl.cell.read_only import EMPTY_CELL
 
@@ -486,8 +496,9 @@ def _sheet_rows(sheet: Any, path: Path, skip_rows: int) -> Iterator[dict[int, st
         if number <= skip_rows:
             continue
         texts: dict[int, str] = {}
-        given = [(column, cell) for column, cell in enumerate(row) if cell is not EMPTY_CELL]
-        for column, cell in given:
+        for column, cell in enumerate(row):
+            if cell is EMPTY_CELL:
+                continue
             text = _cell_text(cell)
             if text:
                 budget.take(_CELL_BYTES + 2 * len(text))
@@ -497,7 +508,7 @@ def _sheet_rows(sheet: Any, path: Path, skip_rows: int) -> Iterator[dict[int, st
 
 
 def _cell_text(cell: Any) -> str:
-    """The value of a cell as text, empty where there is none or an error such as #N/A."""
+    """The value of a cell as text; empty for an empty cell or an error such as #N/A."""
     value = cell.value
     if value is None or cell.data_type == "e":
         return ""
@@ -507,25 +518,26 @@ def _cell_text(cell: Any) -> str:
 
 
 def _sheet_table(header: dict[int, str], rows: Sequence[dict[int, str]], path: Path) -> pa.Table:
-    """The rows below a header as a table; a column without a name is called by its place."""
+    """The rows below a header as a table; a column without a name is named by its letter."""
     from openpyxl.utils import get_column_letter
 
-    places = sorted({place for row in rows for place in row})
-    names = [header.get(place, f"column {get_column_letter(place + 1)}") for place in places]
-    _distinct(names, path)
-    check_memory(path, _cells_size(len(rows), len(places)))
+    numbers = sorted(set().union(*rows))
+    names = [header.get(number, f"column {get_column_letter(number + 1)}") for number in numbers]
+    _check_distinct(names, path)
+    check_memory(path, _cells_size(len(rows), len(numbers)))
     columns = {}
-    for name, place in zip(names, places, strict=True):
-        texts = pa.array([row.get(place) for row in rows], pa.string())
+    for name, number in zip(names, numbers, strict=True):
+        texts = pa.array([row.get(number) for row in rows], pa.string())
         columns[name] = texts.dictionary_encode()
     return pa.table(columns)
 
 
-def _distinct(names: Sequence[str], path: Path) -> None:
+def _check_distinct(names: Sequence[str], path: Path) -> None:
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise InputError(
-            f"{path} has several columns of the name {headings(repeated, 3)}", "rename one of them"
+            f"{path} has several columns named {headings(repeated, 3)}",
+            "rename one of them",
         )
 
 
@@ -534,7 +546,7 @@ def _no_rows(path: Path) -> InputError:
 
 
 def unreadable(path: Path, kind: str, error: BaseException) -> InputError:
-    """The error for a file that is not what its ending says."""
+    """The error for a file that is not of the kind that its suffix says."""
     from edokit._parallel import free_memory
 
     if isinstance(error, MemoryError) or "worker thread" in str(error):
@@ -543,25 +555,26 @@ def unreadable(path: Path, kind: str, error: BaseException) -> InputError:
             "free memory, or split the file",
         )
     lines = _CONTENT.sub(r"\1", str(error)).strip().splitlines()
-    return InputError(
-        f"{path} can't be read as a {kind} file: {lines[0] if lines else type(error).__name__}",
-        _AGAIN,
-    )
+    reason = type(error).__name__
+    if lines:
+        reason = lines[0]
+    return InputError(f"{path} can't be read as a {kind} file: {reason}", _EXPORT_AGAIN)
 
 
 def write_table(table: pa.Table, path: str | Path, *, raw: bool = False) -> None:
-    """Write CSV, TSV, Parquet or JSONL, by the file's ending.
+    """Write a CSV, TSV, Parquet or JSONL file, depending on the suffix.
 
-    Text of a CSV or TSV that a spreadsheet would run as a formula has a quote before it, which
-    `read_table` takes off again; with ``raw`` it is written as it is.
+    In a CSV or TSV, text that a spreadsheet would run as a formula gets a quote before it, which
+    `read_table` removes again; with ``raw``, text is written unchanged.
     """
     write_tables([table], path, raw=raw)
 
 
 def write_tables(parts: Iterable[pa.Table], path: str | Path, *, raw: bool = False) -> int:
-    """Write parts with the same columns into one CSV, TSV, Parquet or JSONL file; how many rows.
+    """Write parts with the same columns to one CSV, TSV, Parquet or JSONL file.
 
-    No more than one part need be in memory. If one fails, no file is written.
+    Returns the number of rows. Only one part at a time is held in memory. If a part fails, no file
+    is written.
     """
     path = local_path(path)
     suffix = path.suffix.lower()
@@ -571,17 +584,19 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path, *, raw: bool = Fal
             "choose one of these endings",
         )
     remaining = iter(parts)
-    # A place that can't be written to is refused before the first part is made.
+    # A path that can't be written is refused before the first part is computed.
     with whole_file(path) as temporary:
         part = next(remaining)
-        _distinct(part.column_names, path)
-        # In Parquet, repeated text stays a dictionary, and metadata are kept.
-        schema = part.schema if suffix == ".parquet" else _plain_schema(part.schema)
+        _check_distinct(part.column_names, path)
+        # Parquet keeps dictionaries of repeated text, and metadata.
+        schema = part.schema
+        if suffix != ".parquet":
+            schema = _plain_schema(schema)
         try:
             with _open_writer(temporary, suffix, schema, raw) as writer:
                 rows = _write_rows(part, schema, writer)
                 del part
-                check_start(temporary, path)  # before the other parts are made
+                check_start(temporary, path)  # before the other parts are computed
                 for part in remaining:
                     rows += _write_rows(part, schema, writer)
         except pa.ArrowException as error:
@@ -594,10 +609,10 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path, *, raw: bool = Fal
 
 def _write_rows(table: pa.Table, schema: pa.Schema, writer: Any) -> int:
     if isinstance(writer, pa_parquet.ParquetWriter):
-        # Every further group of rows would hold the whole dictionary again.
+        # A second row group would repeat the whole dictionary.
         writer.write_table(table.cast(schema), row_group_size=max(1, table.num_rows))
         return int(table.num_rows)
-    # Some rows at a time, so that repeated text is written out for these alone.
+    # In batches of rows, because the cast writes repeated text out.
     for start in range(0, table.num_rows, 65_536):
         writer.write_table(table.slice(start, 65_536).cast(schema))
     return int(table.num_rows)
@@ -608,7 +623,7 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _packing(schema: pa.Schema) -> dict[str, Any]:
-    """How Parquet packs columns: fractions hardly repeat, so that looking for it only costs."""
+    """Options of the Parquet writer: floats rarely repeat, so they get no dictionary."""
     fractions = [field.name for field in schema if pa.types.is_floating(field.type)]
     repetitive = [name for name in schema.names if name not in fractions]
     kinds = dict.fromkeys(repetitive, "zstd") | dict.fromkeys(fractions, "snappy")
@@ -619,12 +634,12 @@ def _open_writer(path: Path, suffix: str, schema: pa.Schema, raw: bool) -> Any:
     if suffix == ".parquet":
         return pa_parquet.ParquetWriter(path, schema, **_packing(schema))
     if suffix in (".csv", ".tsv"):
-        return _CsvWriter(path, schema, delimiter="\t" if suffix == ".tsv" else ",", raw=raw)
+        return _CsvWriter(path, schema, delimiter=_DELIMITERS[suffix], raw=raw)
     return _JsonLines(path)
 
 
 class _CsvWriter:
-    """Writes a CSV file; unless it is ``raw``, no cell is a formula for a spreadsheet."""
+    """Writes a CSV file; unless ``raw`` is set, a spreadsheet takes no cell for a formula."""
 
     def __init__(self, path: Path, schema: pa.Schema, *, delimiter: str, raw: bool) -> None:
         names = schema.names
@@ -638,10 +653,9 @@ class _CsvWriter:
     def write_table(self, table: pa.Table) -> None:
         columns = table.columns
         if not self._raw:
-            columns = [
-                _with_texts(column, spreadsheet_text) if _is_text(column.type) else column
-                for column in columns
-            ]
+            for number, column in enumerate(columns):
+                if _is_text(column.type):
+                    columns[number] = _with_texts(column, spreadsheet_text)
         self._writer.write_table(pa.table(columns, schema=self._schema))
 
     def __enter__(self) -> _CsvWriter:
@@ -657,12 +671,11 @@ class _JsonLines:
 
     def write_table(self, table: pa.Table) -> None:
         for row in table.to_pylist():
-            # JSON has neither NaN nor infinity.
-            finite = {
-                name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in row.items()
-            }
-            self._stream.write(json_text(finite, default=str) + "\n")
+            for name, value in row.items():
+                # JSON has neither NaN nor infinity.
+                if isinstance(value, float) and not math.isfinite(value):
+                    row[name] = None
+            self._stream.write(json_text(row, default=str) + "\n")
         self._stream.flush()
 
     def __enter__(self) -> _JsonLines:

@@ -159,6 +159,6 @@ def compare(
 
 def _show(comparison: Comparison) -> None:
     table = compact_table(comparison, with_deviations=False)
-    console.print_table(table.title, table.header, table.shown(), table.notes, comparison.headline)
+    console.print_table(table.title, table.header, table.marked(), table.notes, comparison.headline)
     if comparison.scores[0].intervals:
         console.print_tables(comparison.differences())

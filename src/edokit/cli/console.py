@@ -98,14 +98,14 @@ def print_records(
     headline: Iterable[str] = (),
 ) -> None:
     """A table with a row per record; columns in which no record has a value are left out."""
-    table = Table.of(title, records)
+    table = Table.from_records(title, records)
     print_table(title, table.header, table.rows, notes, headline)
 
 
 def print_tables(*tables: Table) -> None:
     """Tables with their titles and notes."""
     for table in tables:
-        print_table(table.title, table.header, table.shown(), table.notes)
+        print_table(table.title, table.header, table.marked(), table.notes)
 
 
 def print_predictions(predictions: Predictions, out: Path, json: bool, **facts: object) -> None:

@@ -133,7 +133,7 @@ def evaluate(
         return
     title = (probabilities or ensemble or annotations).name
     table = metric_table(evaluation, title)
-    console.print_table(table.title, table.header, table.shown(), table.notes, evaluation.headline)
+    console.print_table(table.title, table.header, table.marked(), table.notes, evaluation.headline)
     subject = "ensemble" if probabilities is None else probabilities.name
     console.print_tables(*further_tables(evaluation, subject))
 

@@ -158,7 +158,7 @@ class PanelTable:
                 small.append(panel.name)
         if small:
             notes.append(few_people_sentence(small))
-        shown = [Table.of("Whose view?", records, notes, digits=3)]
+        shown = [Table.from_records("Whose view?", records, notes, digits=3)]
         if self._divided:
             divided = []
             for entry in self._divided:
@@ -169,7 +169,7 @@ class PanelTable:
                         "distance": entry.distance,
                     }
                 )
-            shown.append(Table.of("Items that divide them most", divided, [], digits=3))
+            shown.append(Table.from_records("Items that divide them most", divided, [], digits=3))
         return shown
 
 

@@ -93,7 +93,7 @@ class TrainingPreview:
                     }
                 )
         title = f"Nothing was sent: requests of {counted(len(self.members), 'member')}"
-        return Table.of(title, records, self._notes())
+        return Table.from_records(title, records, self._notes())
 
     def _notes(self) -> list[str]:
         """What the figures are, and what is missing."""

@@ -138,7 +138,7 @@ def test_latex_is_a_table_with_rules_and_every_method(samples: tuple) -> None:
     assert "textsuperscript{*}" in by_name["edo"][2]
     assert "textsuperscript" not in by_name["uniform"][2]
     assert "dag" in by_name["constant"][2]
-    with pytest.raises(InputError, match="not a label of LaTeX"):
+    with pytest.raises(InputError, match="not a LaTeX label"):
         found.to_latex(label="a}b")
 
 

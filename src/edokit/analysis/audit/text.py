@@ -158,7 +158,7 @@ def _member_table(audit: Audit) -> Table:
         f" the interval of the number of judges implies; ?: lost in it. Δ{short}: interval of"
         " what the uniform mean loses without it alone; free: 1% at most."
     )
-    return Table.of("What each member adds", records, [note])
+    return Table.from_records("What each member adds", records, [note])
 
 
 def _correlation_cell(row: MemberRow) -> str:
@@ -190,7 +190,7 @@ def _strata_table(audit: Audit) -> Table:
         " the best single answer. Where votes are known to be divided, a person agrees seldom,"
         " and so does everybody: compare within a row."
     )
-    return Table.of("By agreement", records, [note], digits=3)
+    return Table.from_records("By agreement", records, [note], digits=3)
 
 
 def _judge_table(audit: Audit) -> Table:
@@ -207,7 +207,7 @@ def _judge_table(audit: Audit) -> Table:
     if audit.people is not None and audit.people.estimate is not None:
         ends = _ends(audit.people) or "no interval"
         notes.append(f"Two annotators: κ {audit.people.estimate:.3f} ({ends}) on average.")
-    return Table.of("Judges beside annotators", records, notes, digits=3)
+    return Table.from_records("Judges beside annotators", records, notes, digits=3)
 
 
 def _ends(interval: Interval) -> str | None:
@@ -223,7 +223,7 @@ def _confusion_table(judge: str, rows: Sequence[ConfusionRow]) -> Table:
         for answer, count in row["answers"].items():
             record[f"judge: {answer}"] = count
         records.append(record)
-    return Table.of(f"Labels by the answer of {judge}", records)
+    return Table.from_records(f"Labels by the answer of {judge}", records)
 
 
 def _candidate_table(audit: Audit) -> Table:
@@ -246,4 +246,4 @@ def _candidate_table(audit: Audit) -> Table:
     left_out = audit.annotators - len(audit.replacement[0]["annotators"])
     if left_out:
         notes.append(f"{counted(left_out, 'annotator')} shared too few items with others.")
-    return Table.of("Can it replace an annotator?", records, notes, digits=3)
+    return Table.from_records("Can it replace an annotator?", records, notes, digits=3)

@@ -85,7 +85,7 @@ def differences(comparison: Comparison) -> Table:
         record[f"{data.level:.0%} "] = difference(of_constant)
         records.append(record)
     notes = [_interval_note(comparison), _p_note(comparison)]
-    return Table.of(f"Differences in {short}", records, notes)
+    return Table.from_records(f"Differences in {short}", records, notes)
 
 
 def paper_table(comparison: Comparison) -> Table:

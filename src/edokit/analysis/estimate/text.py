@@ -85,7 +85,7 @@ def tables(estimate: Estimate) -> list[Table]:
     title = f"Shares of {counted(estimate.total.texts, 'text')}"
     if estimate.panel is not None:
         title += f", in the eyes of {estimate.panel}"
-    shown = [Table.of(title, _records(estimate, estimate.total, {}))]
+    shown = [Table.from_records(title, _records(estimate, estimate.total, {}))]
     if estimate.slices:
         records = []
         for part in estimate.slices:
@@ -96,7 +96,7 @@ def tables(estimate: Estimate) -> list[Table]:
                 "labelled": part.labelled,
             }
             records.extend(_records(estimate, part, place))
-        shown.append(Table.of(f"By {estimate.slices[0].column}", records))
+        shown.append(Table.from_records(f"By {estimate.slices[0].column}", records))
     return shown
 
 

@@ -65,7 +65,7 @@ def metric_table(evaluation: Evaluation, subject: str) -> Table:
     notes = []
     if evaluation.scale.is_multi_label:
         notes.append("For multi-label data, micro-F1 is the share of correct labels.")
-    return Table.of(f"{subject}: {counted(evaluation.items, 'item')}", records, notes)
+    return Table.from_records(f"{subject}: {counted(evaluation.items, 'item')}", records, notes)
 
 
 def further_tables(evaluation: Evaluation, subject: str) -> list[Table]:
@@ -111,7 +111,7 @@ def _score_table(title: str, scores: Sequence[Score], rival: str, note: str, sub
         change = difference(tests.get(score.headline))
         record[f"Δ{METRIC[score.headline].short} vs {rival}"] = "–" if change is None else change
         records.append(record)
-    return Table.of(title, records, [note])
+    return Table.from_records(title, records, [note])
 
 
 def _annotator_table(evaluation: Evaluation) -> Table:
@@ -135,7 +135,7 @@ def _annotator_table(evaluation: Evaluation) -> Table:
     unlisted = len(ranked) - len(records)
     if unlisted > 0:
         notes.append(f"{counted(unlisted, 'annotator')} with a lower CE: see --json.")
-    return Table.of("Error by annotator", records, notes)
+    return Table.from_records("Error by annotator", records, notes)
 
 
 def _interval_cell(ends: Sequence[float | None]) -> str:

@@ -62,12 +62,12 @@ def tables(gate: Gate) -> list[Table]:
         rows = [_record(gate, gate.total, column, "all")]
         rows += [_record(gate, row, column, _value(row)) for row in gate.slices]
         note = "Verdicts are corrected for all comparisons (Holm); intervals are not."
-        shown.append(Table.of(title, rows, [note]))
+        shown.append(Table.from_records(title, rows, [note]))
     else:
-        shown.append(Table.of(title, [_record(gate, gate.total, "of", "all")]))
+        shown.append(Table.from_records(title, [_record(gate, gate.total, "of", "all")]))
     if gate.members:
         rows = [_record(gate, row, "member", _value(row)) for row in gate.members]
-        shown.append(Table.of("Members", rows))
+        shown.append(Table.from_records("Members", rows))
     return shown
 
 

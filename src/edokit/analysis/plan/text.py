@@ -89,7 +89,7 @@ def _soft_label_table(plan: Plan) -> Table:
         "Of the soft label of so many annotators, against the distribution of all that could be"
         f" asked; {plan.level:.0%} intervals from the pilot."
     )
-    return Table.of("The soft label of an item", records, [note])
+    return Table.from_records("The soft label of an item", records, [note])
 
 
 def _budget_table(plan: Plan) -> Table:
@@ -112,7 +112,7 @@ def _budget_table(plan: Plan) -> Table:
             f"Δ: the smallest difference between {' and '.join(plan.compared)} that a test of"
             f" level {1 - plan.level:.0%} shows with probability {plan.power:.0%}."
         )
-    return Table.of(f"What {_budget(plan)} buys", records, notes)
+    return Table.from_records(f"What {_budget(plan)} buys", records, notes)
 
 
 def _cell(values: Sequence[float], digits: int) -> str:

@@ -184,7 +184,7 @@ def slice_table(slices: Sequence[Slice], level: float, subject: str) -> Table:
         f"F1 and {name} of {subject}; beside it the {name} of the uniform mean, of the constant"
         " answer, and the lowest possible on these items."
     )
-    return Table.of("Slices", records, [note])
+    return Table.from_records("Slices", records, [note])
 
 
 def _without_zero(value: float) -> str:
