@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 import edokit
 from edokit._errors import (
     HAVE,
+    Decision,
     EDOError,
     InputError,
     MissingExtraError,
+    OpenDecisionsError,
     are,
     counted,
+    errors_in,
     examples,
     money,
     one_of,
@@ -29,19 +32,34 @@ from edokit._errors import (
 
 @given(st.text(), st.text())
 def test_every_message_is_one_line(message: str, hint: str) -> None:
-    assert len(str(InputError(message, hint)).splitlines()) <= 1
+    assert len(str(InputError(message, hint, code="a-rule")).splitlines()) <= 1
 
 
 def test_a_message_ends_with_what_to_do() -> None:
-    assert str(InputError("the rule, but got 3", "give 2")) == "the rule, but got 3; give 2"
-    assert str(InputError("the rule, but got 3")) == "the rule, but got 3"
+    with_hint = InputError("the rule, but got 3", "give 2", code="a-rule")
+    assert str(with_hint) == "the rule, but got 3; give 2"
+    assert str(InputError("the rule, but got 3", code="a-rule")) == "the rule, but got 3"
 
 
 @pytest.mark.parametrize("kind", [EDOError, InputError, MissingExtraError])
 def test_an_error_survives_the_way_between_processes(kind: type[EDOError]) -> None:
-    again = pickle.loads(pickle.dumps(kind("the rule", "the hint")))
+    again = pickle.loads(pickle.dumps(kind("the rule", "the hint", code="a-rule")))
     assert type(again) is kind
-    assert (again.message, again.hint) == ("the rule", "the hint")
+    assert (again.message, again.hint, again.code) == ("the rule", "the hint", "a-rule")
+
+
+def test_an_error_keeps_its_code_where_it_gets_a_file() -> None:
+    with pytest.raises(InputError) as raised, errors_in("labels.csv"):
+        raise InputError("row 3 has no label", code="missing-value")
+    assert raised.value.code == "missing-value"
+    assert raised.value.message == "labels.csv: row 3 has no label"
+
+
+def test_one_decision_has_its_own_code_and_several_have_one_for_all() -> None:
+    first = Decision("row 3 has no label", "drop it", code="missing-value")
+    second = Decision("row 5 repeats row 4", "drop it", code="duplicate-annotation")
+    assert OpenDecisionsError([first]).code == "missing-value"
+    assert OpenDecisionsError([first, second]).code == "open-decisions"
 
 
 def test_input_errors_are_value_errors_and_missing_extras_import_errors() -> None:

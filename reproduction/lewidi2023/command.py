@@ -85,6 +85,7 @@ def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
                 raise InputError(
                     f"--{name} is an option of training, and --train is missing",
                     f"add --train, or leave out --{name}",
+                    code="missing-option",
                 )
     jobs = given.jobs or os.cpu_count() or 1
     study = Study(data, predictions, given.seeds, _progress, jobs, given.trials)
@@ -125,11 +126,13 @@ def _check(study: Study) -> None:
             "the LeWiDi 2023 data is neither in EDO_LEWIDI2023 nor in ./lewidi2023",
             "get it with `edo data get lewidi2023`, or say where it is with --data DIR (the checks"
             " of the paper's own numbers need no data: --table checks)",
+            code="missing-data",
         )
     if study.predictions is None:
         raise InputError(
             "there are no members' predictions in benchmarks/lewidi2023",
             "run inside a clone, say where they are with --predictions DIR, or train some: --train",
+            code="missing-predictions",
         )
 
 
@@ -181,7 +184,9 @@ def _train(given: argparse.Namespace, data: Path | None, predictions: Path | Non
     if data is None or given.out is None:
         missing = "--data (or ./lewidi2023)" if data is None else "--out"
         raise InputError(
-            f"training needs the data and a folder for the members; {missing} is missing", "add it"
+            f"training needs the data and a folder for the members; {missing} is missing",
+            "add it",
+            code="missing-option",
         )
     plans = plans_for(
         data,
@@ -209,7 +214,11 @@ def _pairs(given: Sequence[str] | None) -> dict[str, str]:
     for text in given or ():
         key, equals, value = text.partition("=")
         if not (key and equals and value):
-            raise InputError(f"--option {text} is not of the form KEY=VALUE", "write KEY=VALUE")
+            raise InputError(
+                f"--option {text} is not of the form KEY=VALUE",
+                "write KEY=VALUE",
+                code="malformed-option",
+            )
         pairs[key] = value
     return pairs
 

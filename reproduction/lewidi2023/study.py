@@ -312,6 +312,7 @@ def find_data(given: Path | None) -> Path | None:
             raise InputError(
                 f"the data must hold folders {', '.join(DATASETS)}, but {given} has none of them",
                 f"get it with `edo data get lewidi2023 {given}`",
+                code="wrong-folder",
             )
         return given
     for place in (os.environ.get("EDO_LEWIDI2023"), "lewidi2023"):
@@ -328,6 +329,7 @@ def find_predictions(given: Path | None) -> Path | None:
                 "the predictions must lie as <dataset>/<pool>/test.npz with dev.npz (or fit.npz),"
                 f" but {given} has none",
                 "name the folder benchmarks/lewidi2023 of a clone, or train members with --train",
+                code="wrong-folder",
             )
         return given
     inside = Path("benchmarks") / "lewidi2023"

@@ -67,6 +67,7 @@ def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> li
         raise InputError(
             f"training as committed needs manifests, but {predictions} has none",
             "choose a recipe: --recipe linear, or --recipe transformer --backbone NAME",
+            code="wrong-folder",
         )
     return plans
 
@@ -129,6 +130,7 @@ def recipe_plans(
         raise InputError(
             f"the recipe {recipe!r} needs a backbone, but got none",
             "name a hub id or a folder: --backbone google-bert/bert-base-uncased",
+            code="missing-option",
         )
     chosen: dict[str, Any] = {**(options or {})}
     if backbone is not None:
@@ -172,6 +174,7 @@ def plans_for(
             raise InputError(
                 "the paper's protocol fine-tunes a transformer, but no backbone was named",
                 "name a hub id or a folder: --backbone google-bert/bert-base-uncased",
+                code="missing-option",
             )
         fewest = {one: _fewest_annotators(data / one) for one in wanted}
         return protocol_plans(fewest, backbone, options=options)
@@ -182,13 +185,16 @@ def plans_for(
         )
     if options:
         raise InputError(
-            "options belong to a recipe, but none was named", "add --recipe, or --backbone"
+            "options belong to a recipe, but none was named",
+            "add --recipe, or --backbone",
+            code="missing-option",
         )
     if predictions is None:
         raise InputError(
             "training as committed needs the manifests of benchmarks/lewidi2023, but they are not"
             " here",
             "choose a recipe: --recipe linear, or --backbone NAME",
+            code="wrong-folder",
         )
     return committed_plans(predictions, wanted)
 
@@ -246,6 +252,7 @@ def train_pools(
                 f"every member must be trained, but {len(trained.failed)} of {plan.dataset}"
                 f" {plan.name} failed ({reason})",
                 "the others are saved; start again to try these again",
+                code="failed-member",
             )
         target = predictions / plan.dataset / plan.name
         for name in ("fit", "dev", "test"):

@@ -60,12 +60,22 @@ def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
     for name in given.dataset or ():
         one_of("the dataset", name, DATASETS)
     if given.what == "submit" and given.out is None:
-        raise InputError("a submission needs a folder to go to", "add --out DIR")
+        raise InputError(
+            "a submission needs a folder to go to", "add --out DIR", code="missing-option"
+        )
     wanted = given.dataset or [name for name in DATASETS if (predictions / name).is_dir()]
     if not wanted:
-        raise InputError(f"{predictions} holds no predictions", "name a folder: --predictions DIR")
+        raise InputError(
+            f"{predictions} holds no predictions",
+            "name a folder: --predictions DIR",
+            code="wrong-folder",
+        )
     if given.folds < 2:
-        raise InputError(f"--folds is {given.folds}, but must be at least 2", "leave it out")
+        raise InputError(
+            f"--folds is {given.folds}, but must be at least 2",
+            "leave it out",
+            code="invalid-number",
+        )
     studies = [
         study
         for name in wanted

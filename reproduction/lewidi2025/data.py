@@ -24,6 +24,7 @@ def find_data(given: Path | None) -> Path:
         raise InputError(
             f"{folder} does not hold the datasets of LeWiDi 2025 (MP, CSC, Paraphrase, VariErrNLI)",
             "get them with `edo data get lewidi2025`, and name their folder with --data DIR",
+            code="wrong-folder",
         )
     return folder
 

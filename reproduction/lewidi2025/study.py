@@ -110,6 +110,7 @@ class Study:
                 f"{self.predictions / self.name} holds no predictions ({split}.npz in a folder per"
                 " pool)",
                 "name another folder with --predictions DIR",
+                code="wrong-folder",
             )
         items = self.labels["dev"].items if split == "dev" else next(iter(found.values())).items
         joined = [self._ready(pool).align(items) for pool in found.values()]

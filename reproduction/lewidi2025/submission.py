@@ -86,9 +86,17 @@ def check_soft(path: Path, asked: Asked) -> None:
         for row in rows:
             _length(where, "probabilities", row, 2 if scale.is_multi_label else len(classes))
             if not all(type(p) in (int, float) and 0 <= p <= 1 for p in row):
-                raise InputError(f"{where} has probabilities that are not from 0 to 1", _HINT)
+                raise InputError(
+                    f"{where} has probabilities that are not from 0 to 1",
+                    _HINT,
+                    code="invalid-probabilities",
+                )
             if abs(sum(row) - 1) > _SUM:
-                raise InputError(f"{where}: probabilities sum to {sum(row):.6g}, not to 1", _HINT)
+                raise InputError(
+                    f"{where}: probabilities sum to {sum(row):.6g}, not to 1",
+                    _HINT,
+                    code="invalid-probabilities",
+                )
 
 
 def check_pe(path: Path, asked: Asked) -> None:
@@ -108,6 +116,7 @@ def check_pe(path: Path, asked: Asked) -> None:
                     f"{where} has the answer {wrong[0]!r}, which is none of"
                     f" {', '.join(map(str, sorted(possible)))}",
                     _HINT,
+                    code="unknown-class",
                 )
 
 
@@ -133,7 +142,11 @@ def _lines(path: Path, test: Texts) -> list[tuple[str, list[Any]]]:
         except ValueError:
             value = None
         if not tab or not isinstance(value, list):
-            raise InputError(f"{path}: line {number} is not of the form id<TAB>[list]", _HINT)
+            raise InputError(
+                f"{path}: line {number} is not of the form id<TAB>[list]",
+                _HINT,
+                code="wrong-content",
+            )
         found.append((item, value))
     wanted, given = [_key(item) for item in test.items], [item for item, _ in found]
     if given != wanted:
@@ -144,11 +157,11 @@ def _lines(path: Path, test: Texts) -> list[tuple[str, list[Any]]]:
             problem = f"has {len(more)} items that are not in test: {examples(more)}"
         elif len(given) > len(wanted):
             problem = f"has {len(given)} lines for {len(wanted)} items"
-        raise InputError(f"{path} {problem}", _HINT)
+        raise InputError(f"{path} {problem}", _HINT, code="items-differ")
     return found
 
 
 def _length(where: str, what: str, value: Any, wanted: int) -> None:
     if not isinstance(value, list) or len(value) != wanted:
         found = len(value) if isinstance(value, list) else "no list of"
-        raise InputError(f"{where} has {found} {what}, not {wanted}", _HINT)
+        raise InputError(f"{where} has {found} {what}, not {wanted}", _HINT, code="lengths-differ")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -81,9 +82,13 @@ class EDOError(Exception):
         What is wrong, and where. Options are named by `option`.
     hint : str, default=""
         What to do about it.
+    code : str
+        The rule that is broken, such as ``"unknown-class"``: the same wherever it is broken, and
+        however it is worded.
     """
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, code: str) -> None:
+        self.code = code
         self._message, self._hint = one_line(message), one_line(hint)
         self.message, self.hint = show_options(self._message), show_options(self._hint)
         super().__init__(show_options(self.text))
@@ -93,8 +98,8 @@ class EDOError(Exception):
         """Message and hint, with references to options still in it (see `show_options`)."""
         return f"{self._message}; {self._hint}" if self._hint else self._message
 
-    def __reduce__(self) -> tuple[type[EDOError], tuple[str, str]]:
-        return type(self), (self._message, self._hint)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), code=self.code), (self._message, self._hint)
 
 
 class InputError(EDOError, ValueError):
@@ -104,17 +109,11 @@ class InputError(EDOError, ValueError):
         """The same error with the file in front, unless it names the file already."""
         if str(path) in self.message:
             return self
-        return InputError(f"{path}: {self._message}", self._hint)
+        return type(self)(f"{path}: {self._message}", self._hint, code=self.code)
 
 
 class NothingLeftError(InputError):
     """What was to be dropped were all rows."""
-
-    def in_file(self, path: object) -> InputError:
-        """The same error with the file in front."""
-        if str(path) in self.message:
-            return self
-        return NothingLeftError(f"{path}: {self._message}", self._hint)
 
 
 @dataclass(frozen=True)
@@ -131,12 +130,15 @@ class Decision:
         Arguments of `read_annotations` that settle it; empty where no option does.
     can_be_tried : bool
         Whether reading goes on with the remedy; a name that only people know can't be tried.
+    code : str
+        The rule that the data break, as in `EDOError`.
     """
 
     message: str
     hint: str
     remedy: Mapping[str, Any] = field(default_factory=dict)
     can_be_tried: bool = True
+    code: str = field(kw_only=True)
 
 
 class OpenDecisionsError(InputError):
@@ -165,12 +167,13 @@ class OpenDecisionsError(InputError):
             only = self.decisions[0]
             if path is not None and str(path) in only.message:
                 place = ""
-            super().__init__(f"{place}{only.message}", only.hint)
+            super().__init__(f"{place}{only.message}", only.hint, code=only.code)
             return
         listed = "; ".join(f"({number}) {line}" for number, line in self._numbered())
         super().__init__(
             f"{place}{len(self.decisions)} decisions are open: {listed}",
             f"choose, for example, {self.remedy_text}",
+            code="open-decisions",
         )
         # An error of several lines, since nobody reads ten sentences in one.
         self.args = (show_options("\n".join([*self.lines, self.closing(self.remedy_text)])),)
@@ -219,13 +222,13 @@ class OpenDecisionsError(InputError):
                 line += f"; {decision.hint}"
             yield number, line
 
-    def __reduce__(self) -> tuple[type[OpenDecisionsError], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.decisions, self.path, self.given)
 
 
-def open_decision(message: str, hint: str, **remedy: Any) -> OpenDecisionsError:
+def open_decision(message: str, hint: str, *, code: str, **remedy: Any) -> OpenDecisionsError:
     """The error for one decision, and the arguments that settle it by its first choice."""
-    return OpenDecisionsError([Decision(message, hint, remedy)])
+    return OpenDecisionsError([Decision(message, hint, remedy, code=code)])
 
 
 def with_remedy(arguments: Mapping[str, Any], remedy: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,6 +247,9 @@ def with_remedy(arguments: Mapping[str, Any], remedy: Mapping[str, Any]) -> dict
 
 class MissingExtraError(EDOError, ImportError):
     """An optional part of EDO is not installed."""
+
+    def __init__(self, message: str, hint: str = "", *, code: str = "missing-package") -> None:
+        super().__init__(message, hint, code=code)
 
 
 def missing_extra(message: str, extra: str) -> MissingExtraError:
@@ -375,30 +381,39 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
         raise InputError(
             f"{option(name)} must be one of {', '.join(map(repr, choices))}, but got {value!r}",
             f"choose {choices[0]!r}, for example",
+            code="unknown-choice",
         )
 
 
 def local_path(given: str | Path) -> Path:
     """The path of a file or a folder; an empty name, ~ and an address (``…://…``) are refused."""
     if isinstance(given, str) and not given.strip():
-        raise InputError("a path is empty", "name a file or a folder; . is the current folder")
+        raise InputError(
+            "a path is empty",
+            "name a file or a folder; . is the current folder",
+            code="invalid-path",
+        )
     # A path folds :// into :/.
     if address := _ADDRESS.match(str(given)):
         # What follows may be a password.
         raise InputError(
             f"{address[1] or ''}://… is an address and no path, and files are local",
             "name a file or a folder of this machine",
+            code="invalid-path",
         )
     # Not every shell and no Python replaces it, and nobody wants a folder of this name.
     if Path(given).parts[:1] == ("~",) and not Path("~").exists():
         raise InputError(
             f"{given} is no path: ~ was not replaced by your home folder",
             "write the home folder out; in a shell, a blank instead of = lets it replace ~",
+            code="invalid-path",
         )
     try:
         str(given).encode()
     except UnicodeError as error:
-        raise InputError(f"the path {given} is not valid Unicode", "rename the file") from error
+        raise InputError(
+            f"the path {given} is not valid Unicode", "rename the file", code="invalid-path"
+        ) from error
     return Path(given)
 
 
@@ -429,6 +444,7 @@ def check_number(
         raise InputError(
             f"{option(name)} is {value!r}, but must be a {'whole ' if whole else ''}number {bound}",
             hint or f"choose another {option(name)}",
+            code="invalid-number",
         )
 
 

@@ -40,10 +40,16 @@ def as_name(value: object) -> str:
             return value.decode()
         except UnicodeDecodeError as error:
             raise InputError(
-                f"the bytes {value!r} are not UTF-8 text", "decode the names first"
+                f"the bytes {value!r} are not UTF-8 text",
+                "decode the names first",
+                code="invalid-unicode",
             ) from error
     if value is np.ma.masked or _is_gap(value):
-        raise InputError(f"the gap {value!r} is not a name: text or a number", "name every entry")
+        raise InputError(
+            f"the gap {value!r} is not a name: text or a number",
+            "name every entry",
+            code="missing-value",
+        )
     if (
         isinstance(value, float | np.floating | Decimal)
         and math.isfinite(value)
@@ -60,7 +66,11 @@ def _is_gap(value: Any) -> bool:
 def as_names(values: Iterable[object]) -> Strings:
     """Names as an array of strings."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InputError(f"names are given as a list, not as {values!r}", "give one name per entry")
+        raise InputError(
+            f"names are given as a list, not as {values!r}",
+            "give one name per entry",
+            code="single-value",
+        )
     if isinstance(values, np.ndarray):
         values = values.ravel()
         if values.dtype.kind in "iu" and not isinstance(values, np.ma.MaskedArray):
@@ -158,7 +168,11 @@ def check_unique(names: Strings, what: str, hint: str) -> None:
     """Refuse a repeated name."""
     if len(set(names.tolist())) < len(names):
         repeated = names[pd.Index(names, dtype=object).duplicated()]
-        raise InputError(f"{what} are not unique: {examples(dict.fromkeys(repeated))}", hint)
+        raise InputError(
+            f"{what} are not unique: {examples(dict.fromkeys(repeated))}",
+            hint,
+            code="duplicate-name",
+        )
 
 
 def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.intp]:
@@ -175,6 +189,7 @@ def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.int
         raise InputError(
             f"positions are whole numbers below {length} or a mask of that length: {error}",
             "count from 0, and name each position once",
+            code="invalid-positions",
         ) from error
     return places
 
@@ -198,6 +213,7 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
         raise InputError(
             f"column {name!r} holds {kind}, not text or numbers",
             f"give one plain value per row as {name}",
+            code="unsupported-type",
         )
     if pa.types.is_integer(column.type) and not column.null_count:
         numbers = column.to_numpy()
@@ -222,6 +238,7 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
             f"column {name!r} has the type {column.type}, which can't be read as text or numbers:"
             f" {error}",
             f"give one plain value per row as {name}",
+            code="unsupported-type",
         ) from error
     # Different values may have one name, and a dictionary may repeat one; None has the code -1.
     texts[texts == ""] = None
@@ -255,6 +272,7 @@ def _texts(values: pa.Array, name: str) -> Strings:
                 f"column {name!r} holds {large[0]:.0f} as a number that is exact to"
                 f" {float_type.precision} digits only, so different names may look equal",
                 "store the column as text or as whole numbers",
+                code="inexact-number",
             )
     names = np.empty(len(listed), dtype=object)
     for position, value in enumerate(listed):
@@ -315,15 +333,15 @@ def recode(
         if close and can_map:
             label_map = {value: close[0]}
             hint = f"did you mean {close[0]!r} ({option('label_map', label_map)})? Else {hint}"
-            raise open_decision(message, hint, label_map=label_map)
+            raise open_decision(message, hint, code="unknown-class", label_map=label_map)
         if close:
             hint = f"did you mean {close[0]!r}? Else {hint}"
         has_few_unknown = len(unknown) <= _FEW_UNKNOWN
         # An option that names somebody's text would show it.
         if can_map and name == "label" and has_few_unknown and not is_text(value):
             hint += f", or drop it by {option('drop_label', [value])}"
-            raise open_decision(message, hint, drop_label=[value])
-        raise InputError(message, hint)
+            raise open_decision(message, hint, code="unknown-class", drop_label=[value])
+        raise InputError(message, hint, code="unknown-class")
     return _look_up(table, encoded.codes)
 
 
@@ -343,7 +361,9 @@ def column_of(values: Any, name: str, place: Callable[[int], str] = row_number) 
             else:
                 problem = f"is not a column of values: {error}"
             raise InputError(
-                f"column {name!r} {problem}", "write the whole column as text or as numbers"
+                f"column {name!r} {problem}",
+                "write the whole column as text or as numbers",
+                code="mixed-types",
             ) from error
     if isinstance(column, pa.ChunkedArray):
         return column
@@ -371,6 +391,7 @@ def text_array(names: Iterable[str], what: str) -> pa.Array:
         raise InputError(
             f"{word(error.object)} among {what} holds half a character, which is not valid Unicode",
             "repair it, for example with text.encode('utf-8', 'replace').decode()",
+            code="invalid-unicode",
         ) from error
 
 

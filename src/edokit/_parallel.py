@@ -62,11 +62,14 @@ class Workers(ExitStack):
 
     def __init__(self, jobs: int = 1, engine: str = LOCAL) -> None:
         if jobs < 1:
-            raise InputError(f"{option('jobs', jobs)} is less than 1", "leave it out")
+            raise InputError(
+                f"{option('jobs', jobs)} is less than 1", "leave it out", code="invalid-number"
+            )
         if engine != LOCAL and not engine.startswith(DASK):
             raise InputError(
                 f"{option('engine', engine)} is neither 'local' nor 'dask://host:port'",
                 "leave it out to work on this machine",
+                code="invalid-address",
             )
         super().__init__()
         self.jobs = jobs
@@ -93,6 +96,7 @@ class Workers(ExitStack):
             raise InputError(
                 f"a worker process died, perhaps out of memory ({type(error).__name__})",
                 f"use fewer {option('jobs')}, or smaller shards",
+                code="dead-worker",
             ) from error
 
     @cached_property
@@ -125,6 +129,7 @@ def dask_client(engine: str) -> Iterator[Any]:
         raise InputError(
             f"no Dask scheduler answers at {address}: {error or type(error).__name__}",
             "start one with `dask scheduler`, and workers with `dask worker`",
+            code="unreachable-server",
         ) from error
     with closing(client):
         try:
@@ -133,6 +138,7 @@ def dask_client(engine: str) -> Iterator[Any]:
             raise InputError(
                 f"no worker of the Dask cluster at {address} answers",
                 "start some with `dask worker`",
+                code="unreachable-server",
             ) from error
         yield client
 

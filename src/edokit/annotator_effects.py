@@ -41,6 +41,7 @@ def asked_pairs(
             f"{counted(n_texts, 'text')} came with {counted(len(annotators), 'list')} of"
             " annotators",
             "give one list of annotators per text",
+            code="lengths-differ",
         )
     place = {name: a for a, name in enumerate(known_annotators)}
     codes = [[place.get(str(name), -1) for name in names] or [-1] for names in annotators]

@@ -276,6 +276,7 @@ class Bundle:
             raise InputError(
                 f"both {option('annotators')} and {option('panel')} are given",
                 "leave one of them out",
+                code="conflicting-options",
             )
         if escalate is not None:
             yield from self._escalate(
@@ -324,6 +325,7 @@ class Bundle:
                 f"{option('escalate')} promises something about the annotators of the fit, not"
                 " about single annotators or a panel",
                 "leave it out, or leave them out",
+                code="conflicting-options",
             )
         escalation = escalate
         if not isinstance(escalation, Escalation):
@@ -377,6 +379,7 @@ class Bundle:
                 f"{option('unfamiliar', unfamiliar)} needs to know which texts are unfamiliar, but"
                 f" {NO_FAMILIARITY}",
                 "leave it out, or train the members again",
+                code="missing-familiarity",
             )
         if unfamiliar == "people":
             check_no_people_class(self.classes)
@@ -475,6 +478,7 @@ class Bundle:
             raise InputError(
                 f"a bundle is a folder with {BUNDLE}, but {folder} {problem}",
                 "make one with `edo bundle`",
+                code="wrong-folder",
             )
         contents = _read(folder)
         _check_files(folder, home, contents.files)
@@ -542,6 +546,7 @@ class Bundle:
                 f" {type(fitted).__name__}",
                 "train the pipelines of an EDOClassifier as members: the recipe sklearn with"
                 " features=texts; or keep it with its own save",
+                code="unsupported-type",
             )
         guard = output_folder(out, "bundle", saved, *sources, overwrite=overwrite)
         with guard, whole_content(out, BUNDLE) as folder:
@@ -816,7 +821,9 @@ def load(folder: str | Path, **options: Any) -> Bundle | EDOEnsemble:
         return Bundle.load(folder, **options)
     if options:
         raise InputError(
-            f"{examples(options)} is for bundles, but {folder} has no {BUNDLE}", "leave it out"
+            f"{examples(options)} is for bundles, but {folder} has no {BUNDLE}",
+            "leave it out",
+            code="inapplicable-option",
         )
     return EDOEnsemble.load(folder)
 
@@ -853,13 +860,18 @@ def _check_classes(members: LoadedMembers, ensemble: EDOEnsemble, hint: str) -> 
             f"the members in {members.place} predict {examples(members.classes)}, but the ensemble"
             f" pools {examples(ensemble.fitted_.classes)}",
             hint,
+            code="classes-differ",
         )
 
 
 def _refuse_other(out: Path, version: str) -> None:
     """Refuse to replace a bundle of another version."""
     if (out / BUNDLE).exists() and _read(out).version != version:
-        raise InputError(f"{out} holds a bundle of another ensemble or other members", REPLACE)
+        raise InputError(
+            f"{out} holds a bundle of another ensemble or other members",
+            REPLACE,
+            code="existing-file",
+        )
 
 
 def _files(folder: Path, home: Path) -> dict[str, Path]:
@@ -889,6 +901,7 @@ def _check_files(folder: Path, home: Path, files: Mapping[str, BundledFile]) -> 
             f"the bundle {folder} is damaged: these files are missing, changed or not part of it:"
             f" {examples(sorted(unlike))}",
             "copy or download the bundle again, or make it again with `edo bundle`",
+            code="damaged-file",
         )
 
 
@@ -904,6 +917,7 @@ def _by_item(
             f"{option('annotators')} must be one entry per text, but are {count} for"
             f" {counted(len(items), 'text')}",
             f"name those of each text, or ask a panel about all: {option('panel', ['ann', 'ben'])}",
+            code="lengths-differ",
         )
     by_item: dict[str, tuple[str, ...]] = {}
     for item, entry in zip(items, annotators, strict=True):

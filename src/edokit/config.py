@@ -88,6 +88,7 @@ class FitConfig:
             raise InputError(
                 f"there is nothing to optimise: {', '.join(names[:-1])} and {names[-1]} are all 0",
                 f"set {option(TERMS['ce_weight'].flat_name)} to 1",
+                code="no-objective",
             )
         check_pool(self.objective, self.pool)
 

@@ -60,7 +60,11 @@ def run_demo(
     in a regime with two camps.
     """
     if members < 1:
-        raise InputError(f"the demo needs at least one member, not {members}", "ask for ten")
+        raise InputError(
+            f"the demo needs at least one member, not {members}",
+            "ask for ten",
+            code="invalid-number",
+        )
     with ExitStack() as stack:
         if out is not None:
             stack.enter_context(output_folder(out, "demo", overwrite=overwrite))

@@ -76,6 +76,7 @@ class ItemArray(np.ndarray[Any, np.dtype[Any]]):
                 f"there are ids of {counted(len(rows), 'item')} for an array of the shape"
                 f" {plain.shape}",
                 "give one id per row",
+                code="lengths-differ",
             )
         array = plain.view(cls)
         array._source = rows

@@ -70,12 +70,18 @@ class Panel:
     def __post_init__(self) -> None:
         hint = "name each of them, as in ('ann', 'ben')"
         if isinstance(self.annotators, str):
-            raise InputError(f"the annotators of {self.name} are one string, not names", hint)
+            raise InputError(
+                f"the annotators of {self.name} are one string, not names",
+                hint,
+                code="single-value",
+            )
         if not self.annotators:
-            raise InputError(f"{self.name} has no annotators", hint)
+            raise InputError(f"{self.name} has no annotators", hint, code="empty-panel")
         if "" in self.annotators and len(self.annotators) > 1:  # alone: the anonymous answer
             position = self.annotators.index("") + 1
-            raise InputError(f"entry {position} of {self.name} names no annotator", hint)
+            raise InputError(
+                f"entry {position} of {self.name} names no annotator", hint, code="missing-value"
+            )
         check_unique(as_names(self.annotators), f"annotators of {self.name}", "name each once")
         count = len(self.annotators)
         weights = np.ones(count) if self.weights is None else np.asarray(self.weights, dtype=float)
@@ -85,6 +91,7 @@ class Panel:
                 f"the weights of {self.name} are not {count} numbers of at least 0 with a positive"
                 " sum",
                 "give one weight per annotator",
+                code="invalid-weights",
             )
         object.__setattr__(self, "weights", weights / total)
 
@@ -134,7 +141,7 @@ class Panel:
         array([0.5 , 0.25, 0.25])
         """
         if not shares:
-            raise InputError(f"{name} names no attributes", "name one")
+            raise InputError(f"{name} names no attributes", "name one", code="empty-option")
         people: Any = annotations
         if not isinstance(annotations, Annotations):
             table = pd.DataFrame.from_dict(dict(annotations), orient="index").fillna("")
@@ -149,6 +156,7 @@ class Panel:
             raise InputError(
                 f"no weights of these annotators fit all shares of {name}",
                 "ask for fewer attributes, or check that people with these values exist",
+                code="impossible-shares",
             )
         members = np.flatnonzero(weights)
         return cls(tuple(str(people.annotators[a]) for a in members), weights[members], size, name)
@@ -226,6 +234,7 @@ class Panel:
                 f"{are(len(missing), len(self.annotators), noun='annotator')} of {self.name}"
                 f" without answers: {examples(missing)}",
                 "score the items for them, too",
+                code="missing-predictions",
             )
         seat_of_row = positions(names, as_names(self.annotators))
         inside = np.flatnonzero(seat_of_row >= 0)
@@ -291,7 +300,9 @@ class PanelComparison:
         names = [self.one.panel.name, self.other.panel.name]
         if names[0] == names[1]:
             raise InputError(
-                f"both panels are called {names[0]!r}", "give their files different names"
+                f"both panels are called {names[0]!r}",
+                "give their files different names",
+                code="duplicate-name",
             )
         for name in ("other", "anonymous"):
             if (answer := getattr(self, name)) is not None:
@@ -426,12 +437,14 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
             f"{path} has the columns {headings(columns)}; a panel has annotator (and weight), or"
             " attribute, value and share",
             "name the annotators, or the shares of their attributes",
+            code="missing-column",
         )
     if annotations is None:
         raise InputError(
             f"{path} has shares of attributes, but nothing says who the annotators are",
             "name a file in which they have these attributes with --annotators (in Python:"
             " annotations)",
+            code="missing-people",
         )
     shares: dict[str, dict[str, float]] = {}
     numbers = number_column(table, "share", str(path))
@@ -461,12 +474,14 @@ def _groups(
         raise InputError(
             f"the shares of {attribute!r} are not numbers of at least 0 with a positive sum",
             "give the share of each value",
+            code="invalid-shares",
         )
     for value in share_by_value:
         if value not in values:
             raise InputError(
                 f"no annotator has {attribute} {value!r}",
                 f"the values are {examples(sorted(set(values)), 20)}",
+                code="unknown-attribute",
             )
     return [(np.asarray(values == value), share / total) for value, share in share_by_value.items()]
 

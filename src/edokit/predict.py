@@ -159,6 +159,7 @@ class PredictOptions:
                 f"{option('judges')} is for members that predict now, but"
                 f" {option('predictions')} is given",
                 "leave it out, or give it to `edo score`, which makes predictions",
+                code="inapplicable-option",
             )
         if self.annotators is not None and not self.n_panels:
             for name, path in (("predictions", self.predictions), ("judges", self.judges)):
@@ -167,16 +168,19 @@ class PredictOptions:
                         f"{option('annotators')} and {option(name)} are given, but no"
                         f" {option('panel')}",
                         "leave one of them out, or name the panel",
+                        code="conflicting-options",
                     )
         if self.review is None and self.escalate is None and self.annotations:
             raise InputError(
                 f"{option('annotations')} are texts to review, without {option('review', 'N')}",
                 "add the number of items to review, or leave them out",
+                code="missing-option",
             )
         if self.review and (self.n_panels > 1 or self.by is not None):
             raise InputError(
                 f"several panels and persons are given with {option('review')}",
                 "give one and ask for a review, or leave the review out",
+                code="conflicting-options",
             )
         if self.review is not None:
             check_number("review", self.review, 1, whole=True)
@@ -189,6 +193,7 @@ class PredictOptions:
                 f"{option('against', self.against)} is about {option('escalate')}, which is not"
                 " given",
                 f"add {option('escalate', '5%')}, or leave it out",
+                code="missing-option",
             )
 
     def _check_unfamiliar(self, policy: str) -> None:
@@ -200,12 +205,14 @@ class PredictOptions:
                 f"{option('unfamiliar', policy)} is about texts, but {option('predictions')} is"
                 " given",
                 f"leave it out, or give {option('texts')} to a bundle",
+                code="inapplicable-option",
             )
         if policy == "people" and (self.n_panels > 1 or self.by is not None):
             raise InputError(
                 f"{option('unfamiliar', policy)} decides about one answer an item, but several"
                 " panels are given",
                 "give one panel, or none",
+                code="conflicting-options",
             )
 
     def _check_escalation(self, limit: str) -> None:
@@ -226,6 +233,7 @@ class PredictOptions:
                     f"{option('escalate', limit)} promises something about all annotators, but"
                     f" {option(name)} asks for the view of some",
                     "leave one of them out",
+                    code="conflicting-options",
                 )
 
     def _check_sources(self, ensemble: Path, bundled: bool) -> None:
@@ -251,7 +259,7 @@ class PredictOptions:
                 f" {option('texts')}; {option('texts')} alone are for a bundle, and {ensemble} has"
                 " no bundle.json"
             )
-        raise InputError(message, hint)
+        raise InputError(message, hint, code="conflicting-options")
 
     def panels(
         self, people: PeopleEffects | None, columns: Mapping[str, str] | None = None
@@ -307,7 +315,11 @@ def _check_panel(panel: Panel, known_annotators: Sequence[str]) -> None:
     from edokit.panels import unknown_hint
 
     if not {*panel.annotators} & {*known_annotators}:
-        raise InputError(f"the ensemble does not know {panel}", unknown_hint(known_annotators))
+        raise InputError(
+            f"the ensemble does not know {panel}",
+            unknown_hint(known_annotators),
+            code="unknown-annotator",
+        )
 
 
 class Predictor:
@@ -362,6 +374,7 @@ class Predictor:
                 f"{len(self.panels)} panels and persons are given, but the ensemble was fitted"
                 " without people",
                 "compare two at a time, or fit it again",
+                code="missing-people",
             )
         if options.answer_for is not None:
             self.ensemble.answer_step(options.answer_for)  # refused before anything is read
@@ -507,6 +520,7 @@ class Predictor:
                     f"{option('escalate')} decides about items, but {self.options.predictions} is"
                     " of pairs of an item and an annotator",
                     "give predictions of items",
+                    code="pairs-for-items",
                 )
             answer_for = self.options.answer_for
             yield escalation.decide(self.ensemble.describe(shard, answer_for=answer_for))

@@ -227,12 +227,16 @@ class Rows:
         """Refuse repeated rows; ``what`` names them in the message."""
         if self._is_repeated.any():
             names = dict.fromkeys(self.take(self._is_repeated).names)
-            raise InputError(f"{what} are not unique: {examples(names)}", hint)
+            raise InputError(
+                f"{what} are not unique: {examples(names)}", hint, code="duplicate-name"
+            )
 
     def check_named(self) -> None:
         """Refuse items whose name is empty."""
         if "" in self.item_names:
-            raise InputError("one of the items has an empty name", "name every entry")
+            raise InputError(
+                "one of the items has an empty name", "name every entry", code="missing-value"
+            )
 
     def check_items(self, what: str) -> None:
         """Refuse pairs of an item and an annotator; ``what`` names the table in the message."""
@@ -243,6 +247,7 @@ class Rows:
                 f"choose what to learn from: {option('learn', 'pairs')} (what each annotator"
                 f" answers) or {option('learn', 'items')} (what they answer together); or score the"
                 " items without naming annotators",
+                code="pairs-for-items",
             )
 
     def check_pairs(self, what: str) -> None:
@@ -251,6 +256,7 @@ class Rows:
             raise InputError(
                 f"the {what} are of items, not of pairs of an item and an annotator",
                 "score the items for annotators: `edo score --annotators`",
+                code="items-for-pairs",
             )
 
     def positions(self, others: Rows) -> npt.NDArray[np.intp]:
@@ -444,4 +450,5 @@ def different_rows(
         f"{source} and {against} hold different {noun}: in {source} {'; '.join(parts)}"
         + look_alike([*absent, *surplus]),
         hint,
+        code="items-differ",
     )

@@ -82,6 +82,7 @@ class Scale:
                 f" {self.kind} one has {_listed(places) or 'none'}",
                 "give one number per class of an ordinal scale, in the order of the classes, used"
                 f" or not: {option('scale', 'ordinal:1,2,3,4,5')}",
+                code="invalid-scale",
             )
         object.__setattr__(self, "positions", places)
 
@@ -388,6 +389,7 @@ class Scale:
                 f"the classes {examples(new, 20)} are in another order than the scale"
                 f" {_listed(old)}",
                 "name the classes in the order of the scale",
+                code="classes-differ",
             )
         return self
 
@@ -438,6 +440,7 @@ class DeclaredScale:
             raise InputError(
                 f"the scale {given!r} names no classes, an empty one, or one twice",
                 "write for example ordinal:1,2,3 or multi-label:rude,mocking",
+                code="invalid-scale",
             )
         self.classes = tuple(names)
 
@@ -460,6 +463,7 @@ class DeclaredScale:
             raise InputError(
                 f"some classes of the scale {_listed(names)} have a position and some have none",
                 "give each a position, as in ordinal:low=0,mid=1,high=3, or none of them",
+                code="invalid-scale",
             )
         self._positions = tuple(declared)
         return [name for name, _, _ in parts]
@@ -473,6 +477,7 @@ class DeclaredScale:
                 f"the classes are {examples(names, 20)}, but the scale declares"
                 f" {examples(self.classes, 20)}",
                 "declare them once, in the order of the scale",
+                code="classes-differ",
             )
         if self.kind != "ordinal":
             return Scale(self.kind)
@@ -482,6 +487,7 @@ class DeclaredScale:
                     f"{len(names)} classes ({examples(names, 20)}) need as many positions, but the"
                     f" scale has {_listed(self._positions)}",
                     "give one position per class",
+                    code="invalid-scale",
                 )
             return Scale("ordinal", self._positions)
         return Scale("ordinal", _even_positions(names, where))
@@ -498,6 +504,7 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
                 "correct the label, or declare all classes in their order:"
                 f" {option('scale', 'ordinal:low,high')} has even steps,"
                 f" {option('scale', 'ordinal:low=0,mid=1,high=3')} any",
+                code="not-a-number",
             )
     places = [float(name) for name in names]
     steps = np.diff(places)
@@ -506,6 +513,7 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
             f"the labels {_listed(places)} are not evenly spaced",
             "declare every point of the scale, used or not:"
             f" {option('scale', 'ordinal:' + ','.join(map(_name, places)))} if steps are uneven",
+            code="uneven-scale",
         )
     return tuple(places)
 
@@ -578,6 +586,7 @@ def check_same_scale(scale: Scale, what: str, reference: Scale, against: str) ->
             f"the scale of the {what} is {scale}, that of the {against} is {reference}",
             f"declare the same scale for both, as in {option('scale', kind)}; predictions have the"
             f" scale that they were written with (edo predictions join … --scale {kind})",
+            code="scales-differ",
         )
 
 

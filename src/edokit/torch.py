@@ -83,6 +83,7 @@ class EDOHead(nn.Module):  # type: ignore[misc]
                 f"min_members={min_members} and max_members={max_members} are no range of sizes for"
                 f" {n_members} members",
                 "choose another range of sizes",
+                code="invalid-range",
             )
         objective = preset_objective(settings) if isinstance(settings, str) else settings
         if isinstance(objective, Objective):
@@ -183,6 +184,7 @@ def _check_batch(P: torch.Tensor, q: torch.Tensor, y: torch.Tensor, members: int
             f"a batch must have probabilities [B, {members}, C], soft labels [B, C] and hard labels"
             f" [B] from 0 to C − 1, without NaN, but got shapes {shapes}, or other values",
             "apply a softmax to logits, and number the classes from 0",
+            code="wrong-shape",
         )
 
 

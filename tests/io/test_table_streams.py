@@ -29,7 +29,7 @@ def test_parts_become_one_table(ending: str, tmp_path: Path) -> None:
 def test_nothing_is_left_where_a_part_fails(tmp_path: Path) -> None:
     def parts() -> Iterator[pa.Table]:
         yield PARTS[0]
-        raise InputError("the second shard is torn")
+        raise InputError("the second shard is torn", code="unreadable-file")
 
     for ending in ("csv", "parquet", "jsonl"):
         with pytest.raises(InputError, match="torn"):

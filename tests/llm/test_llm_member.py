@@ -330,7 +330,7 @@ def test_a_budget_needs_prices_and_a_limit_on_answers(server: Any) -> None:
 def test_a_text_that_a_server_refuses_is_named_by_its_item(server: Any, tmp_path: Path) -> None:
     def short_alone(body: Mapping[str, Any]) -> Completion:
         if "long" in prompt_of(body).rpartition("Text:")[2]:
-            raise RequestRefusedError("refuses the request (status 400)", "correct the options")
+            raise RequestRefusedError("status 400", "correct the options", code="refused-request")
         return by_word(body)
 
     server(short_alone)

@@ -33,7 +33,7 @@ def present(monkeypatch: pytest.MonkeyPatch, *models: str) -> None:
 
     def check(model: str) -> None:
         if model not in models:
-            raise edokit.InputError(f"{model} is not here")
+            raise edokit.InputError(f"{model} is not here", code="unknown-model")
 
     monkeypatch.setattr(encoders, "check_available", check)
 

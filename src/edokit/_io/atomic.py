@@ -30,7 +30,9 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             kind = "not a regular file"
             if target.is_dir():
                 kind = "a folder"
-            raise InputError(f"can't write {path}: it is {kind}", "choose another path")
+            raise InputError(
+                f"can't write {path}: it is {kind}", "choose another path", code="unwritable-file"
+            )
         temporary = folder / f".file{target.suffix}"
         yield temporary
         with temporary.open("r+b") as stream:
@@ -98,6 +100,7 @@ def _other_content(path: Path) -> InputError:
     return InputError(
         f"{path} exists already, with other content",
         f"name another file, or replace it with {option('overwrite', True)}",
+        code="existing-file",
     )
 
 
@@ -124,11 +127,15 @@ def files_below(folder: Path, home: Path | None = None) -> dict[str, Path]:
     for path in sorted(folder.rglob("*")):
         inside = Path(os.path.realpath(path)).is_relative_to(root)
         if not inside or (path.is_symlink() and path.is_dir()):
-            raise InputError(f"{path} is a link that leads out of {folder}", "put a copy there")
+            raise InputError(
+                f"{path} is a link that leads out of {folder}",
+                "put a copy there",
+                code="outside-link",
+            )
         if path.is_dir():
             continue
         if not path.is_file():
-            raise InputError(f"{path} is not a regular file", "remove it")
+            raise InputError(f"{path} is not a regular file", "remove it", code="not-a-file")
         files[path.relative_to(folder).as_posix()] = path
     return files
 
@@ -139,31 +146,42 @@ def check_file(path: str | Path) -> Path:
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise InputError(f"there is no file {path}", "check the spelling") from error
+        raise InputError(
+            f"there is no file {path}", "check the spelling", code="missing-file"
+        ) from error
     except (OSError, ValueError) as error:
         raise cannot_read(path, error) from error
     if stat.S_ISDIR(status.st_mode):
-        raise InputError(f"{path} is a folder, not a file", "name a file inside it")
+        raise InputError(
+            f"{path} is a folder, not a file", "name a file inside it", code="not-a-file"
+        )
     if not stat.S_ISREG(status.st_mode):
         raise InputError(
             f"{path} is a pipe or a device, not an ordinary file",
             "save its content to a file first",
+            code="not-a-file",
         )
     if status.st_size == 0:
-        raise InputError(f"{path} is empty", "check that it was written to the end")
+        raise InputError(
+            f"{path} is empty", "check that it was written to the end", code="empty-file"
+        )
     return path
 
 
 def cannot_read(path: Path, error: OSError | ValueError) -> InputError:
     """The error for an input that the operating system can't open."""
     reason = getattr(error, "strerror", None) or error
-    return InputError(f"can't read {path}: {reason}", "check the path and its permissions")
+    return InputError(
+        f"can't read {path}: {reason}", "check the path and its permissions", code="unreadable-file"
+    )
 
 
 def cannot_write(path: Path, error: OSError | ValueError) -> InputError:
     """The error for an output that can't be written."""
     reason = getattr(error, "strerror", None) or error
-    return InputError(f"can't write {path}: {reason}", "choose another path")
+    return InputError(
+        f"can't write {path}: {reason}", "choose another path", code="unwritable-file"
+    )
 
 
 def remove_empty(folders: Iterable[Path]) -> None:

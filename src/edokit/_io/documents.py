@@ -83,6 +83,7 @@ def read_text(path: str | Path, largest: float = math.inf) -> str:
         raise InputError(
             f"{path} has {in_bytes(size)}, more than the allowed {in_bytes(largest)}",
             "check that it is the right file",
+            code="too-large-file",
         )
     check_memory(path, size)
     try:
@@ -107,6 +108,7 @@ def parse_json(text: str, where: str) -> Any:
             raise InputError(
                 f"{where} holds the key {headings([repeated])} twice in one object",
                 "keep one of them",
+                code="duplicate-key",
             )
         return content
 
@@ -119,11 +121,15 @@ def parse_json(text: str, where: str) -> Any:
         raise
     except RecursionError:
         raise InputError(
-            f"{where} is JSON that is nested too deeply", "check that it is the right file"
+            f"{where} is JSON that is nested too deeply",
+            "check that it is the right file",
+            code="invalid-json",
         ) from None
     except UnicodeEncodeError:
         raise InputError(
-            f"{where} contains half a character, which is not valid Unicode", "export it again"
+            f"{where} contains half a character, which is not valid Unicode",
+            "export it again",
+            code="invalid-unicode",
         ) from None
     except json.JSONDecodeError as error:
         place = f"column {error.colno}"
@@ -132,11 +138,14 @@ def parse_json(text: str, where: str) -> Any:
         raise InputError(
             f"{where} is not valid JSON in {place}: {error.msg}",
             "the file may be cut off; export or download it again",
+            code="invalid-json",
         ) from error
     except ValueError as error:
         # Python refuses to parse integers of thousands of digits.
         raise InputError(
-            f"{where} holds a number that can't be read: {error}", "check that it is the right file"
+            f"{where} holds a number that can't be read: {error}",
+            "check that it is the right file",
+            code="invalid-json",
         ) from error
 
 
@@ -172,6 +181,7 @@ def check_utf8(path: Path) -> None:
         raise InputError(
             f"{path} is not UTF-8 text (first in line {line}, at byte {error.start})",
             f"convert it, for example with: iconv -f {likely} -t utf-8",
+            code="invalid-unicode",
         ) from error
 
 
@@ -261,7 +271,7 @@ def to_model(
         return TypeAdapter(model).validate_json(json.dumps(content, default=str), strict=True)
     except ValidationError as error:
         problem = describe_error(error, content)
-        raise InputError(f"{path} is not {title}: {problem}", hint) from None
+        raise InputError(f"{path} is not {title}: {problem}", hint, code="wrong-content") from None
 
 
 def describe_error(error: ValidationError, content: object) -> str:
@@ -332,4 +342,6 @@ def parse_toml(text: str, name: str) -> Any:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also raised for numbers of thousands of digits
-        raise InputError(f"{name} is not valid TOML: {error}", "correct the file") from None
+        raise InputError(
+            f"{name} is not valid TOML: {error}", "correct the file", code="invalid-toml"
+        ) from None

@@ -78,4 +78,5 @@ def _check_label(label: str) -> None:
         raise InputError(
             f"{label!r} is not a LaTeX label",
             f"use letters, digits, colons and hyphens, as in {option('label', 'tab:methods')}",
+            code="invalid-name",
         )

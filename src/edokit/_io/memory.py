@@ -83,6 +83,7 @@ class MemoryBudget:
             f"{self._path} would take {in_bytes(self._needed)} of memory, but {reason}",
             "check that it is the right file; if it is, split it, or set the variable"
             f" {LIMIT}={enough}M in the environment",
+            code="too-large-file",
         )
 
 
@@ -93,5 +94,9 @@ def stated_limit() -> float | None:
         return None
     match = _SIZE.fullmatch(stated)
     if match is None:
-        raise InputError(f"{LIMIT}={stated} is not a size", f"write {LIMIT}=500M or {LIMIT}=4G")
+        raise InputError(
+            f"{LIMIT}={stated} is not a size",
+            f"write {LIMIT}=500M or {LIMIT}=4G",
+            code="invalid-number",
+        )
     return float(match[1]) * _UNITS[match[2].upper()]

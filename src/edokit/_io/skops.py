@@ -68,6 +68,7 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
             raise InputError(
                 f"{path} contains unknown types: {examples(untrusted)}",
                 f"if you made it yourself, add {option('trust', untrusted[0].split('.')[0])}",
+                code="untrusted-code",
             )
         estimator = skops.io.load(path, trusted=unknown)
         _check_trees(estimator, set())
@@ -78,11 +79,14 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
         raise InputError(
             f"{path} can't be loaded here: {error}",
             "install the packages that the member was trained with, in these versions",
+            code="unloadable-model",
         ) from error
     except Exception as error:  # a damaged file can fail in any way
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise InputError(
-            f"{path} is damaged or not a skops file: {reason}", "train the member again"
+            f"{path} is damaged or not a skops file: {reason}",
+            "train the member again",
+            code="damaged-file",
         ) from error
 
 

@@ -83,11 +83,13 @@ def read_table(path: str | Path, *, skip_rows: int | None = None) -> pa.Table:
             f"{option('skip_rows')} is for rows above the header of"
             f" {', '.join(SKIPPING_SUFFIXES)} files, which {path} is not",
             "leave it out",
+            code="inapplicable-option",
         )
     if suffix not in READABLE_SUFFIXES:
         raise InputError(
             f"{path} is not a table: its name does not end in {', '.join(READABLE_SUFFIXES)}",
             "convert it: a sheet to CSV (UTF-8), JSON to .jsonl with one object per line",
+            code="unknown-ending",
         )
     try:
         if suffix == ".parquet":
@@ -142,6 +144,7 @@ def number_column(
                 f"column {name!r} of {source} has {word(cells[place])} in {row(place)},"
                 " which is not a number",
                 "write decimals with a point and percentages as shares, 0.25 for 25%",
+                code="not-a-number",
             ) from error
     numbers: npt.NDArray[Any] = column.to_numpy()
     return numbers
@@ -275,11 +278,12 @@ def _refuse_title(
             f" {headings(header[:1])}, and row {number + 1} has the columns {headings(names)}"
         )
         if skip_rows is None:
-            raise InputError(message, "remove the rows above the header")
+            raise InputError(message, "remove the rows above the header", code="rows-above-header")
         raise open_decision(
             message,
             f"choose {option('skip_rows', number)}, or remove them from the file",
             skip_rows=number,
+            code="rows-above-header",
         )
 
 
@@ -303,6 +307,7 @@ def _refuse_open_quote(path: Path, cell: str) -> None:
         raise InputError(
             f"{path} has a quotation mark that is never closed, in its last {len(cell)} characters",
             "close it, or double it inside text; the file may also be cut off",
+            code="unclosed-quote",
         )
 
 
@@ -419,7 +424,9 @@ def _read_jsonl(path: Path) -> pa.Table:
     names: dict[str, None] = {}
     for place, row in read_json_lines(path):
         if not isinstance(row, dict):
-            raise InputError(f"{place} is not a JSON object", "write one object per line")
+            raise InputError(
+                f"{place} is not a JSON object", "write one object per line", code="wrong-content"
+            )
         rows.append(row)
         names |= dict.fromkeys(row)
     check_memory(path, _cells_size(len(rows), len(names)))
@@ -492,6 +499,7 @@ def _sheet_rows(sheet: Any, path: Path, skip_rows: int) -> Iterator[dict[int, st
                 f"{path}: the first sheet has more than {_MOST_SHEET_ROWS:,} rows or"
                 f" {_MOST_SHEET_CELLS:,} cells",
                 "remove cells far to the right or below the data, or save it as CSV",
+                code="too-large-file",
             )
         if number <= skip_rows:
             continue
@@ -538,11 +546,12 @@ def _check_distinct(names: Sequence[str], path: Path) -> None:
         raise InputError(
             f"{path} has several columns named {headings(repeated, 3)}",
             "rename one of them",
+            code="duplicate-column",
         )
 
 
 def _no_rows(path: Path) -> InputError:
-    return InputError(f"{path} has no rows", "check that it is the right file")
+    return InputError(f"{path} has no rows", "check that it is the right file", code="no-rows")
 
 
 def unreadable(path: Path, kind: str, error: BaseException) -> InputError:
@@ -553,12 +562,15 @@ def unreadable(path: Path, kind: str, error: BaseException) -> InputError:
         return InputError(
             f"there is not enough memory to read {path}: {in_bytes(free_memory())} are free",
             "free memory, or split the file",
+            code="too-little-memory",
         )
     lines = _CONTENT.sub(r"\1", str(error)).strip().splitlines()
     reason = type(error).__name__
     if lines:
         reason = lines[0]
-    return InputError(f"{path} can't be read as a {kind} file: {reason}", _EXPORT_AGAIN)
+    return InputError(
+        f"{path} can't be read as a {kind} file: {reason}", _EXPORT_AGAIN, code="unreadable-file"
+    )
 
 
 def write_table(table: pa.Table, path: str | Path, *, raw: bool = False) -> None:
@@ -582,6 +594,7 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path, *, raw: bool = Fal
         raise InputError(
             f"tables are written to files ending in {', '.join(TABLE_SUFFIXES)}, not to {path}",
             "choose one of these endings",
+            code="unknown-ending",
         )
     remaining = iter(parts)
     # A path that can't be written is refused before the first part is computed.
@@ -603,6 +616,7 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path, *, raw: bool = Fal
             raise InputError(
                 f"{path} can't hold a column that is neither text nor numbers: {error}",
                 "leave the others out, or write Parquet",
+                code="unsupported-type",
             ) from error
     return rows
 

@@ -78,6 +78,7 @@ def read_fit_items(folder: Path, ensemble: EDOEnsemble) -> FitItems:
         raise InputError(
             f"{folder} does not say what its ensemble was fitted on: it has no {RUN_RECORD}",
             "give the folder of `edo run` or `edo fit`, not a bundle",
+            code="wrong-folder",
         )
     record = _found_record(place, folder)
     labels = record.annotations("annotations", place)
@@ -86,11 +87,13 @@ def read_fit_items(folder: Path, ensemble: EDOEnsemble) -> FitItems:
         raise InputError(
             f"{place / RUN_RECORD} names no predictions and annotations of a fit",
             "give the folder of `edo run` or `edo fit`",
+            code="wrong-folder",
         )
     if ensemble.fitted_.pairs is not None or predictions.rows.people:
         raise InputError(
             f"the ensemble in {place} was fitted on answers for annotators",
             "fit it on anonymous answers, as `edo run` does",
+            code="pairs-for-items",
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)  # the fit said them

@@ -46,6 +46,7 @@ def from_wide_matrix(
             f"{are(int(is_empty.sum()), n_items, HAVE)} no annotation:"
             f" {examples(rows.take(is_empty).names)}",
             "drop these rows",
+            code="missing-value",
         )
     item_codes, annotator_codes = np.nonzero(~gaps)
 
@@ -105,6 +106,7 @@ def from_shares(
             f"the probability columns are {columns}, not one p_<class> for each of two or more"
             f" classes ({columns})",
             "complete or rename the columns",
+            code="missing-column",
         )
     row_scale = Scale("multi-label") if is_set else NOMINAL
     return Annotations(
@@ -141,6 +143,7 @@ def _shares(soft_labels: npt.ArrayLike) -> Floats:
         raise InputError(
             f"soft labels are numbers of shape [items, classes]; these are not: {error}",
             "give one row of shares per item, all of one length",
+            code="wrong-shape",
         ) from error
     if isinstance(soft_labels, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(soft_labels), np.nan, shares)
@@ -166,6 +169,7 @@ def _labels_and_gaps(matrix: npt.ArrayLike) -> tuple[npt.NDArray[np.generic], Bo
         raise InputError(
             f"a matrix of labels has the shape [items, annotators]; {problem}",
             "give one row per item and one column per annotator, all rows of one length",
+            code="wrong-shape",
         )
     gaps: Bools = np.asarray(pd.isna(values))
     if isinstance(matrix, np.ma.MaskedArray):

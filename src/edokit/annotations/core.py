@@ -402,7 +402,9 @@ class Annotations:
         tied_items += f" tied: {examples(sorted(self.rows.take(self.tied).names))}"
         if ties == "error":
             policies = f"{option('ties', 'first')} or {option('ties', 'random')}"
-            raise InputError(tied_items, f"choose {policies}, or give a hard_label column")
+            raise InputError(
+                tied_items, f"choose {policies}, or give a hard_label column", code="tied-item"
+            )
         if ties == "random":
             draw = np.random.default_rng(random_state).random(best.shape)
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
@@ -534,6 +536,7 @@ class Annotations:
                 f"the annotations have {examples(missing)}, which"
                 f" {'is' if len(missing) == 1 else 'are'} not among {examples(names, 20)}",
                 "add them",
+                code="unknown-class",
             )
         new_codes = np.array([names.index(name) for name in self.classes], dtype=np.int32)
 
@@ -697,6 +700,7 @@ class Annotations:
             raise InputError(
                 f"the items have no column {word(name)} for {option(parameter)}",
                 f"columns with one value per item are {headings(columns) or 'none'}",
+                code="missing-column",
             )
         return columns[name]
 
@@ -728,6 +732,7 @@ def no_split(name: object, names: Iterable[object]) -> InputError:
     return InputError(
         f"there is no split {name!r}; the data has {examples(names, 20) or 'no splits'}",
         f"name one that it has, or the column of splits: {option('columns', {'split': 'NAME'})}",
+        code="unknown-split",
     )
 
 
@@ -739,6 +744,7 @@ def find_attribute(annotations: Any, name: str) -> Sequence[str]:
             f"the annotators have no attribute {name!r}",
             "attributes are columns with the same value in all rows of an annotator:"
             f" {headings(columns) or 'none here'}",
+            code="unknown-attribute",
         )
     return columns[name]
 

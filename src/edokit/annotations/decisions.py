@@ -65,6 +65,6 @@ def read_or_ask_all(
             except InputError as error:
                 # A column may have been proposed for the wrong role, of which nothing follows.
                 if "columns" not in first.remedy:
-                    decisions.append(Decision(error._message, error._hint))
+                    decisions.append(Decision(error._message, error._hint, code=error.code))
                 break
     raise OpenDecisionsError(decisions, path, arguments) from None

@@ -111,12 +111,14 @@ class Labels(NamedTuple):
             raise InputError(
                 "no row has a label: all sets are empty",
                 f"declare the labels, as in {option('scale', 'multi-label:rude,mocking')}",
+                code="missing-value",
             )
         if len(order) * n_items > _MOST_COUNTS:
             raise InputError(
                 f"there are {len(order):,} different labels for {n_items:,} items; the"
                 " column seems to hold something else",
                 f"map the right column with {option('columns', {'label': 'NAME'})}",
+                code="too-many-values",
             )
         if sets:
             return LabelAnswers(order, None, self.indicators(order, place))
@@ -170,6 +172,7 @@ def read_labels(
             f" {option('label_map', mapping)}; or that they are not, by declaring every class"
             f" ({option('classes')})",
             ignore_case=True,
+            code="doubtful-spelling",
         )
     if mapping:
         warn(f"labels that differ only in case, blanks or as numbers are the same: {listed}")
@@ -199,6 +202,7 @@ def _refuse_sets(
             f" one label, declare every class with {option('classes')}, or read it as another with"
             f" {option('label_map')}",
             scale="multi-label",
+            code="undeclared-sets",
         )
 
 
@@ -214,6 +218,7 @@ def as_label_map(
             f"{option('label_map')} has {examples(unknown)}, but the labels are"
             f" {examples(sorted(labels), 20)}",
             "check the spelling, blanks included",
+            code="unknown-label",
         )
     return mapping
 
@@ -247,6 +252,7 @@ def _refuse_broken_lists(
             raise InputError(
                 f"{place(row)} has {word(name)}, which is no list of labels",
                 """write it as ["rude", "mocking"], or as rude;mocking""",
+                code="invalid-label-set",
             )
 
 
@@ -305,6 +311,7 @@ def _variants(
             f"labels are blank: {' and '.join(blank)}",
             f"choose {option('empty', 'drop')}, or fill them in",
             empty="drop",
+            code="missing-value",
         )
     return mapping, "; ".join(listed[:3]) + remainder
 
@@ -317,7 +324,11 @@ def ordered_classes(
         return class_order(names_found)
     names = as_names(declared)
     if not len(names):
-        raise InputError(f"{option('classes')} is empty", "name the classes, or leave it out")
+        raise InputError(
+            f"{option('classes')} is empty",
+            "name the classes, or leave it out",
+            code="empty-option",
+        )
     return tuple(unique_ids(names, len(names), "classes", "class"))
 
 
@@ -333,6 +344,7 @@ def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) ->
             f"{place(row[0])} has ({number_list(values[row])}), which are not probabilities: they"
             f" {fault} ({count})",
             "correct or drop these rows",
+            code="invalid-probabilities",
         )
 
     return scale.distributions(values, _SUM_TOLERANCE, refuse)
@@ -350,9 +362,13 @@ def unique_ids(names: Iterable[object] | None, length: int, kind: str, per: str)
     ids = as_names(range(length) if names is None else names)
     if len(ids) != length:
         raise InputError(
-            f"there are {len(ids)} {kind}, but {length} {per}s", f"give {length} {kind}"
+            f"there are {len(ids)} {kind}, but {length} {per}s",
+            f"give {length} {kind}",
+            code="lengths-differ",
         )
     check_unique(ids, kind, f"give each {per} its own")
     if "" in ids:
-        raise InputError(f"one of the {kind} is empty text", f"name every {per}")
+        raise InputError(
+            f"one of the {kind} is empty text", f"name every {per}", code="missing-value"
+        )
     return ids

@@ -145,7 +145,11 @@ def from_long_table(
         source, labels = source.of_split(split, labels)
     if source.table.num_rows == 0:
         refusal = NothingLeftError if table.num_rows else InputError
-        raise refusal("the table of annotations has no rows", "check that it is the right table")
+        raise refusal(
+            "the table of annotations has no rows",
+            "check that it is the right table",
+            code="no-rows",
+        )
     item, annotator = source.column("item"), source.column("annotator")
     source.refuse_gaps({"item": item, "annotator": annotator}, labels)
     warn_variants(item.names, "items", case=False)
@@ -296,6 +300,7 @@ class _LongTable:
                     f"{option(f'drop_{role}')} names {word(name)}, but the {role}s are"
                     f" {examples(column.names, 20) or 'none'}",
                     "check the spelling, blanks included",
+                    code=f"unknown-{role}",
                 )
         matches = np.append([cell in set(map(key, names)) for cell in cells], False)
         return np.asarray(matches[column.codes], dtype=bool)
@@ -371,6 +376,7 @@ class _LongTable:
                 listed(gaps),
                 f"choose {option('empty', 'drop')}, or fill them in{note}",
                 empty="drop",
+                code="missing-value",
             )
 
     def refuse_outliers(self, labels: Labels | None) -> None:
@@ -398,6 +404,7 @@ class _LongTable:
             f" {'it' if is_one else 'them'} as another by"
             f" {option('label_map', dict.fromkeys(outliers, 'LABEL'))}",
             drop_label=outliers,
+            code="outlying-label",
         )
 
     def answers(
@@ -422,6 +429,7 @@ class _LongTable:
                 f"the probability columns are {examples(columns_of.values(), 20)}, not one"
                 f" p_<class> for each of two or more classes{declared}",
                 "complete or rename the columns",
+                code="missing-column",
             )
         columns = [number_column(self.table, name, row=self.place) for name in expected]
         scale = Scale("multi-label") if self.is_set else NOMINAL
@@ -438,6 +446,7 @@ class _LongTable:
                 f"column {self.names['hard_label']!r} holds one hard label per item, which a"
                 " multi-label scale does not have",
                 "drop or rename the column",
+                code="inapplicable-column",
             )
         hard = renamed(self._one_per_item("hard_label", item), mapping)
 
@@ -462,6 +471,7 @@ class _LongTable:
                 f" {self.place(before)} and {self.place(row)} differ"
                 f" ({counted(int(differs.sum()), 'such row')})",
                 "give each item its own id, or make its rows agree",
+                code="contradictory-rows",
             )
         return Encoded(first_codes, encoded.names)
 
@@ -503,6 +513,7 @@ def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> DeclaredSc
         raise InputError(
             f"column {SCALE!r} has several scales: {examples(noted)}",
             "keep data of different scales in different tables",
+            code="scales-differ",
         )
     scale = DeclaredScale(noted[0] if noted else NOMINAL)
     # The kind alone says no more than the note does.
@@ -552,7 +563,9 @@ def _arrow_table(table: Any) -> pa.Table:
             table = pa.table(columns, names=list(map(str, table)))
         except pa.ArrowInvalid as error:
             raise InputError(
-                f"the columns differ in length: {error}", "give each row every column"
+                f"the columns differ in length: {error}",
+                "give each row every column",
+                code="lengths-differ",
             ) from error
     elif hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
         table = table if isinstance(table, pa.Table) else pa.table(table)
@@ -561,6 +574,7 @@ def _arrow_table(table: Any) -> pa.Table:
             "annotations come as an Arrow table, a DataFrame or a mapping of columns, not as"
             f" {type(table).__name__}",
             "read a file with edokit.read_annotations",
+            code="unsupported-type",
         )
     check_unique(as_names(table.column_names), "column names", "rename one of them")
     return table
@@ -574,11 +588,13 @@ def _roles(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
             raise InputError(
                 f"columns maps {role!r}, which is none of {', '.join(ROLES)}",
                 f"columns without a role are kept as they are and need no {option('columns')}",
+                code="unknown-role",
             )
         if name not in present:
             raise InputError(
                 f"there is no column {name!r} for {role!r}; the columns are {headings(present)}",
                 "check the spelling",
+                code="missing-column",
             )
     names = {}
     for role, default in zip(ROLES, COLUMNS, strict=True):
@@ -614,6 +630,7 @@ def _missing_roles(
         " gaps (pandas: DataFrame.melt, dropna)",
         {"columns": asked},
         can_be_tried="NAME" not in asked.values(),
+        code="missing-column",
     )
 
 
@@ -677,6 +694,7 @@ def _duplicates_error(annotations: Annotations, place: Place) -> OpenDecisionsEr
             f"{message}, always with the same label as before",
             f"choose {first}, which loses no label here ({every} counts each)",
             duplicates="first",
+            code="duplicate-annotation",
         )
     same = len(repeated) - len(conflicts)
     detail = (
@@ -689,6 +707,7 @@ def _duplicates_error(annotations: Annotations, place: Place) -> OpenDecisionsEr
         f"{message}, {detail}",
         f"choose {first} to keep the first, {every} to count each",
         duplicates="first",
+        code="duplicate-annotation",
     )
 
 

@@ -76,6 +76,7 @@ class Attribute:
             raise InputError(
                 f"nobody has {self.name}={level}",
                 f"the levels of {self.name} are {', '.join(self.levels)}",
+                code="unknown-attribute",
             )
         return self.levels.index(level)
 
@@ -170,11 +171,13 @@ class People:
             raise InputError(
                 f"{word(name)} can't be used as an attribute: {self.left_out[name]}",
                 f"the attributes are {headings(self.names) or 'none'}",
+                code="unusable-attribute",
             )
         raise InputError(
             f"the annotators have no attribute {word(name)}",
             "attributes are columns with the same value in all rows of an annotator:"
             f" {headings(self.names) or 'none here'}",
+            code="unknown-attribute",
         )
 
     def codes(self, annotators: Iterable[str]) -> Ints:
@@ -186,6 +189,7 @@ class People:
             raise InputError(
                 f"there is no annotator {examples(unknown)}",
                 f"the annotators are {examples(self.annotators, 5)}",
+                code="unknown-annotator",
             )
         return np.array([position[name] for name in names], dtype=np.int64)
 

@@ -136,6 +136,7 @@ def _check_tokens(app: App, commands: Sequence[str], arguments: ArgumentCollecti
                 raise InputError(
                     f"{argument.name} {token.value} is not a whole number",
                     f"write {argument.name} 1, for example",
+                    code="invalid-number",
                 )
 
 
@@ -143,7 +144,7 @@ def _check_path(name: str, text: str) -> None:
     try:
         local_path(text)
     except InputError as error:
-        raise InputError(f"{name}: {error._message}", error._hint) from error
+        raise InputError(f"{name}: {error._message}", error._hint, code=error.code) from error
 
 
 def main() -> None:

@@ -29,6 +29,7 @@ def extra_pools(texts: Sequence[str], option: str, form: str) -> dict[str, tuple
             raise InputError(
                 f"{option} {name}={files} does not name two files, {form}",
                 f"write {option} soft-ce=soft-ce/dev.npz,soft-ce/test.npz",
+                code="malformed-option",
             )
         pools[name] = (local_path(paths[0]), local_path(paths[-1]))
     return pools

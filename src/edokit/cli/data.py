@@ -100,7 +100,7 @@ def _is_predicted(annotations: Annotations, files: Sequence[Path], source: Path)
     predicted = pd.Index(annotations.items).isin(names)
     if not predicted.any():
         shown = ", ".join(map(str, files))
-        raise InputError(f"no item of {source} is in {shown}", "check the ids")
+        raise InputError(f"no item of {source} is in {shown}", "check the ids", code="unknown-item")
     return predicted
 
 

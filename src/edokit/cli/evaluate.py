@@ -118,6 +118,7 @@ def evaluate(
         raise InputError(
             f"{run} is a run, which is compared with new labels by {option('gate', True)}",
             f"add it, or name probabilities: {option('probabilities', 'FILE')}",
+            code="missing-option",
         )
     evaluation = evaluate_probabilities(
         probabilities,
@@ -150,13 +151,17 @@ def _check_gate(
         raise InputError(
             f"{option('gate', True)} compares with a fit, but no run is given",
             "write edo evaluate RUN --annotations week.csv --gate",
+            code="missing-option",
         )
     for name, value in (("probabilities", probabilities), ("ensemble", ensemble)):
         if value is not None:
             raise InputError(
                 f"{option(name)} is not for {option('gate', True)}, whose run answers",
                 "leave it out",
+                code="inapplicable-option",
             )
     options.refuse(train, "an evaluation, not for --gate")
     if flags.by is not None and len(flags.by) > 1:
-        raise InputError("a gate takes one column of slices", f"give {option('by')} once")
+        raise InputError(
+            "a gate takes one column of slices", f"give {option('by')} once", code="repeated-option"
+        )

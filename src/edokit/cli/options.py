@@ -38,9 +38,15 @@ def key_values(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not (key and equals and value):
-            raise InputError(f"{option} {text} is not of the form {form}", f"write {option} {form}")
+            raise InputError(
+                f"{option} {text} is not of the form {form}",
+                f"write {option} {form}",
+                code="malformed-option",
+            )
         if key in values:
-            raise InputError(f"{option} gives {key!r} twice", "name each once")
+            raise InputError(
+                f"{option} gives {key!r} twice", "name each once", code="repeated-option"
+            )
         values[key] = value
     return values
 
@@ -53,7 +59,9 @@ def numbers(texts: Sequence[str], option: str, form: str) -> dict[str, float]:
             values[name] = float(text)
         except ValueError:
             raise InputError(
-                f"{option} {name}={text} does not end in a number", f"write {option} {form}"
+                f"{option} {name}={text} does not end in a number",
+                f"write {option} {form}",
+                code="malformed-option",
             ) from None
     return values
 
@@ -62,7 +70,11 @@ def whole_numbers(texts: Sequence[str], option: str, form: str) -> tuple[int, ..
     """``["1,3,5"]`` as ``(1, 3, 5)``."""
     names = split_names(texts[-1])
     if not all(name.isdecimal() for name in names):
-        raise InputError(f"{option} {texts[-1]} are not whole numbers", f"write {option} 1,3,5")
+        raise InputError(
+            f"{option} {texts[-1]} are not whole numbers",
+            f"write {option} 1,3,5",
+            code="malformed-option",
+        )
     return tuple(map(int, names))
 
 
@@ -367,6 +379,7 @@ def keywords(options: Any) -> dict[str, Any]:
             raise InputError(
                 f"{option('attributes')} and {option('no_attributes')} contradict each other",
                 "leave one of them out",
+                code="conflicting-options",
             )
         values["attributes"] = []
     if values.get("people") is not None:
@@ -378,7 +391,9 @@ def refuse(options: Any, purpose: str) -> None:
     """Refuse the options of a class if any is given."""
     for field in fields(options):
         if getattr(options, field.name) != field.default:
-            raise InputError(f"{option(field.name)} is for {purpose}", "leave it out")
+            raise InputError(
+                f"{option(field.name)} is for {purpose}", "leave it out", code="inapplicable-option"
+            )
 
 
 def named_file(text: str) -> tuple[str | None, Path]:

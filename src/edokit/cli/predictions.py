@@ -120,7 +120,11 @@ def join(
     from edokit.datasets.read import read_annotations
 
     if split is not None and annotations is None:
-        raise InputError("--split chooses items of --annotations", "give --annotations, too")
+        raise InputError(
+            "--split chooses items of --annotations",
+            "give --annotations, too",
+            code="missing-option",
+        )
     models = [_model_file(text) for text in files]
     paths = [model.path for model in models]
     with output_files(out, inputs=[*paths, annotations], overwrite=overwrite):

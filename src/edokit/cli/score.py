@@ -138,15 +138,16 @@ def _check(members: list[Path] | None, trained: TrainedMembers, existing: Existi
     """Refuse options that do not belong together."""
     hint = "give one of them: it says which models predict"
     if members is None and not existing.model:
-        raise InputError("neither --members nor --model is given", hint)
+        raise InputError("neither --members nor --model is given", hint, code="missing-option")
     if members is not None and existing.model:
-        raise InputError("both --members and --model are given", hint)
+        raise InputError("both --members and --model are given", hint, code="conflicting-options")
     if members is None:
         options.refuse(trained, "trained members (--members), but --model is given")
     if trained.annotators and trained.judges:
         raise InputError(
             "--annotators gives a row per item and annotator, --judges one per item",
             "leave one of them out",
+            code="conflicting-options",
         )
 
 
@@ -163,4 +164,5 @@ def _refuse_other_texts(out: Path, texts: Texts) -> None:
         raise InputError(
             f"{out} is there already, and does not hold predictions of these texts",
             f"name another file, or replace it with {option('overwrite', True)}",
+            code="existing-file",
         )

@@ -27,6 +27,7 @@ def read_space(arguments: Sequence[str], option: str, form: str) -> SearchSpace:
         raise InputError(
             f"a search has one space, but got {option} {f' {option} '.join(names)}",
             f"name one; parameters are written {option} PARAMETER=VALUE",
+            code="repeated-option",
         )
     assignments = [argument for argument in arguments if "=" in argument]
     changes = options.key_values(assignments, option, "NAME=VALUE")
@@ -41,7 +42,9 @@ def space_value(written: str) -> ParameterSpace:
         ends = (plain_value(low.strip()), plain_value(high.strip()))
         if any(end is None or isinstance(end, str | bool) for end in ends):
             raise InputError(
-                f"a range must be written LOW..HIGH, but got {written!r}", "write 0.001..0.1"
+                f"a range must be written LOW..HIGH, but got {written!r}",
+                "write 0.001..0.1",
+                code="malformed-option",
             )
         return ends
     choices = [plain_value(part.strip()) for part in written.split(",")]
@@ -138,7 +141,11 @@ def search(
         Folder for the trials and the ensemble; a worker needs none.
     """
     if out is None and not flags.worker:
-        raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
+        raise InputError(
+            "a search needs a folder for its results, but got none",
+            "give --out RUN",
+            code="missing-option",
+        )
     with console.kept_if_interrupted(), console.progress() as bars:
         passes = streaming.passes(bars, predictions, reading.learn)
         progress = console.add_stages(bars, "searching", total=flags.trials)

@@ -77,6 +77,7 @@ def serve(
         raise InputError(
             f"{option('log', STDOUT)} and {option('json', True)} both write to stdout",
             f"name a file: {option('log', 'access.jsonl')}",
+            code="conflicting-options",
         )
 
     def ready(loaded: About, url: str) -> None:

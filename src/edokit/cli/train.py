@@ -186,6 +186,7 @@ def _check_failures(trained: Trained) -> None:
     raise InputError(
         f"every member must be trained, but {len(trained.failed)} failed ({reasons})",
         "the others are saved; start again to try these again",
+        code="failed-member",
     )
 
 

@@ -89,6 +89,7 @@ class Item(NamedTuple):
             f"item number {number} has no {'id' if field is None else repr(field)}; its fields are"
             f" {examples(values, 10) or '(none)'}",
             f"name the field with its id: {option('columns', {'item': 'NAME'})}",
+            code="missing-value",
         )
 
 
@@ -122,6 +123,7 @@ def read_export(
                 f"{option('columns')}: in an export only item, text, context and group can be"
                 f" named, not {role!r}",
                 "leave it out",
+                code="unknown-role",
             )
     names = [item.name(number, columns.get("item")) for number, item in enumerate(items, 1)]
     if "group" in columns:
@@ -201,6 +203,7 @@ def _choose(name: str | None, items: Sequence[Item]) -> str:
     raise InputError(
         f"{problem}; those with labels are {listed or 'none'}",
         f"name one with {option('question', next(iter(counts), 'NAME'))}",
+        code="ambiguous-question",
     )
 
 
@@ -223,6 +226,7 @@ def _columns(
                 f"item {examples([name])} has {show_value(text)} in the field {fields[role]!r}, not"
                 " a text",
                 f"its fields are {examples(item.fields, 10) or '(none)'}",
+                code="wrong-content",
             )
     if "group" in named:
         group = {**item.metadata, **item.fields}.get(named["group"], "")
@@ -231,6 +235,7 @@ def _columns(
                 f"item {examples([name])} has {show_value(group)} in the field {named['group']!r},"
                 " not the name of a group",
                 "name a field that holds text or a number",
+                code="wrong-content",
             )
         columns[ITEM_GROUP] = "" if group is None else as_name(group)
     return columns
@@ -245,6 +250,7 @@ def _check_group_field(items: Sequence[Item], field: str) -> None:
         raise InputError(
             f"no item has the field {field!r}, which {option('columns')} names for 'group'",
             f"the fields are {examples(fields, 20) or '(none)'}",
+            code="missing-column",
         )
 
 

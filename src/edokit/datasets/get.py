@@ -168,6 +168,7 @@ def _download(file: Published, open_url: Callable[[str], BinaryIO], end: float) 
             f"can't download {file.url}: {reason}",
             f"run it again, finished files are kept; give more time with {option('timeout')}, or"
             f" take a local copy with {option('source', 'DIR')}",
+            code="failed-download",
         ) from error
 
 
@@ -178,6 +179,7 @@ def _local_content(source: Path, file: Published) -> bytes:
     raise InputError(
         f"{source} is no folder with a whole copy: it has no {file.name}",
         f"take the folder {PurePosixPath(file.path).parts[0]} of {REPOSITORY}",
+        code="incomplete-folder",
     )
 
 
@@ -196,5 +198,6 @@ def _checked(content: bytes, file: Published, place: str) -> bytes:
             f"{place} has {size} bytes and is not {file.name} as published, whose checksum is"
             f" {file.digest[:12]}…",
             "it was cut off or changed: get it again",
+            code="wrong-checksum",
         )
     return content

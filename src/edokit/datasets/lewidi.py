@@ -237,6 +237,7 @@ def read_lewidi(
             raise InputError(
                 f"{option('columns')}: in a LeWiDi file only group can be named, not {role!r}",
                 "leave it out",
+                code="unknown-role",
             )
     items = _read(Path(path), split)
     labelled = [item for item in items if item.answers]
@@ -244,6 +245,7 @@ def read_lewidi(
         raise InputError(
             f"{path}: no item of {_splits(items)} has annotations: its labels are held out",
             f"choose another {option('split')}, or read the texts alone: edo score --texts",
+            code="missing-labels",
         )
     table, names = _table(labelled, user_first, _metadata(Path(path)))
     noted = items[0].scale
@@ -327,6 +329,7 @@ def split_files(path: Path) -> list[Path]:
             f"{path} holds no tables and {counted(len(datasets), 'LeWiDi dataset')}"
             f" (NAME_train.json, NAME_dev.json, NAME_test.json): {examples(datasets, 4) or 'none'}",
             f"name one file, or the folder of one dataset: {examples(folders, 4) or 'none'}",
+            code="ambiguous-folder",
         )
     return [file for _, _, file in sorted(splits)]
 
@@ -347,7 +350,7 @@ def _read(path: Path, split: str | None) -> list[Item2023 | Item2025]:
     if not items:
         raise no_split(split, splits)
     if len({item.scale for item in items}) > 1:
-        raise InputError(f"{path} holds items of different datasets", _HINT)
+        raise InputError(f"{path} holds items of different datasets", _HINT, code="mixed-datasets")
     return items
 
 
@@ -359,6 +362,7 @@ def _items(file: Path, file_split: str | None) -> Iterator[Item2023 | Item2025]:
             f"{file} is {'empty' if content in ({}, []) else 'something else'}, not a LeWiDi file:"
             " a JSON object of items",
             "check that it is the right file",
+            code="wrong-content",
         )
     has_parts = any(
         isinstance(item, dict) and isinstance(item.get("text"), dict) for item in content.values()
@@ -373,7 +377,7 @@ def _items(file: Path, file_split: str | None) -> Iterator[Item2023 | Item2025]:
         name = {"name": f"{split}-{key}", "split": split, "is_dialogue": is_dialogue}
         item = published.model_copy(update=name)
         if fault := item.fault if split else "does not name its split":
-            raise InputError(f"item {key!r} of {file} {fault}", _HINT)
+            raise InputError(f"item {key!r} of {file} {fault}", _HINT, code="wrong-content")
         yield item
 
 
@@ -390,7 +394,9 @@ def _metadata(path: Path) -> pd.DataFrame:
     content = parse_json(text, str(file))
     entries = content.values() if isinstance(content, dict) else [None]
     if not all(isinstance(entry, dict) for entry in entries):
-        raise InputError(f"{file} is not a JSON object with an object per annotator", _HINT)
+        raise InputError(
+            f"{file} is not a JSON object with an object per annotator", _HINT, code="wrong-content"
+        )
     attributes = {
         annotator: {
             name: as_name(value) if is_plain(value) and value not in _GAPS else ""

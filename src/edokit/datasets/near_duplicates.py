@@ -110,6 +110,7 @@ class NearDuplicates:
                     raise InputError(
                         f"more than {_MOST_PAIRS:,} pairs of the texts are near-duplicates",
                         "remove texts that repeat, or the column of texts",
+                        code="too-many-duplicates",
                     )
         left, right = np.concatenate(pairs, axis=1)
         codes = form_codes[text_codes].astype(np.int64)

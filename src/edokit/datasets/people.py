@@ -54,6 +54,7 @@ def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> p
             f"{file} has no column {names.get('annotator', 'annotator')!r} for the annotator; its"
             f" columns are {headings(present)}",
             f"say which it is: {option('columns', {'annotator': 'NAME'})}",
+            code="missing-column",
         )
     has_role = {names.get(role, role) for role in ROLES}
     cells = {}
@@ -70,6 +71,7 @@ def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> p
         raise InputError(
             f"{file}: annotator {several.idxmax()!r} has several values of {examples(varying)}",
             "give each annotator one value",
+            code="contradictory-rows",
         )
     # In a table of annotations, columns that vary describe something else.
     return by_person.first().loc[:, is_constant[is_constant].index]
@@ -82,6 +84,7 @@ def _people_of_json(file: Path) -> pd.DataFrame:
         raise InputError(
             f"{file} is not a JSON object with an object per annotator",
             "write people as a table with a column annotator",
+            code="wrong-content",
         )
     rows = {}
     for annotator, entry in content.items():
@@ -109,6 +112,7 @@ def with_people(
             f"{path} describes none of the annotators: it has {examples(people.index)}, the"
             f" annotations have {examples(ids)}",
             "check that both name people in the same way",
+            code="unknown-annotator",
         )
     if missing:
         warn(

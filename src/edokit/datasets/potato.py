@@ -55,7 +55,7 @@ def read_potato(source: Any, **options: Any) -> Annotations:
     hint = "name the folder annotation_output of a project"
     files = _files(Path(source))
     if not files:
-        raise InputError(f"{source}: no folder in it holds {FILE}", hint)
+        raise InputError(f"{source}: no folder in it holds {FILE}", hint, code="wrong-folder")
     items = [
         Item(
             [instance.id, instance.instance_id],

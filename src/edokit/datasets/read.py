@@ -143,6 +143,7 @@ def recognise(path: Path) -> Source:
         f" {', nor '.join(source.about for source in formats)}",
         f"convert it to a table with the columns item, annotator, label, or give its"
         f" {option('format')}: {', '.join(source.name for source in formats)}",
+        code="unknown-format",
     )
 
 
@@ -348,6 +349,7 @@ def _reader_options(kind: Source, options: Mapping[str, Any]) -> dict[str, Any]:
                 f"{option(name)} is not an option of the format {kind.name!r}, which takes"
                 f" {', '.join(map(repr, kind.options)) or 'none'}",
                 f"leave it out, or choose another {option('format')}",
+                code="inapplicable-option",
             )
     return arguments
 
@@ -407,6 +409,7 @@ def read_annotation_table(
             raise InputError(
                 f"the tables in the folder have different columns: {error}",
                 "write them with the same names and types of columns",
+                code="columns-differ",
             ) from error
         table = with_annotator(table, columns or {})
         return from_long_table(table, columns=columns, **options)

@@ -106,6 +106,7 @@ def group_similar_texts(annotations: Annotations) -> Annotations:
         raise InputError(
             f"{option('group_similar')} compares texts, but the data has none",
             f"name the column of texts: {option('columns', {'text': 'NAME'})}",
+            code="missing-texts",
         )
     groups = similar_text_groups(annotations.texts.tolist())
     if annotations.item_groups is not None:

@@ -86,6 +86,7 @@ def split_items(
             f"the split {examples(empty)} would get none of the {n} items, which are"
             f" {counted(len(sizes), 'group')} of items that stay together",
             "give it a larger share",
+            code="empty-split",
         )
     splits = _splits(annotations).copy()
     splits[rows] = np.array(names, dtype=object)[dealt[groups]]
@@ -115,11 +116,13 @@ def _to_divide(
             f"{are(len(rows), len(splits), noun='item')} to be divided, but the splits to divide"
             f" those into are not given; there are {split_counts}",
             f"name the splits to divide them into: {option('shares', {'train': 0.8, 'dev': 0.2})}",
+            code="missing-option",
         )
     if shares is not None and not len(rows):
         raise InputError(
             f"every item is in a split already: {split_counts}",
             f"name the splits to divide, as in {option('from_splits', ['train'])}",
+            code="missing-option",
         )
     return rows
 
@@ -133,6 +136,7 @@ def _shares(shares: Mapping[str, float]) -> tuple[list[str], Floats]:
         raise InputError(
             f"the shares of the splits ({shares_text}) are not positive or do not sum to 1",
             "write for example train=0.8, dev=0.1, test=0.1",
+            code="invalid-shares",
         )
     return names, weights / weights.sum()
 

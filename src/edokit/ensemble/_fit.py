@@ -107,6 +107,7 @@ def check_annotator_limit(data: FitData, config: FitConfig, solver: object) -> N
             " the least annotated item to fit on (the paper's K ≤ min A_i)",
             f"keep to it with {option('max_members', fewest)}, or let all compete with"
             f" {option('max_members', members)}",
+            code="too-many-members",
         )
 
 
@@ -230,6 +231,7 @@ def fit_given_weights(
             f"weights from elsewhere are of members as they are, without {option('groups')} and"
             f" {option('recalibrate')}",
             "leave these out",
+            code="conflicting-options",
         )
     v = np.asarray(weights, dtype=np.float64)
     if not on_simplex(v, len(data.members)):
@@ -237,6 +239,7 @@ def fit_given_weights(
             f"weights must be one for each of the {len(data.members)} members, not negative and sum"
             f" to 1; these are {v.tolist()}",
             "divide them by their sum",
+            code="invalid-weights",
         )
     objective = config.objective.resolve(config.pool)
     terms, ce_gradient = evaluate_weights(data, objective, v)

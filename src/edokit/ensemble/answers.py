@@ -181,5 +181,6 @@ def find_answer(metric: Any, answers: Mapping[str, Answer], scale: Scale) -> Ans
             f" {scale.kind}",
             f"choose {', '.join(answers)}, or fit again on an ordinal scale"
             " (`edo fit --scale ordinal`)",
+            code="unordered-scale",
         )
     return answers[metric]

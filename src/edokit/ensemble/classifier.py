@@ -210,7 +210,11 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         """
         names, estimators = self._checked_estimators()
         if y is None:
-            raise InputError("requires y to be passed, but the target y is None", "give labels")
+            raise InputError(
+                "requires y to be passed, but the target y is None",
+                "give labels",
+                code="missing-labels",
+            )
         if _is_table(X):
             X = self._validated(X, reset=True)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -220,6 +224,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             raise InputError(
                 "a classifier needs at least two classes in y, but y holds one class",
                 "give items with different labels",
+                code="too-few-classes",
             )
         if self.prefit:
             for estimator in estimators:
@@ -253,6 +258,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             raise InputError(
                 "estimators must be a list of (name, classifier), with at least one classifier",
                 'give estimators=[("lr", LogisticRegression()), …]',
+                code="invalid-estimators",
             )
         for name, estimator in entries:
             if not hasattr(estimator, "predict_proba"):
@@ -260,6 +266,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                     f"every classifier must have predict_proba, but {name!r}"
                     f" ({type(estimator).__name__}) has none",
                     "wrap it in CalibratedClassifierCV",
+                    code="invalid-estimators",
                 )
         return [name for name, _ in entries], [estimator for _, estimator in entries]
 
@@ -410,6 +417,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             raise InputError(
                 f"a classifier is a folder with {_FILE}, but {folder} has none",
                 "make one with EDOClassifier.save",
+                code="wrong-folder",
             )
         pool = EDOEnsemble.load(folder)
         document = read_saved(path, "classifier", ClassifierDocument)
@@ -417,7 +425,11 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         labels = tuple(document.classes)
         classes = pool.fitted_.classes
         if tuple(map(as_name, labels)) != classes:
-            raise InputError(f"{path}: classes are not those of its ensemble", "save it again")
+            raise InputError(
+                f"{path}: classes are not those of its ensemble",
+                "save it again",
+                code="damaged-file",
+            )
         model.classes_ = label_array(classes, labels)
         if document.n_features_in is not None:
             model.n_features_in_ = document.n_features_in
@@ -491,6 +503,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             raise InputError(
                 f"{option('supervision', 'soft')} weights classes by shares, but y holds sets",
                 f"choose {option('supervision', 'random-select')}",
+                code="inapplicable-option",
             )
         # A row for each item and class that somebody chose.
         items, codes = np.nonzero(labels.soft_labels)
@@ -569,6 +582,7 @@ def _weight_name(estimator: Classifier) -> str:
             f"{option('supervision', 'soft')} needs classifiers whose fit takes sample_weight, but"
             f" that of {type(final_step).__name__} does not",
             f"choose {option('supervision', 'random-select')}, or another classifier",
+            code="unsupported-weights",
         )
     return f"{name}__sample_weight" if name else "sample_weight"
 

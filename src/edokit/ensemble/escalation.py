@@ -61,6 +61,7 @@ def parse_share(value: float | str, name: str = "escalate") -> float:
         raise InputError(
             f"{option(name, value)} is not a share above 0 % and below 100 %",
             f"say how many answers may be overruled, as in {option(name, '5%')}",
+            code="invalid-number",
         )
     return share
 
@@ -122,6 +123,7 @@ class Escalation:
                 f"{option('against', against)} is not defined for multi-label data: shares of"
                 " labels do not say which sets the annotators chose",
                 f"promise against {option('against', 'majority')}",
+                code="inapplicable-option",
             )
         confidences = confidence(held_out.answers, scale, against)
         losses = overruled_shares(held_out.answers, held_out.shares, scale, against)

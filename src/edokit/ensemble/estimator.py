@@ -228,6 +228,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
                 raise InputError(
                     f"{option(name)} is {getattr(self, name)!r}, which has no fields",
                     f"set {name} itself first",
+                    code="invalid-option",
                 )
             for part in changes:
                 one_of(f"a field of {name}", part, [field.name for field in fields(options)])
@@ -433,6 +434,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"the ensemble cannot answer for {question}: it was fitted without people",
                 "fit it on annotations with two named annotators or more, and without --no-people",
+                code="missing-people",
             )
         return self.people_
 
@@ -590,6 +592,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
                 f"{option('escalate', limit)} needs cross-fitted answers, which the ensemble does"
                 f" not hold: {reason}",
                 "fit it again, on items",
+                code="missing-held-out",
             )
         return Escalation.fit(held_out, self.scale_, share, against)
 

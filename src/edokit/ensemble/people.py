@@ -482,6 +482,7 @@ class _SingleLabels:
                 f"there are {counted(len(anonymous), 'answer')} for"
                 f" {counted(len(annotations.items), 'item')}",
                 "give one answer of the pool for each annotated item",
+                code="lengths-differ",
             )
         order = np.argsort(annotations.annotator_codes, kind="stable")
         return cls(

@@ -74,11 +74,16 @@ def read_saved(path: Path, kind: str, model: type[Content]) -> Content:
         content, _FileHeader, path, title=title, hint="check that it is the right file"
     )
     if header.kind != f"edo-{kind}":
-        raise InputError(f"{path} does not describe {title}", "check that it is the right file")
+        raise InputError(
+            f"{path} does not describe {title}",
+            "check that it is the right file",
+            code="wrong-content",
+        )
     if header.format > FORMAT:
         raise InputError(
             f"{path} has format {header.format}; this version reads format {FORMAT} or older",
             "install a newer edokit (pip install --upgrade edokit)",
+            code="other-version",
         )
     return to_model(content, model, path, title=title, hint=_HINT)
 
@@ -92,10 +97,12 @@ def read_fitted(folder: str | Path) -> Fitted:
         inside = Path(folder) / "ensemble"
         if (inside / FILE).exists():
             hint = f"give {inside}"
-        raise InputError(f"an ensemble is a folder with {FILE}, but {folder} {state}", hint)
+        raise InputError(
+            f"an ensemble is a folder with {FILE}, but {folder} {state}", hint, code="wrong-folder"
+        )
     fitted = read_saved(path, "ensemble", Fitted)
     if problem := _problem(fitted):
-        raise InputError(f"{path} is damaged: {problem}", _HINT)
+        raise InputError(f"{path} is damaged: {problem}", _HINT, code="damaged-file")
     return fitted
 
 

@@ -41,6 +41,7 @@ def check_no_people_class(classes: Sequence[str]) -> None:
         raise InputError(
             f"a class is called {PEOPLE!r}, as are the decisions that are left to people",
             "rename the class",
+            code="reserved-name",
         )
 
 

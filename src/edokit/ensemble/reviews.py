@@ -169,6 +169,7 @@ def label_studio_tasks(
             f"of the items to review, {are(len(missing), len(queue), HAVE)} no text:"
             f" {examples(missing)}",
             "give the texts of all items, or none",
+            code="missing-texts",
         )
     return [_task(review, None if texts is None else texts[review.item]) for review in queue]
 
@@ -258,7 +259,9 @@ def write_review(
     path = Path(path)
     if path.suffix.lower() != ".json":
         raise InputError(
-            f"{path}: tasks for Label Studio are written as .json", "end the name in .json"
+            f"{path}: tasks for Label Studio are written as .json",
+            "end the name in .json",
+            code="unknown-ending",
         )
     write_json(label_studio_tasks(queue, texts), path)
     config = path.with_suffix(".xml")
@@ -418,6 +421,7 @@ class _Summary:
                     " annotator",
                     f"name the {option('panel')} whose view counts, or leave {option('review')}"
                     " out",
+                    code="pairs-for-items",
                 )
             self.items.update(map(str, pooled.rows.items))
             self.pairs += int(pooled.rows.is_named.sum())

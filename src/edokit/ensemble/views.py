@@ -36,6 +36,7 @@ def make_panel(panel: PanelLike, people: PeopleEffects | None) -> Panel:
         raise InputError(
             "the annotators of the panel are one string, not names",
             "name each of them, as in ('ann', 'ben')",
+            code="single-value",
         )
     if not isinstance(panel, Mapping):
         return Panel(tuple(panel))
@@ -46,7 +47,9 @@ def panel_of_levels(attributes: AttributeLevels, people: PeopleEffects | None) -
     """Return the panel of all people who have one of these levels of each attribute."""
     people = _with_attributes(people)
     if not attributes:
-        raise InputError("the panel names no attribute", "name one, as in race=Black")
+        raise InputError(
+            "the panel names no attribute", "name one, as in race=Black", code="empty-panel"
+        )
     parts = []
     is_member = np.ones(len(people.annotators), dtype=bool)
     for name, levels in attributes.items():
@@ -57,7 +60,11 @@ def panel_of_levels(attributes: AttributeLevels, people: PeopleEffects | None) -
         parts.append(f"{name}={','.join(chosen)}")
     title = ";".join(parts)
     if not is_member.any():
-        raise InputError(f"nobody is in the panel {title}", "ask for fewer attributes at a time")
+        raise InputError(
+            f"nobody is in the panel {title}",
+            "ask for fewer attributes at a time",
+            code="empty-panel",
+        )
     names = tuple(people.annotators[code] for code in np.flatnonzero(is_member))
     return Panel(names, name=title)
 
@@ -74,6 +81,7 @@ def parse_levels(text: str) -> dict[str, list[str]]:
             raise InputError(
                 f"{text!r} does not name levels of attributes",
                 f"write {option('panel', 'race=Black')} or {option('panel', 'age=18-24,25-29')}",
+                code="malformed-option",
             )
         levels[name.strip()] = [value.strip() for value in values.split(",")]
     return levels
@@ -93,6 +101,7 @@ def _with_attributes(people: PeopleEffects | None) -> PeopleEffects:
         raise InputError(
             "the ensemble knows no attributes of people",
             "fit it on annotations with a column for each attribute, such as gender or age",
+            code="missing-people",
         )
     return people
 

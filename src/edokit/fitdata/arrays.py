@@ -59,13 +59,16 @@ def as_annotations(
     ``scale`` applies to an array and to annotations that declare none.
     """
     if labels is None:
-        raise InputError("there are no labels to learn from", f"give {_FORMS}")
+        raise InputError(
+            "there are no labels to learn from", f"give {_FORMS}", code="missing-labels"
+        )
     if isinstance(labels, Annotations):
         if len(labels.items) != n_items:
             raise InputError(
                 f"predictions and annotations must hold the same items, but there are {n_items}"
                 f" rows and {len(labels.items)} annotated items",
                 "give one row per item, in the order of the annotations' items",
+                code="lengths-differ",
             )
         if scale is None:
             return labels
@@ -77,6 +80,7 @@ def as_annotations(
             f"{'sets of ' if sets else ''}labels need one row for each of the {n_items} items"
             f"{' and a column per label' if sets else ''}; these have shape {values.shape}",
             f"give {_SETS if sets else _FORMS}",
+            code="wrong-shape",
         )
     if not sets:
         values = _label_columns(values)
@@ -98,6 +102,7 @@ def _refuse_doubtful(values: Labels, scale: ScaleLike | None) -> None:
             " class, or stand for no label",
             "put NaN or None where there is no label; if it is a class, name the classes:"
             " Annotations.from_matrix(y, classes=[-1, 0, 1])",
+            code="ambiguous-labels",
         )
     if values.dtype.kind != "f" or not lowest >= 0 or not values.max() <= 1:
         return
@@ -106,6 +111,7 @@ def _refuse_doubtful(values: Labels, scale: ScaleLike | None) -> None:
         raise InputError(
             f"y holds shares whose rows sum to {sums.min():.3g} to {sums.max():.3g}, not to 1",
             "divide each row by its sum: y / y.sum(axis=1, keepdims=True)",
+            code="invalid-probabilities",
         )
 
 
@@ -114,9 +120,17 @@ def _label_columns(values: Labels) -> Labels:
     if values.ndim == 1:
         numeric = values.dtype.kind in "fc"
         if numeric and not np.isfinite(values).all():
-            raise InputError("Input y contains NaN or infinity", "give a label for every item")
+            raise InputError(
+                "Input y contains NaN or infinity",
+                "give a label for every item",
+                code="missing-value",
+            )
         if numeric and (values != np.round(values)).any():
-            raise InputError("Unknown label type: y holds fractions, not classes", f"give {_FORMS}")
+            raise InputError(
+                "Unknown label type: y holds fractions, not classes",
+                f"give {_FORMS}",
+                code="not-class-codes",
+            )
         return values[:, None]
     if values.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
@@ -197,6 +211,7 @@ def _array(labels: LabelsLike) -> Labels:
         raise InputError(
             "the rows of the labels have different lengths",
             f"give {_FORMS}; of sets {_SETS} (sklearn.preprocessing.MultiLabelBinarizer makes it)",
+            code="ragged-array",
         ) from error
     if isinstance(labels, np.ma.MaskedArray):
         values = values.astype(object)
@@ -222,4 +237,5 @@ def _is_soft(values: Labels, classes: Sequence[str] | None) -> bool:
         "this matrix of zeros and ones with a single one per row can be labels of annotators or"
         " soft labels",
         "give labels as integers, or use Annotations.from_soft_labels / from_matrix",
+        code="ambiguous-labels",
     )

@@ -65,6 +65,7 @@ def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
                 f"{folder} has two files of annotations for one shard: {namesake.name} and"
                 f" {file.name}",
                 "keep one of them",
+                code="duplicate-shard",
             )
     names = [file.stem for file in shards]
     if not files.keys() & set(names):
@@ -77,6 +78,7 @@ def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
             f"{examples(lone)} {'has' if len(lone) == 1 else 'have'} no {without}: shards of"
             " predictions and annotations go together by name",
             f"restore the {without}, or remove the shard on the other side",
+            code="missing-shard",
         )
     return tuple(files[name] for name in names)
 
@@ -98,6 +100,7 @@ def find_annotations(
             "items in shards are matched with Annotations by id, but the labels are a"
             f" {type(annotations).__name__}",
             "give Annotations, or the path to a table",
+            code="unsupported-type",
         )
     if shards.scale == NOMINAL:
         by_name = class_order(shards.classes)
@@ -230,6 +233,7 @@ class CachedShard:
             raise InputError(
                 f"this worker does not see the cache of the shards, {self.folder}",
                 f"choose a folder on a shared disk with {option('scratch')}",
+                code="unreachable-cache",
             ) from error
 
     def keys(self) -> Keys:

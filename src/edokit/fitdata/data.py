@@ -607,6 +607,7 @@ class FitData:
             raise InputError(
                 f"{count} folds are more than the {counted(units, noun)}",
                 f"choose fewer: {option('folds')}",
+                code="too-many-folds",
             )
 
     def grouped(self) -> FitData:
@@ -624,6 +625,7 @@ class FitData:
                 " have none",
                 "name them (Predictions.grouped, `edo predictions join --group`), or leave"
                 f" {option('groups')} out",
+                code="missing-groups",
             )
         pairs = zip(self.members, self.groups, strict=True)
         return tuple(group or f"member {name}" for name, group in pairs)

@@ -123,7 +123,7 @@ def match_inputs(
         hint = error._hint
         if not reading.split and isinstance(labels, Annotations):
             hint = f"choose one split of the annotations: {option('test_split', 'test')}"
-        raise InputError(f"of the test data, {error._message}", hint) from None
+        raise InputError(f"of the test data, {error._message}", hint, code=error.code) from None
     typed_labels = None
     if not isinstance(labels, Annotations):
         typed_labels = class_labels(labels, labelled.classes, scale=labelled.scale)
@@ -188,6 +188,7 @@ def _open_shards(
             f"shards are read from a folder, but the predictions are a"
             f" {type(predictions).__name__}",
             "give the path of the folder, or leave the options of shards out",
+            code="unsupported-type",
         )
     files = InputFiles(reading)
     if not isinstance(predictions, Shards):
@@ -270,6 +271,7 @@ def check_disjoint(dev: Predictions, test: Predictions) -> None:
             f"{are(len(shared), len(test), noun='test item')} among the items to fit on:"
             f" {examples(sorted(shared.names))}",
             f"give {option('test_predictions')} of the test items alone",
+            code="test-items-in-fit",
         )
 
 
@@ -287,5 +289,6 @@ def select_members(predictions: Predictions, members: Sequence[str], role: str) 
             f"the {role} lack members that were fitted on: {are(len(missing), len(members))}"
             f" missing: {examples(missing)}",
             "score the items with these members, too",
+            code="missing-members",
         )
     return predictions.select(members)

@@ -195,7 +195,7 @@ def _check_reading_option(name: str, further_names: set[str]) -> None:
         close = ["random_state"]
     if close:
         hint = f"did you mean {close[0]!r}?"
-    raise InputError(f"there is no option {name!r}", hint)
+    raise InputError(f"there is no option {name!r}", hint, code="unknown-option")
 
 
 READING_OPTIONS = ("attributes", "people", "skip_rows", "user_first")
@@ -239,12 +239,17 @@ class InputFiles:
                 f"{', '.join(map(option, sorted(unused)))}: for annotations that are files, but"
                 f" {role} is not a file",
                 "leave it out",
+                code="inapplicable-option",
             )
         split = self._reading.split
         if not split:
             return source
         if not isinstance(source, Annotations):
-            raise InputError(f"{role} is an array, without splits", f"leave {option('split')} out")
+            raise InputError(
+                f"{role} is an array, without splits",
+                f"leave {option('split')} out",
+                code="missing-splits",
+            )
         names = [split] if isinstance(split, str) else split
         return source.split(*names)
 

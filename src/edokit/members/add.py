@@ -74,6 +74,7 @@ def add_member(
         raise InputError(
             f"{folder} has a member {name!r} already",
             f"choose another name, or replace it with {option('overwrite', True)}",
+            code="taken-name",
         )
     with output_folder(folder, "members", overwrite=overwrite):
         _check_only_existing(folder)
@@ -96,6 +97,7 @@ def _check_only_existing(folder: Path) -> None:
         raise InputError(
             f"{folder} holds trained members, whose manifest and predictions are of a training",
             "add the model to another folder, and name both where members predict",
+            code="wrong-folder",
         )
 
 
@@ -108,6 +110,7 @@ def _check_classes(
             f"the members in {folder} have the classes {examples(present, 20)}, not"
             f" {examples(classes, 20)}",
             f"leave {option('classes')} out",
+            code="classes-differ",
         )
     return present
 

@@ -38,6 +38,7 @@ class AnnotatorRows:
                 f"annotators are given for {examples(annotators) or 'no item'}, for none of the"
                 f" {counted(len(items), 'text')} ({examples(items)})",
                 "use the same item ids in both files",
+                code="unknown-item",
             )
         names_of_texts = []
         for item in items:

@@ -31,5 +31,7 @@ def read_arrays(path: Path, names: Iterable[str]) -> Arrays:
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
     except Exception as error:
         raise InputError(
-            f"{path} is damaged or not a file of plain arrays: {error}", "train the member again"
+            f"{path} is damaged or not a file of plain arrays: {error}",
+            "train the member again",
+            code="damaged-file",
         ) from error

@@ -52,7 +52,11 @@ def read_card(folder: Path) -> Card:
     """The card in the folder of a finished job."""
     path = folder / CARD
     if not os.path.lexists(path):
-        raise InputError(f"{folder} has no {CARD}: it is not a trained member", "train again")
+        raise InputError(
+            f"{folder} has no {CARD}: it is not a trained member",
+            "train again",
+            code="wrong-folder",
+        )
     card: Card = read_json(path)
     hint = "remove this folder and train again"
     to_model(card, MemberCard, path, title="the card of a trained member", hint=hint)

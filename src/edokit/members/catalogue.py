@@ -150,6 +150,7 @@ def get_encoder(
             f"no encoder is known by the name {name!r}; known are {known}",
             f"get others with the hub's own tool, such as `hf download {name}`, or name a folder:"
             " `edo run --encoder DIR`",
+            code="unknown-model",
         )
     cache = hub_cache()
     if cache is None:
@@ -165,6 +166,7 @@ def get_encoder(
                 f" {file.sha256[:12]}…; it was removed",
                 "it was changed or damaged: get it again, from another source"
                 " (HF_ENDPOINT names a mirror of the hub)",
+                code="wrong-checksum",
             )
     progress(len(encoder.files), len(encoder.files), "")
     folder = encoder.folder()
@@ -199,6 +201,7 @@ def _downloader(encoder: KnownEncoder) -> Callable[[EncoderFile], Path]:
                 f"can't download {file.name} of {encoder.repository}: {reason}",
                 "run it again, whole files are kept; HTTPS_PROXY names a proxy, HF_ENDPOINT"
                 f" a mirror, and {option('source', 'DIR')} a folder with the same files",
+                code="failed-download",
             ) from error
 
     return fetch
@@ -226,11 +229,13 @@ def _copier(encoder: KnownEncoder, cache: Path, source: Path) -> Callable[[Encod
                 f"{source} has no {file.name}, which is part of {encoder.name}",
                 "name a folder with the whole encoder; one that was exported elsewhere can be"
                 " used where it is: `edo run --encoder DIR`",
+                code="incomplete-folder",
             )
         if digest_file(original) != file.sha256:
             raise InputError(
                 f"{original} is not the published file, whose SHA-256 is {file.sha256[:12]}…",
                 f"to use it all the same, name its folder: `edo run --encoder {source}`",
+                code="wrong-checksum",
             )
         with whole_file(path) as temporary:
             shutil.copyfile(original, temporary)

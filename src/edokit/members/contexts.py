@@ -58,6 +58,7 @@ def check_texts(texts: Sequence[object]) -> None:
             f"text {position + 1} of {len(texts)} is {kind}, neither a string nor a pair"
             " (utterance, context) of strings",
             "fill the gap or drop the item",
+            code="not-a-text",
         )
 
 

@@ -55,6 +55,7 @@ class _Pipeline:
                 f"{path} must hold a fitted classifier with probabilities, but holds"
                 f" {type(self.estimator).__name__}",
                 "fit a pipeline that reads texts, and save it with skops.io.dump",
+                code="unsupported-model",
             )
         self.labels = [str(label) for label in classes]
 
@@ -87,11 +88,13 @@ class _NetworkClassifier:
                 f"the model must come with a trained classifier, but {model} has no weights for"
                 f" {missing[0]}",
                 "name a fine-tuned model, or fine-tune it with `edo train --recipe transformer`",
+                code="unsupported-model",
             )
         if config.num_labels < 2 or config.problem_type == "regression":
             raise InputError(
                 f"the model must choose among several labels, but {model} is for regression",
                 "name a text-classification model",
+                code="unsupported-model",
             )
         self.labels = [str(config.id2label[k]) for k in range(config.num_labels)]
         self.scale = Scale("multi-label") if config.problem_type == _MULTI_LABEL else NOMINAL
@@ -247,5 +250,6 @@ def match_labels(
             f"{model} has the labels {examples(labels, 20)}, which must map onto the classes"
             f" {examples(expected, 20)}: each label to one class, each class from some label",
             f"name the class of a label: --label {labels[0]}={expected[0]}",
+            code="unknown-label",
         )
     return class_of

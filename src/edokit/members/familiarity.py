@@ -202,7 +202,9 @@ class Familiarity:
             return None
         arrays = read_arrays(path, _ARRAYS)
         if not _are_consistent(arrays):
-            raise InputError(f"{path} is damaged: its arrays do not match", "train again")
+            raise InputError(
+                f"{path} is damaged: its arrays do not match", "train again", code="damaged-file"
+            )
         return cls(
             pieces=arrays["pieces"],
             counts=arrays["counts"],

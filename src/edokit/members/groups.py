@@ -81,12 +81,14 @@ class Group:
                 f"group {name!r} learns who labelled ({people}), but with"
                 f" {option('supervision', PER_ANNOTATOR)} each member learns one annotator",
                 f"choose another supervision, or leave {people} out",
+                code="conflicting-options",
             )
         if self.members > 1 and not learns_items(recipe, options):
             raise InputError(
                 f"group {name!r} has {option('members', self.members)}, which would all be the"
                 " same: it learns nothing from the items",
                 "ask for one; several models, prompts or personas make members that differ",
+                code="identical-members",
             )
         return replace(self, name=name, draw=draw, options=recipe.checked_options(options))
 
@@ -115,11 +117,17 @@ class Group:
 def _named_values(option_name: str, values: Any) -> dict[str, Any]:
     """Values of an option by a word for each: the value itself if it is short, else its number."""
     if not values:
-        raise InputError(f"the option {option_name} is an empty list", "name a value")
+        raise InputError(
+            f"the option {option_name} is an empty list", "name a value", code="empty-option"
+        )
     listed = list(values.values()) if isinstance(values, Mapping) else list(values)
     repeated = [value for number, value in enumerate(listed) if value in listed[:number]]
     if repeated:
-        raise InputError(f"the option {option_name} has {examples(repeated)} twice", "name it once")
+        raise InputError(
+            f"the option {option_name} has {examples(repeated)} twice",
+            "name it once",
+            code="repeated-option",
+        )
     if isinstance(values, Mapping):
         return {str(name): value for name, value in values.items()}
     words = [_word(str(value)) for value in listed]
@@ -142,6 +150,7 @@ def check_folder_name(name: str) -> None:
             f"folders are named after groups and members, but {name!r} is not made of letters,"
             " digits, '.', '_' and '-', a letter or digit first",
             "choose another name",
+            code="invalid-name",
         )
 
 
@@ -191,6 +200,7 @@ def parse_groups(
         raise InputError(
             f"{option('members', members)}: the number of members is already in {text!r}",
             "leave it out",
+            code="conflicting-options",
         )
     if is_file:
         groups = read_groups(text, options or {}, supervision=supervision, draw=draw)
@@ -216,10 +226,14 @@ def check_groups(groups: Iterable[Group]) -> list[Group]:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InputError(
-            f"several groups are called {examples(repeated)}", "name them in a TOML file"
+            f"several groups are called {examples(repeated)}",
+            "name them in a TOML file",
+            code="duplicate-name",
         )
     if not checked:
-        raise InputError("no group of members is named to train", "name a recipe")
+        raise InputError(
+            "no group of members is named to train", "name a recipe", code="empty-option"
+        )
     return checked
 
 
@@ -288,7 +302,9 @@ def _refuse_retired(recipe: str, options: Iterable[str]) -> None:
     for retired in find_recipe(recipe).capabilities.retired:
         if retired.name in options:
             raise InputError(
-                f"the recipe {recipe!r} no longer has the option {retired.name}", retired.hint
+                f"the recipe {recipe!r} no longer has the option {retired.name}",
+                retired.hint,
+                code="retired-option",
             )
 
 
@@ -320,6 +336,7 @@ def _with_options(groups: list[Group], options: Mapping[str, Any]) -> list[Group
             raise InputError(
                 f"no group has the option {key!r}; the options are: {'; '.join(lists)}",
                 "check the spelling",
+                code="unknown-option",
             )
         for title in titles:
             changes[title][name] = value

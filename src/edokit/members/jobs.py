@@ -126,6 +126,7 @@ def _checked(predicted: Floats, scale: Scale) -> Floats:
             f"the probabilities of {n_texts} of {len(predicted)} texts are not finite, not"
             " between 0 and 1 or do not sum to 1",
             "train with other options",
+            code="invalid-probabilities",
         )
     return predicted.astype(np.float32)
 
@@ -173,6 +174,7 @@ def _train_rows(plan: TrainingPlan, job: TrainingJob) -> Ints:
             raise InputError(
                 f"annotator {job.annotator!r} labelled none of the items to train on in this fold",
                 "ask for fewer members or folds",
+                code="too-few-items",
             )
     return train_rows
 

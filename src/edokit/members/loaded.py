@@ -99,6 +99,7 @@ class LoadedMembers:
                 f" are {examples(self._entries, 10)}",
                 "check the spelling, or name the folder of the members that the ensemble pools"
                 f" ({option('members')} can be given several times)",
+                code="unknown-member",
             )
         self._device = device
         self._trust = tuple(trust)
@@ -254,6 +255,7 @@ class LoadedMembers:
             raise InputError(
                 f"the members in {self.place} were trained on texts {difference}",
                 "a context is the second of a pair of texts, or a column context of a table",
+                code="contexts-differ",
             )
 
     def _predict_member(
@@ -318,6 +320,7 @@ def load_member(
             f"the model of {folder} was not kept: it was trained with"
             f" {option('keep_models', False)}",
             "train it again without this option",
+            code="missing-model",
         )
     if models is None:  # the files of a bundle have been compared with its own list
         # Its predictions are not needed.
@@ -327,6 +330,7 @@ def load_member(
             raise InputError(
                 f"the member in {folder} is damaged: {examples(changed)} is not what was trained",
                 "copy the folder again, or train again",
+                code="damaged-file",
             )
     refuse_code(str(folder), card["recipe"], trust)
     with errors_in(folder / CARD):
@@ -356,4 +360,5 @@ def _errors_of(folder: Path) -> Iterator[None]:
             f"the member in {folder} is damaged or made by other versions of its libraries: it"
             f" fails with {type(error).__name__}",
             "train it again",
+            code="damaged-file",
         ) from error

@@ -85,6 +85,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{folder} has no {MANIFEST}: it is not a folder of trained members",
             "name a folder that `edo train` finished (start it again and it resumes)",
+            code="wrong-folder",
         )
     manifest: dict[str, Any] = read_json(path)
     to_model(manifest, Manifest, path, title="a manifest of trained members", hint="train again")
@@ -220,7 +221,9 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
     entry says so.
     """
     if not folders:
-        raise InputError("no folder of members is named", f"name one: {option('members')}")
+        raise InputError(
+            "no folder of members is named", f"name one: {option('members')}", code="empty-option"
+        )
     manifests = [read_manifest(folder) for folder in folders]
     reference = manifests[0]["data"]
     has_contexts = any(manifest["data"][HAS_CONTEXTS] for manifest in manifests)
@@ -234,6 +237,7 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
                 f"the members in {folder} predict {examples(folder_data['classes'])}, those in"
                 f" {folders[0]} {examples(reference['classes'])}",
                 "name folders of members with the same classes",
+                code="classes-differ",
             )
         check_same_scale(
             scale_of(folder_data),
@@ -247,6 +251,7 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
                 f"{folder_of[repeated[0]]} and {folder} both have a member {examples(repeated)}",
                 "train one of them again as a group with another name (in a TOML file), or name"
                 " one folder",
+                code="duplicate-name",
             )
         differences = {
             key: folder_data[key]

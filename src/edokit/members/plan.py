@@ -189,6 +189,7 @@ def _check_recipe(group: Group, data: TrainingData) -> None:
             f"{group.recipe} predicts one class of a text, but these annotators gave sets of"
             " labels",
             f"choose another recipe, such as {option('recipe', 'linear')}",
+            code="unsupported-scale",
         )
 
 

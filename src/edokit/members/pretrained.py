@@ -76,7 +76,9 @@ def local_folder(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> P
         problem = "is a file" if path.exists() else "does not exist"
     else:
         return _from_hub(model, **which)
-    raise InputError(f"a model is a folder or a hub id, but {model} {problem}", _HINT)
+    raise InputError(
+        f"a model is a folder or a hub id, but {model} {problem}", _HINT, code="unknown-model"
+    )
 
 
 def _looks_local(model: str) -> bool:
@@ -113,9 +115,12 @@ def _from_hub(model: str, **which: Any) -> Path:
                 f"{model!r} is not a folder, and no model of that name has been downloaded",
                 f"{_how_to_get(model)}, let edo do so with {DOWNLOAD}=1, or name a folder that"
                 " holds it",
+                code="unknown-model",
             ) from error
         raise InputError(
-            f"{model!r} can't be downloaded: {_reason(error)}", "check the name and the network"
+            f"{model!r} can't be downloaded: {_reason(error)}",
+            "check the name and the network",
+            code="failed-download",
         ) from error
 
 
@@ -173,6 +178,7 @@ def copy_model(model: str, out: Path, onnx_file: Path | None = None) -> str:
             f"the model {model!r} has no weights as safetensors, and others could run code when"
             " they are loaded",
             "load it and save it again: AutoModel.from_pretrained(…).save_pretrained(…)",
+            code="unsafe-weights",
         )
     lines = [f"{name} {digest_file(path)}\n" for name, path in files.items()]
     name = digest_text("".join(lines))[:16]
@@ -198,7 +204,11 @@ def check_model(folder: Path, home: Path | None = None) -> None:
     """Refuse a model in a bundle that holds anything but weights, settings and words."""
     for path in files_below(folder, home).values():
         if path.suffix not in SAFE_FILES:
-            raise InputError(f"{path} is not a file of weights, settings or words", "remove it")
+            raise InputError(
+                f"{path} is not a file of weights, settings or words",
+                "remove it",
+                code="unsupported-model",
+            )
     check_code(folder)
 
 
@@ -214,7 +224,9 @@ def check_code(folder: Path) -> None:
         function = str(settings.get("activation_function", ""))
         custom = "." in function and not function.startswith("torch.nn.")
         if custom or "auto_map" in settings or not all(map(_is_safe_module, modules)):
-            raise InputError(f"{path} names code, which would run", "choose another model")
+            raise InputError(
+                f"{path} names code, which would run", "choose another model", code="untrusted-code"
+            )
 
 
 def _is_safe_module(module: object) -> bool:
@@ -232,7 +244,7 @@ def using(model: str) -> Iterator[None]:
         raise
     except BaseException as error:  # each architecture fails in its own way, tokenizers by a panic
         problem = f"the model {model!r} can't be loaded: {_reason(error)}"
-        raise InputError(problem, _HINT) from error
+        raise InputError(problem, _HINT, code="unloadable-model") from error
 
 
 @contextmanager
@@ -318,6 +330,7 @@ def load_tokenizer(model: str) -> Any:
         raise InputError(
             f"the tokenizer of {model} lacks a padding token",
             "choose an encoder such as 'google-bert/bert-base-uncased'",
+            code="unsupported-model",
         )
     return tokenizer
 
@@ -359,6 +372,7 @@ def choose_device(device: str | None) -> torch.device:
             f"{option('device', device)} does not exist; devices are 'cpu', 'cuda',"
             f" 'cuda:<number>' (torch finds {gpus}) and 'mps'",
             "leave it out to use a GPU if there is one",
+            code="unknown-device",
         )
     return torch.device("cuda", place.index or 0) if place.type == "cuda" else place
 
@@ -368,6 +382,7 @@ def _encoder(backbone: Any, model: str) -> nn.Module:
         raise InputError(
             f"{model} is an encoder with a decoder, but members are encoders",
             "choose an encoder such as 'google-bert/bert-base-uncased'",
+            code="unsupported-model",
         )
     if getattr(backbone, "pooler", None) is not None:
         backbone.pooler = None

@@ -189,6 +189,7 @@ def preview_training(
         raise InputError(
             "a dry run shows the requests of members that ask a server, but there are none here",
             "leave it out, or choose the recipe llm",
+            code="inapplicable-option",
         )
     silent = {job.member for job in plan.jobs} - {job.member for job in asking}
     members = tuple(_preview_job(plan, job) for job in asking)
@@ -200,7 +201,9 @@ def _preview_job(plan: TrainingPlan, job: TrainingJob) -> MemberPreview:
     member = make_member(job.recipe, len(plan.data.classes), job.options)
     # Before it is fitted, which may ask its server.
     if not _is_language_model(member):
-        raise InputError(f"the recipe {job.recipe} has no dry run", "leave it out")
+        raise InputError(
+            f"the recipe {job.recipe} has no dry run", "leave it out", code="inapplicable-option"
+        )
     member.fit(member_data(plan, job), random_state=job.seed)
     requests: dict[str, list[Request]] = {}
     items: list[int] = []

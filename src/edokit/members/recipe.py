@@ -263,6 +263,7 @@ def known_labels(data: MemberData) -> Annotations:
         raise InputError(
             "a member that learns annotators needs annotations, but there are only targets",
             "pass annotations, or leave out the option that learns annotators",
+            code="missing-labels",
         )
     return data.annotations
 

@@ -60,6 +60,7 @@ def check_options(
             f"{owner} has no option {examples(unknown)}; its options are"
             f" {', '.join(defaults) or '(none)'}",
             "check the spelling",
+            code="unknown-option",
         )
     return {name: _typed(name, value, defaults[name]) for name, value in options.items()}
 
@@ -78,6 +79,7 @@ def _typed(name: str, value: Any, default: OptionValue) -> Any:
         raise InputError(
             f"the option {name} is {value!r}, but must be {_NOUNS.get(kind, kind.__name__)}",
             f"its default is {shown}",
+            code="invalid-option",
         )
     return value
 

@@ -31,17 +31,21 @@ def find_recipe(name: str) -> type[Member]:
             f"there is no recipe {examples([name])}; recipes are {examples(recipe_names(), 20)} and"
             " 'package.module:Class'",
             hint,
+            code="unknown-recipe",
         )
     try:
         recipe = getattr(import_module(module_name), class_name)
     except Exception as error:  # whatever importing an arbitrary module may raise
         raise InputError(
-            f"the recipe {examples([name])} can't be imported: {error}", "check the spelling"
+            f"the recipe {examples([name])} can't be imported: {error}",
+            "check the spelling",
+            code="failed-import",
         ) from error
     if not _is_member(recipe):
         raise InputError(
             f"the recipe {examples([name])} is not a class with edokit.members.Member as its base",
             "see edokit/members/recipes/linear.py for an example",
+            code="invalid-plugin",
         )
     _check_capabilities(name, recipe)
     return recipe
@@ -54,7 +58,11 @@ def _find_own(name: str) -> type[Member]:
     # Others, such as its base, are imported from elsewhere.
     defined = [member for member in classes if member.__module__ == module.__name__]
     if len(defined) != 1:
-        raise InputError(f"{module.__name__} holds {len(defined)} classes", "leave one recipe")
+        raise InputError(
+            f"{module.__name__} holds {len(defined)} classes",
+            "leave one recipe",
+            code="invalid-plugin",
+        )
     recipe = defined[0]
     _check_capabilities(name, recipe)
     return recipe
@@ -67,6 +75,7 @@ def _check_capabilities(name: str, recipe: type[Member]) -> None:
         raise InputError(
             f"the recipe {examples([name])} has capabilities = {capabilities!r}",
             "declare them as edokit.members.Capabilities(…)",
+            code="invalid-plugin",
         )
     parameters = inspect.signature(recipe).parameters
     declared = list(capabilities.named_options())
@@ -78,6 +87,7 @@ def _check_capabilities(name: str, recipe: type[Member]) -> None:
             f"the recipe {examples([name])} declares the option {examples(missing)}, which it does"
             " not have",
             "correct its capabilities",
+            code="invalid-plugin",
         )
 
 

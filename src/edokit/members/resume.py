@@ -30,6 +30,7 @@ def open_folder(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
             f"{out} holds models that were added to it: {examples(added)}",
             f"choose another {option('out')} folder; {option('members')} can be given several times"
             " where members predict",
+            code="existing-file",
         )
     if out.is_dir():
         remove_leftovers(out)
@@ -55,6 +56,7 @@ def unfinished_jobs(plan: TrainingPlan, out: Path, cards: Cards) -> list[Trainin
             f" {examples(different)}",
             f"choose another {option('out')} folder, or replace them with"
             f" {option('overwrite', True)}",
+            code="other-settings",
         )
     for path in different:
         discard(out / MEMBERS / path)

@@ -124,7 +124,7 @@ def score_models(
     from edokit.predictions.core import Predictions
 
     if not models:
-        raise InputError("no model is named to score texts with", "name one")
+        raise InputError("no model is named to score texts with", "name one", code="empty-option")
     checked = Texts.from_texts(texts)
     class_names = None if classes is None else [str(name) for name in classes]
     class_of: dict[str, LabelMap] = {}
@@ -162,7 +162,9 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
             model = text
         if not name or not model or name in model_of:
             raise InputError(
-                f"models must have different names, but got {text!r}", "write NAME=MODEL"
+                f"models must have different names, but got {text!r}",
+                "write NAME=MODEL",
+                code="duplicate-name",
             )
         model_of[name] = model
     return model_of

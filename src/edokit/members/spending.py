@@ -140,10 +140,15 @@ class Budget:
             f" {amount:.4g}"
         )
         if self.spent == 0:
-            return InputError(problem, f"run the same command with a larger {option('budget')}")
+            return InputError(
+                problem,
+                f"run the same command with a larger {option('budget')}",
+                code="exceeded-budget",
+            )
         return InputError(
             f"{problem}; {self.spent:.4g} was spent in this run, and its answers are cached",
             f"run the same command again to continue: {option('budget')} is per run",
+            code="exceeded-budget",
         )
 
     def _fits(self, amount: float) -> bool:

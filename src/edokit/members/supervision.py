@@ -92,6 +92,7 @@ def most_active(annotations: Annotations, members: int, *, ignore_limit: bool = 
             f"{members} per-annotator members need an annotator each, but there"
             f" {verb} {counted(available, 'annotator')}",
             f"ask for {counted(available, 'member')} at most",
+            code="too-many-members",
         )
     fewest = int(annotations.annotations_per_item.min())
     if members > fewest and not ignore_limit:
@@ -101,6 +102,7 @@ def most_active(annotations: Annotations, members: int, *, ignore_limit: bool = 
             f"ask for {counted(fewest, 'member')} at most, choose"
             f" {option('supervision', RANDOM_SELECT)}, or allow more:"
             f" {option('ignore_annotator_limit', True)}",
+            code="too-many-members",
         )
     activity = np.bincount(annotations.annotator_codes, minlength=available)
     return [str(annotations.annotators[a]) for a in np.argsort(-activity, kind="stable")[:members]]

@@ -49,7 +49,11 @@ class Texts:
             return texts.checked()
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             kind = "one string" if isinstance(texts, str) else type(texts).__name__
-            raise InputError(f"{option('texts')} is {kind}, not a list of texts", "write ['…']")
+            raise InputError(
+                f"{option('texts')} is {kind}, not a list of texts",
+                "write ['…']",
+                code="single-value",
+            )
         pairs = [tuple(text) if isinstance(text, list) else text for text in texts]
         return _numbered(pairs).checked()
 
@@ -87,12 +91,13 @@ class Texts:
                 raise InputError(
                     f"{self.place(item)} has {length:,} characters, more than {most:,}",
                     f"shorten it, or raise {option('max_length')}",
+                    code="too-long-text",
                 )
 
     def checked(self) -> Texts:
         """Itself, if there are texts and none is missing."""
         if not self.texts:
-            raise InputError("no text is given to score", "give a text")
+            raise InputError("no text is given to score", "give a text", code="missing-texts")
         check_texts(self.texts)
         strings, _ = split_context(self.texts)
         missing = [item for item, text in zip(self.items, strings, strict=True) if not text.strip()]
@@ -101,14 +106,21 @@ class Texts:
                 joined(text).encode()
             except UnicodeEncodeError as error:
                 raise InputError(
-                    f"{self.place(item)} contains invalid Unicode", "export or decode it again"
+                    f"{self.place(item)} contains invalid Unicode",
+                    "export or decode it again",
+                    code="invalid-unicode",
                 ) from error
         if missing and self.numbered:
-            raise InputError(f"{self.place(missing[0])} is empty", "fill the gap or drop it")
+            raise InputError(
+                f"{self.place(missing[0])} is empty",
+                "fill the gap or drop it",
+                code="missing-value",
+            )
         if missing:
             raise InputError(
                 f"{are(len(missing), len(self.items), HAVE)} no text: {examples(missing)}",
                 "fill the gap or drop these items",
+                code="missing-value",
             )
         return self
 
@@ -157,6 +169,7 @@ def read_texts(
             raise InputError(
                 f"{path} has no texts",
                 f"name their column: {option('columns', {'text': 'NAME'})}",
+                code="missing-texts",
             )
         texts = replace(Texts.from_source(source), annotators=tuple(source.annotators))
     with errors_in(path):
@@ -221,7 +234,9 @@ def _texts_of_table(table: pa.Table, path: Path, columns: Mapping[str, str]) -> 
     unknown = [role for role in columns if role not in (*_ROLES, "annotator")]
     if unknown:
         raise InputError(
-            f"texts have the columns item, text and context, but no {unknown[0]!r}", "leave it out"
+            f"texts have the columns item, text and context, but no {unknown[0]!r}",
+            "leave it out",
+            code="unknown-role",
         )
     names = {role: columns.get(role, role) for role in _ROLES}
     roles = ["text"]
@@ -241,7 +256,11 @@ def _texts_of_table(table: pa.Table, path: Path, columns: Mapping[str, str]) -> 
     text_of: dict[str, Text] = {}
     for item, text in zip(items, texts, strict=True):
         if text_of.setdefault(item, text) != text:
-            raise InputError(f"{path}: item {item!r} has two texts", "give each item its own id")
+            raise InputError(
+                f"{path}: item {item!r} has two texts",
+                "give each item its own id",
+                code="contradictory-rows",
+            )
     return Texts(tuple(text_of), tuple(text_of.values()))
 
 
@@ -271,10 +290,13 @@ def _column(table: pa.Table, name: str, role: str, path: Path) -> list[str]:
             f"{path} has no column {name!r} for the {role}; its columns are"
             f" {headings(table.column_names)}",
             f"map it with {option('columns', {role: 'NAME'})}",
+            code="missing-column",
         )
     encoded = encode(table[name], name)
     values = ["" if code < 0 else str(encoded.names[code]) for code in encoded.codes]
     if role in ("item", "annotator") and "" in values:
         place = row_number(values.index(""))
-        raise InputError(f"{path}: {place} has no {role}", "fill the gap or drop the row")
+        raise InputError(
+            f"{path}: {place} has no {role}", "fill the gap or drop the row", code="missing-value"
+        )
     return values

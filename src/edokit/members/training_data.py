@@ -64,6 +64,7 @@ class TrainingData:
             raise InputError(
                 "members train on texts, but the data has none",
                 f"add a text column, or name it: {option('columns', {'text': 'NAME'})}",
+                code="missing-texts",
             )
         texts = Texts.from_source(annotations).checked()
         splits = annotations.splits
@@ -87,6 +88,7 @@ class TrainingData:
             raise InputError(
                 f"{option('unlabelled')} has splits or items that have labels: {examples(shared)}",
                 "give each split and each item a name of its own, as in {'test': texts}",
+                code="duplicate-name",
             )
         further = chain.from_iterable(texts.texts for texts in texts_by_split.values())
         return replace(self, texts=(*self.texts, *further), unlabelled=texts_by_split)
@@ -207,6 +209,7 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
         raise InputError(
             f"{n_folds} folds can't be made of the {len(inside)} items of train and dev",
             "choose between 2 and the number of items; five folds are common",
+            code="too-many-folds",
         )
     groups = near_duplicate_groups([joined(data.texts[i]) for i in inside])
     warn_of_similar_texts(data.annotations.take(inside))
@@ -221,6 +224,7 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
             "the items of a group and near-duplicate texts share a fold, which leaves some of the"
             f" {n_folds} folds empty",
             "ask for fewer folds",
+            code="too-many-folds",
         )
     return folds
 
@@ -235,6 +239,7 @@ def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -
         raise InputError(
             f"all annotations have one class, {examples(data.classes)}",
             f"name all classes, also those that nobody chose: {option('classes', ['no', 'yes'])}",
+            code="too-few-classes",
         )
     names = list(dict.fromkeys(filter(None, data.splits)))
     needed = data.where(TRAIN) if learns else data.where(*names)
@@ -243,11 +248,13 @@ def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -
             f"members train on the split 'train', which is empty; the splits are"
             f" {examples(names, 20) or 'unnamed'}",
             "name the splits train, dev and test, or make them with `edo data split`",
+            code="empty-split",
         )
     if n_folds is None and names == [TRAIN]:
         raise InputError(
             "no split is left to predict: all items are in 'train'",
             f"make one with `edo data split`, or train in folds: {option('cross_fit', 5)}",
+            code="empty-split",
         )
     unsplit = len(data.where(""))
     if unsplit:

@@ -32,4 +32,5 @@ def code_in_file(source: str, key: str, value: str, package: str | None = None) 
         f"{source} has {key} = {examples([value])}, which would import code; a file can't ask for"
         " that",
         hint,
+        code="untrusted-code",
     )

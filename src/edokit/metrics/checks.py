@@ -21,6 +21,7 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
         raise InputError(
             f"{name} has fewer than two classes: its shape is {_shape(array)}",
             "give a column for every class, also for those that nobody chose",
+            code="too-few-classes",
         )
 
     def refuse(fault: str, row: tuple[int, ...]) -> InputError:
@@ -33,6 +34,7 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
             f"the probabilities {name}[{row[0]}] {fault}: ({numbers})"
             f" ({wrong} of {len(array)} are wrong)",
             hint,
+            code="invalid-probabilities",
         )
 
     return scale.distributions(array, TOLERANCE, refuse)
@@ -85,6 +87,7 @@ def _with_columns(
         raise InputError(
             f"{name} is about the classes {examples(own_classes, 20)}, not {examples(classes, 20)}",
             "give both the same classes: annotations.with_classes(…)",
+            code="classes-differ",
         )
     return array[:, [own_classes.index(label) for label in classes]]
 
@@ -96,6 +99,7 @@ def unordered(name: str, others: str) -> InputError:
         "give what predict_proba or describe returns for named predictions, or"
         " edokit.ItemArray(values, items=…); if rows are in the order of the annotations' items,"
         " say order='annotations' (where that is no parameter, give np.asarray of all arrays)",
+        code="missing-ids",
     )
 
 
@@ -119,11 +123,13 @@ def pair(
         raise InputError(
             f"p has the shape {_shape(predicted)}, q has {_shape(soft)}",
             "match the items by id, and give both the same classes in the same order",
+            code="shapes-differ",
         )
     if scale.positions is not None and len(scale.positions) != predicted.shape[1]:
         raise InputError(
             f"p has {predicted.shape[1]} classes, the scale {len(scale.positions)} positions",
             "give one position per class",
+            code="shapes-differ",
         )
     return predicted, soft
 
@@ -150,11 +156,13 @@ def hard_labels(y: npt.ArrayLike, p: Floats, scale: Scale = NOMINAL) -> Ints:
         raise InputError(
             f"y has the shape {_shape(array)}, not [{', '.join(map(str, shape))}]",
             "give one class code each; for multi-label data, 1 for each chosen label, else 0",
+            code="shapes-differ",
         )
     if array.dtype.kind not in "iub":
         raise InputError(
             f"y holds {array.dtype} values, not class codes (whole numbers)",
             "give each class as its position in the list, counted from 0",
+            code="not-class-codes",
         )
     problem = f"but class codes are from 0 to {classes - 1}"
     hint = "drop the missing ones, and count from 0"
@@ -177,6 +185,7 @@ def as_array(
         raise InputError(
             f"{name} is not an array of numbers with rows of the same length",
             "give every row the same length, and turn it into numbers first",
+            code="not-numbers",
         ) from None
 
 
@@ -185,7 +194,9 @@ def _finite(name: str, values: npt.ArrayLike, dimensions: int, hint: str) -> Flo
     array = as_array(name, values, np.float64)
     if array.ndim != dimensions or not len(array):
         axes = {1: "[N]", 2: "[N, C]"}[dimensions]
-        raise InputError(f"{name} has the shape {_shape(array)}, not {axes} with N > 0", hint)
+        raise InputError(
+            f"{name} has the shape {_shape(array)}, not {axes} with N > 0", hint, code="wrong-shape"
+        )
     hint = "drop or fill in the items that have no value"
     _refuse(name, array, ~np.isfinite(array), "not a finite number", hint)
     return array
@@ -199,6 +210,7 @@ def _refuse(name: str, values: npt.NDArray[Any], wrong: Bools, problem: str, hin
             f"{name}[{', '.join(map(str, at))}] is {values[at]:.6g}, {problem}"
             f" ({wrong.sum()} of {wrong.size} are wrong)",
             hint,
+            code="invalid-number",
         )
 
 

@@ -110,7 +110,11 @@ def as_labels(
     """The labels that p is compared with: arrays, or those of annotations."""
     if not hasattr(q, "soft_labels"):
         if y is None:
-            raise InputError("there are no hard labels y", "give them, or Annotations instead of q")
+            raise InputError(
+                "there are no hard labels y",
+                "give them, or Annotations instead of q",
+                code="missing-labels",
+            )
         return Labels(q, y, scale or NOMINAL)
     annotations = cast("Annotations", q)
     classes = classes_of(p)

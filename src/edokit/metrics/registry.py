@@ -108,16 +108,19 @@ class Metric:
             raise InputError(
                 f"the name of a metric is {self.name!r}",
                 "use letters, digits and underscores, as in macro_f1",
+                code="invalid-name",
             )
         if not set(self.main) <= set(self.scales):
             raise InputError(
                 f"the metric {self.name!r} is a main metric on scales for which it is not defined",
                 "name them in scales, too",
+                code="invalid-plugin",
             )
         if self.main and not self.is_mean:
             raise InputError(
                 f"the metric {self.name!r} is not a mean over items and can't be a main metric",
                 "leave out main, or give a formula with one value per item",
+                code="invalid-plugin",
             )
 
     @property
@@ -374,9 +377,13 @@ def register_metric(metric: Metric) -> Metric:
     edokit._errors.InputError: the metric name 'ce' is taken; choose another name
     """
     if metric.name in METRIC:
-        raise InputError(f"the metric name {metric.name!r} is taken", "choose another name")
+        raise InputError(
+            f"the metric name {metric.name!r} is taken", "choose another name", code="taken-name"
+        )
     if metric.formula is None:
-        raise InputError(f"the metric {metric.name!r} needs a formula", "give it one")
+        raise InputError(
+            f"the metric {metric.name!r} needs a formula", "give it one", code="invalid-plugin"
+        )
     METRIC[metric.name] = metric
     return metric
 

@@ -401,6 +401,7 @@ def paired_test(
         raise InputError(
             f"a has {len(losses_a)} losses, b has {len(losses_b)}",
             "match the items of the two methods by id",
+            code="lengths-differ",
         )
     gaps = losses_a - losses_b
     (p_value,) = _sign_flip(gaps[:, None], samples, rng, clusters)

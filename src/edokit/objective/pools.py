@@ -75,6 +75,7 @@ def pool(P: Array, v: Array, kind: str = "linear") -> Array:
         raise InputError(
             f"weights of shape {tuple(v.shape)} are not one for each of the {members} members",
             "give the weights in the order of the members",
+            code="wrong-shape",
         )
     xp = namespace(P, v)
     v = xp.astype(v, P.dtype, copy=False)

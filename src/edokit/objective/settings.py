@@ -268,6 +268,7 @@ def check_pool(objective: Objective, pool: Pool) -> None:
         raise InputError(
             f"{' and '.join(map(option, SCALE_TERMS))} are not convex for a log pool",
             f"choose {option('pool', 'linear')}",
+            code="conflicting-options",
         )
 
 
@@ -290,6 +291,7 @@ def preset_objective(preset: str, objective: Objective | None = None) -> Objecti
         raise InputError(
             f"{option('objective')} must be an Objective, but got {objective!r}",
             "write EDOEnsemble(objective=Objective(div=0.1)), for example",
+            code="unsupported-type",
         )
     return objective
 
@@ -405,6 +407,7 @@ class Gumbel(OptionFields):
                 f"no ensemble size lies between {option('min_members', self.min_members)} and"
                 f" {option('max_members', self.max_members)}",
                 "leave them out to let every size compete",
+                code="invalid-range",
             )
 
     def _check(

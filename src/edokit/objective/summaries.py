@@ -191,6 +191,7 @@ class Summaries(Additive):
                 f"has class {listed} though annotators chose it",
                 f"turn class weights off with {option('class_weights', False)}, or fit on more"
                 " items",
+                code="missing-class",
             )
         counts = xp.where(empty, xp.ones_like(self.class_counts), self.class_counts)
         weights = self.items / (self.classes * counts)  # α
@@ -310,6 +311,7 @@ class Problem:
                 f"{' and '.join(map(option, SCALE_TERMS))} need ordered classes, but these have no"
                 " order",
                 "declare an ordinal scale, or leave these terms out",
+                code="unordered-scale",
             )
 
     def take(self, items: Array) -> Problem:

@@ -176,6 +176,7 @@ def _finished(
             f"{folder} holds a run on other annotations, or on annotations that were read with"
             " other options",
             f"choose another output folder, or replace it with {option('overwrite')}",
+            code="other-settings",
         )
     if same_options and is_whole:
         return result

@@ -80,5 +80,6 @@ class RunOptions:
                 f"{option('time', self.time)} must be at least one second",
                 f"write {option('time', '10m')}, {option('time', '90s')} or"
                 f" {option('time', '1h30m')}",
+                code="invalid-number",
             )
         return seconds

@@ -123,6 +123,7 @@ class Run:
             raise InputError(
                 f"{place} holds no finished run",
                 "name a folder that `edo run` made, or run the same command again to finish it",
+                code="wrong-folder",
             )
         return cls(place, read_json(place / SUMMARY))
 

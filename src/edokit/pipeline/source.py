@@ -139,6 +139,7 @@ def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
                 " without an order",
                 f"say which: {option('scale', 'ordinal')} or {option('scale', 'nominal')}",
                 {"scale": "ordinal"},
+                code="undeclared-order",
             )
         )
     texts = annotations.texts
@@ -153,6 +154,7 @@ def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
                     f" {examples(annotations.items[is_empty])}",
                     f"choose {option('empty', 'drop')}, or fill them in",
                     {"empty": "drop"},
+                    code="missing-value",
                 )
             )
     if decisions:
@@ -175,6 +177,7 @@ def _missing_text(annotations: Annotations) -> Decision:
         f"say which one it is: {option('columns', {'text': proposed})}",
         {"columns": {"text": proposed}},
         can_be_tried=proposed != "NAME",
+        code="missing-texts",
     )
 
 

@@ -209,7 +209,9 @@ class Predictions:
             if len(names) != length:
                 raise _wrong_length(axis, len(names), shape, length)
             if "" in names:
-                raise InputError(f"one of the {axis} has an empty name", "name every entry")
+                raise InputError(
+                    f"one of the {axis} has an empty name", "name every entry", code="missing-value"
+                )
         if self.groups is not None and len(self.groups) != n_members:
             raise _wrong_length("groups", len(self.groups), shape, n_members)
         noun = self.rows.noun
@@ -243,6 +245,7 @@ class Predictions:
                 f"the probabilities of member {self.members[k]!r} for {self.rows.noun}"
                 f" {self.rows.take([n]).names[0]!r} {fault}: ({number_list(numbers)})",
                 _FAULT_HINT,
+                code="invalid-probabilities",
             )
 
         normalize = invalid == "normalize"
@@ -320,6 +323,7 @@ class Predictions:
             raise InputError(
                 f"item {self.items[order < 0][0]!r} has no anonymous answer",
                 "score the items again: `edo score --annotators` writes both",
+                code="missing-predictions",
             )
         nobody = items.renamed([f"{name}{ANONYMOUS}" for name in self.members])
         return replace(
@@ -338,6 +342,7 @@ class Predictions:
             raise InputError(
                 "these predictions of pairs hold no anonymous answers",
                 "score the items without naming annotators",
+                code="missing-predictions",
             )
         return replace(answers, rows=answers.rows.by_item())
 
@@ -378,6 +383,7 @@ class Predictions:
                 f"the predictions are about the classes {examples(self.classes, 20)}, not about"
                 f" {examples(names, 20)}",
                 f"rename the classes, or declare all of them: {option('classes')}",
+                code="classes-differ",
             )
         order = [self.classes.index(name) for name in names]
         scale = self.scale.reordered(self.classes, names)
@@ -402,6 +408,7 @@ class Predictions:
                 f"{examples(unknown)} {'is' if len(unknown) == 1 else 'are'} not among the members"
                 f" {examples(self.members, 10)}",
                 "check the spelling",
+                code="unknown-member",
             )
         positions = [self.members.index(name) for name in names]
         return replace(
@@ -461,6 +468,7 @@ def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, d
             raise InputError(
                 f"member_info describes {name!r}, but the members are {examples(members, 10)}",
                 "check the spelling",
+                code="unknown-member",
             )
         if isinstance(facts, Mapping):
             plain = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
@@ -497,6 +505,7 @@ def declared_scale(
             f" scale: {examples(order, 20)}",
             "write them in its order with edo predictions join FILE --out NEW --scale"
             f" '{declaration}'",
+            code="classes-differ",
         )
     target = declared.on(classes)
     if scale != NOMINAL or target.positions is None:
@@ -533,6 +542,7 @@ def _wrong_length(axis: str, names: int, shape: tuple[int, ...], length: int) ->
     return InputError(
         f"there are {names} {axis} for predictions of shape {shape}, which need {length}",
         "give one name per entry",
+        code="lengths-differ",
     )
 
 
@@ -573,6 +583,7 @@ def _stacked_members(members: Sequence[Any]) -> Array:
         raise InputError(
             f"the arrays of the members have the shapes {', '.join(map(str, shapes)) or '(none)'}",
             "give one array [items, classes] per member, of the same items and classes",
+            code="shapes-differ",
         )
     return np.stack(parts)
 
@@ -588,6 +599,7 @@ def _common_axes(members: Sequence[Any]) -> dict[str, Strings]:
         raise InputError(
             "the tables of the members differ in index or columns",
             "bring them into one order, for example with frame.reindex(...)",
+            code="items-differ",
         )
     return dict(zip("NC", map(as_names, axes), strict=False))
 
@@ -612,6 +624,7 @@ def _from_logits(array: Array, is_binary: bool, members: Strings | None, scale: 
         raise InputError(
             f"the numbers of {examples(names[is_faulty])} are probabilities already and no logits",
             f"leave out {option('logits', True)}; mark the files that hold logits as FILE:logits",
+            code="not-logits",
         )
     scores = array[..., 1] if is_binary else array
     # An infinite logit becomes NaN, which is refused by name later.
@@ -635,9 +648,13 @@ def _numbers(values: Any) -> Array:
             # pandas' own number types come as objects, with NA for gaps.
             array = values.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError, RuntimeError) as error:  # torch says how to detach a tensor
-        raise InputError(f"the predictions are no array of numbers: {error}", hint) from error
+        raise InputError(
+            f"the predictions are no array of numbers: {error}", hint, code="not-numbers"
+        ) from error
     if array.dtype.kind not in "fiub":
-        raise InputError(f"the predictions are no numbers but of type {array.dtype}", hint)
+        raise InputError(
+            f"the predictions are no numbers but of type {array.dtype}", hint, code="not-numbers"
+        )
     if isinstance(values, np.ma.MaskedArray):
         array = np.where(np.ma.getmaskarray(values), np.nan, array)
     return array
@@ -660,6 +677,7 @@ def _only_layout(array: Array, sizes: Mapping[str, int], any_numbers: bool) -> L
         f"predictions of shape {array.shape}{_known_sizes(sizes)} {reason}",
         f"say what the axes are, as in {option('layout', 'NKC')}, or give names of"
         f" {option('items')}, {option('members')} and {option('classes')} that tell them apart",
+        code="ambiguous-layout",
     )
 
 
@@ -684,11 +702,13 @@ def _fitting(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -
         raise InputError(
             f"predictions of shape {shape} do not fit the layout {layout}{_known_sizes(sizes)}",
             "check the layout and the names",
+            code="wrong-shape",
         )
     if 0 in shape:
         raise InputError(
             f"predictions of shape {shape} lack items, members or classes",
             "check that the arrays were filled",
+            code="wrong-shape",
         )
     return layout
 

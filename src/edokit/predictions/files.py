@@ -81,7 +81,9 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
             # numpy pads text with NUL characters and can't tell its own from others.
             if arrays[name].tolist() != list(names):
                 raise InputError(
-                    f"a name of {name} ends in a NUL character, which .npz can't keep", "rename it"
+                    f"a name of {name} ends in a NUL character, which .npz can't keep",
+                    "rename it",
+                    code="invalid-name",
                 )
         if predictions.scale != NOMINAL:
             arrays["scale"] = np.array([predictions.scale.to_text(predictions.classes)])
@@ -99,6 +101,7 @@ def check_ending(path: Path) -> None:
         raise InputError(
             f"predictions are written to .npz or .parquet files, not to {path}",
             "choose one of these endings",
+            code="unknown-ending",
         )
 
 
@@ -115,6 +118,7 @@ def read_file(path: Path, invalid: Invalid = "error") -> Predictions:
         f"make one with `edo predictions join {path} --out NAME.npz`"
         if path.suffix.lower() in TABLE_SUFFIXES
         else "make one with `edo predictions join`, or `edo score` for a Hugging Face model",
+        code="unknown-ending",
     )
 
 
@@ -129,12 +133,14 @@ def _read_npz(path: Path, invalid: Invalid) -> Predictions:
         raise InputError(
             f"{path} can't be read as an .npz file of plain arrays: {error}",
             "write it again; object arrays are never loaded",
+            code="unreadable-file",
         ) from error
     missing = [name for name in _NEEDED if name not in arrays]
     if missing:
         raise InputError(
             f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
             "write it with edokit.write_predictions or `edo predictions join`",
+            code="missing-array",
         )
     notes = {name: "".join(as_names(arrays.get(name, ()))) for name in ("scale", "member_info")}
     names: Any = {name: arrays.get(name) for name in (*_NEEDED[1:], *_OPTIONAL)}
@@ -157,7 +163,11 @@ def _noted_info(text: str) -> MemberInfo:
     """What a file notes about members, if anything."""
     info = parse_json(text, "member_info") if text else {}
     if not isinstance(info, dict):
-        raise InputError("member_info holds no object for each member", "write the file again")
+        raise InputError(
+            "member_info holds no object for each member",
+            "write the file again",
+            code="wrong-content",
+        )
     return info
 
 
@@ -173,6 +183,7 @@ def from_long_table(table: pa.Table, path: Path) -> Predictions:
                 f"{path} has no column {name!r} but {headings(table.column_names)};"
                 " predictions need item, member and p_<class>",
                 "one file per model becomes predictions with `edo predictions join`",
+                code="missing-column",
             )
     columns_of = class_columns(table.column_names)
     classes = _class_order(table, columns_of)
@@ -181,6 +192,7 @@ def from_long_table(table: pa.Table, path: Path) -> Predictions:
         raise InputError(
             f"{path} has {len(classes)} p_<class> columns; predictions need one per class",
             "name them p_0, p_1, …",
+            code="missing-column",
         )
     lines = read_lines(table, path, name_column(table, "member", path))
     numbers = [number_column(table, columns_of[name], str(path)) for name in classes]
@@ -191,6 +203,7 @@ def from_long_table(table: pa.Table, path: Path) -> Predictions:
             f"{path} has no row for {lines.rows.noun} {lines.rows.names[n]!r} and member"
             f" {lines.member.names[k]!r}",
             "complete the file, or join it from one file per model",
+            code="missing-predictions",
         )
     with errors_in(path):
         scale = _noted_scale(noted, classes)
@@ -241,6 +254,7 @@ class Lines(NamedTuple):
                 f" {self.rows.names[self.row_codes[line]]!r} and member"
                 f" {self.member.names[self.member.codes[line]]!r}",
                 f"keep one row per {self.rows.noun} and member",
+                code="duplicate-prediction",
             )
         array = np.full((size, values.shape[1]), np.nan, dtype=values.dtype)
         array[cells] = values
@@ -266,6 +280,7 @@ def read_lines(table: pa.Table, path: Path, member: Encoded) -> Lines:
             f" {counted(len(rows), rows.noun)} in {counted(len(table), 'row')}, so that nearly all"
             " predictions are missing",
             "check the column that names the members",
+            code="sparse-predictions",
         )
     return Lines(rows, codes, member, groups)
 
@@ -333,6 +348,7 @@ def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
         raise InputError(
             f"{path}: {row_number(int(gaps[0]))} has no {name} ({counted(len(gaps), 'such row')})",
             "fill in or drop these rows",
+            code="missing-value",
         )
     return encoded
 
@@ -349,5 +365,6 @@ def per_member(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple
             f"{path}: member {member.names[member.codes[row]]!r} has another {name} in"
             f" {row_number(row)} than before",
             "make its rows agree",
+            code="contradictory-rows",
         )
     return tuple("" if code < 0 else str(group.names[code]) for code in of_member)

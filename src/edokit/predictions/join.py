@@ -117,6 +117,7 @@ class JoinOptions:
                     f"columns maps {role!r}, which is none of {', '.join(_ROLES)}, p_<class>",
                     f"for the column of a class write for example"
                     f" {option('columns', {'p_yes': name})}",
+                    code="unknown-role",
                 )
 
     @cached_property
@@ -133,6 +134,7 @@ class JoinOptions:
             raise InputError(
                 f"there are {len(values)} {name} for {counted(files, 'file')}",
                 "give one for each file",
+                code="lengths-differ",
             )
         return values
 
@@ -180,7 +182,7 @@ def join_models(
     """
     options = replace(options or JoinOptions(), **changes)
     if not files:
-        raise InputError("there is no file to join", "name the files")
+        raise InputError("there is no file to join", "name the files", code="empty-option")
     names, logits = (options.of_files(name, len(files)) for name in ("names", "logits"))
     sources = [
         _ModelFile(Path(file), name or Path(file).stem, options, bool(in_logits), bool(name))
@@ -211,7 +213,11 @@ def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
     column_names = set(chain.from_iterable(source.column_names for source in sources))
     unused = {*(options.columns or {}).values()} - column_names
     if unused:
-        raise InputError(f"no file has a column {examples(sorted(unused))}", "check the spelling")
+        raise InputError(
+            f"no file has a column {examples(sorted(unused))}",
+            "check the spelling",
+            code="missing-column",
+        )
     classes = dict.fromkeys(chain.from_iterable(source.classes for source in sources))
     unknown = [label for label in options.label_map or {} if label not in classes]
     if unknown:
@@ -219,6 +225,7 @@ def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
             f"{option('label_map')} has {examples(unknown)}, but the classes of the files are"
             f" {headings(classes)}",
             "check the spelling",
+            code="unknown-label",
         )
 
 
@@ -272,6 +279,7 @@ class _ModelFile:
             raise InputError(
                 f"{path} holds stored predictions, which are probabilities and no logits",
                 _NO_LOGITS,
+                code="not-logits",
             )
         stored = read_predictions(path, invalid=self.options.invalid)
         stored = stored.take(self._is_listed(stored.items))
@@ -292,6 +300,7 @@ class _ModelFile:
                 f"{self.path} has no column {mapped.get('item', 'item')!r}; its columns are"
                 f" {headings(table.column_names)}",
                 f"name the column with the ids: {option('columns', {'item': 'NAME'})}",
+                code="missing-column",
             )
         columns = class_columns(table.column_names)
         is_mapped = mapped.get(ANSWER) in self.column_names
@@ -310,6 +319,7 @@ class _ModelFile:
                 "name them item and p_<class>, or map them:"
                 f" {option('columns', {'item': 'NAME', 'p_CLASS': 'NAME'})}; if one holds sampled"
                 f" answers, {option('columns', {'answer': 'NAME'})}",
+                code="missing-column",
             )
         table = self._listed_items(table)
         numbers = [number_column(table, name, str(self.path)) for name in columns.values()]
@@ -336,7 +346,9 @@ class _ModelFile:
     def _of_answers(self, table: pa.Table, declared: DeclaredScale) -> Predictions:
         """A table with one row per sampled answer: the shares of each class, smoothed."""
         if self.logits:
-            raise InputError(f"{self.path} holds sampled answers and no logits", _NO_LOGITS)
+            raise InputError(
+                f"{self.path} holds sampled answers and no logits", _NO_LOGITS, code="not-logits"
+            )
         options = self.options
         table = lists_as_text(table, ANSWER)
         texts = encode(table[ANSWER], ANSWER).names
@@ -377,7 +389,9 @@ class _ModelFile:
         is_listed = np.isin(items, self.options.item_names)
         if not is_listed.any():
             raise InputError(
-                f"{self.path} holds none of these items, but {examples(items)}", "check the ids"
+                f"{self.path} holds none of these items, but {examples(items)}",
+                "check the ids",
+                code="unknown-item",
             )
         return is_listed
 
@@ -404,6 +418,7 @@ class _ModelFile:
                 f"{self.path}: member {lines.member.names[k]!r} has no prediction for"
                 f" {counted(len(rows), rows.noun)}: {examples(rows.names)}",
                 f"complete the file; {_DROP_HINT}",
+                code="missing-predictions",
             )
         lacking = absent.any(axis=1)
         self.unpredicted = lines.rows.take(lacking)
@@ -458,7 +473,7 @@ def _aligned(
     try:
         rows = part.rows.match(base.rows, str(source), str(base_source))
     except InputError as error:
-        raise InputError(error._message, f"check the ids; {_DROP_HINT}") from error
+        raise InputError(error._message, f"check the ids; {_DROP_HINT}", code=error.code) from error
     try:
         return part.take(rows).order_classes(base.classes)
     except InputError as error:
@@ -466,6 +481,7 @@ def _aligned(
             f"{source} is about the classes {examples(part.classes, 20)}, but {base_source}"
             f" about {examples(base.classes, 20)}",
             f"say which is which with {option('label_map', {'OTHER': 'CLASS'})}",
+            code="classes-differ",
         ) from error
 
 
@@ -480,6 +496,7 @@ def _common_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) ->
         raise InputError(
             f"{files}: no item has predictions of every member{look_alike(items.names)}",
             "check the ids",
+            code="items-differ",
         )
     if len(left_out):
         warn(

@@ -72,6 +72,7 @@ def read_answers(
             f"there are {counted(len(mapped), 'different answer')}, and the classes are not"
             f" declared: {_listed(column.names[column.codes[column.codes >= 0]])}",
             f"name those that are classes: {option('classes', ['A', 'B'])}",
+            code="undeclared-classes",
         )
     bare_names = Counter(map(_bare, classes))
     forms = {_bare(name): name for name in classes if bare_names[_bare(name)] == 1}
@@ -127,7 +128,9 @@ def _note_unparsed(texts: Strings, message: str, unparsed: Unparsed) -> None:
     mappable = [name for name, _ in Counter(texts).most_common() if 0 < len(name) <= _LONGEST]
     pairs = option("label_map", dict.fromkeys(mappable[:3], "CLASS"))
     remedy = f"read them as classes, such as {pairs}, or " if mappable else ""
-    raise InputError(message, f"{remedy}leave them out with {option('unparsed', 'drop')}")
+    raise InputError(
+        message, f"{remedy}leave them out with {option('unparsed', 'drop')}", code="unparsed-answer"
+    )
 
 
 def _listed(answers: Strings) -> str:
@@ -155,6 +158,7 @@ def answering_members(table: pa.Table, path: Path, member: str, sources: Sequenc
         raise InputError(
             f"{path}: {examples(parts)} do not name the members apart, or not in every row",
             f"name each member in a column: {option('columns', {'member': 'NAME'})}",
+            code="missing-value",
         )
     return Encoded(codes.astype(np.int32), names)
 

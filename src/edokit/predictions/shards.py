@@ -110,6 +110,7 @@ def shard_files(path: str | Path) -> list[Path]:
         raise InputError(
             f"the folder {path} holds no .npz or .parquet shards",
             "name a file, or a folder with shards",
+            code="missing-shard",
         )
     return files
 
@@ -130,6 +131,7 @@ def check_alike(
                 f" {examples(base_names) or 'none'} where {file.name} has"
                 f" {examples(names) or 'none'}",
                 "write the shards with the same members and classes, in one order",
+                code="shards-differ",
             )
 
 
@@ -154,6 +156,7 @@ def check_once(keys: Sequence[Keys], names: Sequence[str], rows_of: Callable[[in
                     f"{names[shard]} repeats {counted(len(repeated), rows.noun)} of"
                     f" {names[holders[0]]}: {examples(sorted(repeated.names))}",
                     "keep each item in one shard",
+                    code="duplicate-name",
                 )
 
 

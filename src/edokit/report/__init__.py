@@ -51,7 +51,11 @@ def write_report(
     if isinstance(run, ReportData):
         data = run
         if out is None:
-            raise InputError("collected data have no folder for the page", f"give {option('out')}")
+            raise InputError(
+                "collected data have no folder for the page",
+                f"give {option('out')}",
+                code="missing-option",
+            )
     else:
         data = collect(run)
         if out is None:

@@ -156,6 +156,7 @@ def collect(
         raise InputError(
             "there are annotations, but no predictions of the same items",
             f"pass {option('predictions')} as well",
+            code="missing-option",
         )
     items = _PageItems(data, folder, predictions, annotations, fit_items=fit_items)
     return _evaluate(data, items)
@@ -243,7 +244,9 @@ def read_groups(path: Path) -> GroupComparison:
         return GroupComparison.from_dict(content)
     except (LookupError, TypeError) as error:
         raise InputError(
-            f"{path} is not a comparison of groups", "run `edo run --by` again"
+            f"{path} is not a comparison of groups",
+            "run `edo run --by` again",
+            code="wrong-content",
         ) from error
 
 
@@ -251,7 +254,11 @@ def _encoder_sentence(path: Path) -> str:
     """What the sentence encoder gained, as a run wrote it."""
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("sentence"), str):
-        raise InputError(f"{path} does not say what an encoder gained", "run `edo run` again")
+        raise InputError(
+            f"{path} does not say what an encoder gained",
+            "run `edo run` again",
+            code="wrong-content",
+        )
     return str(content["sentence"])
 
 
@@ -263,6 +270,7 @@ def _ensemble_folder(folder: Path) -> Path:
             f"{folder} is not the folder of a run: it has neither {RUN_RECORD} nor an ensemble",
             "name a folder made by `edo run`, `edo search`, `edo compare`, `edo demo --out` or"
             " `edo fit`",
+            code="wrong-folder",
         )
     return folder / "ensemble"
 
@@ -438,9 +446,11 @@ class _PageItems:
                 f"{record.inputs[role].path} is not the file that the run read, and not in its"
                 " folder",
                 "pass predictions and annotations, or run it again",
+                code="changed-input",
             )
         if self.data.inputs[role] == "large":
             raise InputError(
                 f"{record.inputs[role].path} is over one GiB, too large for a page",
                 "pass a part of them as predictions and annotations",
+                code="too-large-file",
             )

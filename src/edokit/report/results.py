@@ -218,7 +218,7 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> SearchTrial
     # Anyone may have written the table.
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         message = f"trials.parquet is damaged ({error!r})"
-        raise InputError(message, "run the search again") from error
+        raise InputError(message, "run the search again", code="wrong-content") from error
     return SearchTrials(
         sorted(trials, key=itemgetter("number")),
         len(rows) - len(trials),

@@ -184,6 +184,7 @@ def citations(run: str | Path) -> list[Reference]:
         raise InputError(
             f"{folder} is not the folder of a run: there is no {RUN_RECORD} in it",
             "name the folder that --out named",
+            code="wrong-folder",
         )
     references = {SOFTWARE.key: SOFTWARE, PAPER.key: PAPER}
     used: list[Reference] = [NUMPY, SCIPY]

@@ -100,6 +100,7 @@ def check_output(folder: Path, kind: Kind, *inputs: Path | None, overwrite: bool
         raise InputError(
             f"{title} needs a folder of its own, but {folder} holds {FOLDER_KINDS[present].title}",
             "choose another output folder",
+            code="existing-folder",
         )
     refuse_input(folder, *inputs, below=True)
     refuse_links(folder)
@@ -110,6 +111,7 @@ def check_output(folder: Path, kind: Kind, *inputs: Path | None, overwrite: bool
         raise InputError(
             f"{folder} holds no {title.partition(' ')[2]} of edo's, but {file.relative_to(folder)}",
             REPLACE,
+            code="existing-folder",
         )
 
 
@@ -121,11 +123,13 @@ def _check_folder(folder: Path) -> None:
             raise InputError(
                 f"results are written into a folder, but {path} is a file",
                 "choose another output folder",
+                code="not-a-folder",
             )
     if os.path.realpath(folder) == Path(os.path.realpath(folder)).anchor:
         raise InputError(
             f"{folder} is the root of the file system, and no folder for results",
             "choose another output folder",
+            code="not-a-folder",
         )
 
 
@@ -204,7 +208,9 @@ def _take_lock(folder: Path, wait: bool) -> FileLock | None:
         message = f"another process writes to {folder}"
         if not wait:
             raise InputError(
-                message, "wait until it has ended, or choose another output folder"
+                message,
+                "wait until it has ended, or choose another output folder",
+                code="locked-output",
             ) from None
         warn(f"{message}; waiting until it has ended")
         return take_lock(path, wait=True, reentrant=True)
@@ -228,6 +234,7 @@ def refuse_links(folder: Path, name: str = "*") -> None:
                 f"{path} leads out of {folder} through a link, and what it leads to would be"
                 " overwritten",
                 "remove the link, or choose another output folder",
+                code="outside-link",
             )
 
 
@@ -246,6 +253,7 @@ def refuse_input(out: Path | None, *inputs: Path | None, below: bool = False) ->
             raise InputError(
                 f"{source} is read and would be overwritten: input and output are the same file",
                 "name another file for the output",
+                code="overwritten-input",
             )
 
 
@@ -254,12 +262,15 @@ def check_page(out: Path, *inputs: Path | None, overwrite: bool = False) -> None
     refuse_input(out, *inputs)
     if not out.is_dir() and out.suffix.lower() not in (".html", ".htm"):
         raise InputError(
-            f"the name of a page must end in .html, but it is {out}", "name it report.html"
+            f"the name of a page must end in .html, but it is {out}",
+            "name it report.html",
+            code="unknown-ending",
         )
     if not overwrite and out.is_file() and not _is_page(out):
         raise InputError(
             f"edo did not write {out}, and it would be replaced",
             f"name another file, or replace it with {option('overwrite', True)}",
+            code="existing-file",
         )
 
 

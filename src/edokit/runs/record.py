@@ -111,6 +111,7 @@ class RunRecord:
             raise InputError(
                 f"{folder / RUN_RECORD} does not say how {role} were read: {error}",
                 "run it again",
+                code="damaged-file",
             ) from error
 
 

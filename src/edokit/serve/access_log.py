@@ -82,6 +82,7 @@ class AccessLog:
                 raise InputError(
                     f"{option('log', str(target))}: can't be written: {error.strerror}",
                     "name a file in a folder that exists, or - for stdout",
+                    code="unwritable-file",
                 ) from error
         self._lines: Queue[bytes] = Queue(_MOST_WAITING)
         self._lost = 0

@@ -197,7 +197,9 @@ class App:
         except Exception as error:
             self._log(str(reported(error)))
             if not status:
-                failure = RefusedError(500, "the server failed on this request", "see its log")
+                failure = RefusedError(
+                    500, "the server failed on this request", "see its log", code="internal-error"
+                )
                 await _refusal(failure)(scope, receive, counting)
         finally:
             seconds = time.perf_counter() - start
@@ -213,15 +215,23 @@ class App:
         headers = dict(scope["headers"])
         path = scope["path"]
         if sum(name == b"host" for name, _ in scope["headers"]) > 1:
-            raise RefusedError(400, "the request has more than one header host", "send one")
+            raise RefusedError(
+                400, "the request has more than one header host", "send one", code="invalid-request"
+            )
         if path != "/health" and self._is_full():
             raise RefusedError(
-                503, "too many connections are open", "try again", connection="close"
+                503,
+                "too many connections are open",
+                "try again",
+                connection="close",
+                code="busy-server",
             )
         # Pages of other sites may make a browser ask this machine under a name of theirs.
         if self._authorization is None and not _is_here(headers.get(b"host", b"")):
             hint = f"ask 127.0.0.1 or localhost, or set {TOKEN}"
-            raise RefusedError(421, "the host of the request is not this machine", hint)
+            raise RefusedError(
+                421, "the host of the request is not this machine", hint, code="unknown-host"
+            )
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         authorization = scheme.lower() + b" " + token.strip()
         if path not in _OPEN and not hmac.compare_digest(
@@ -229,12 +239,18 @@ class App:
         ):
             hint = "send the header authorization: Bearer TOKEN"
             message = "the bearer token is missing or wrong"
-            raise RefusedError(401, message, hint, www_authenticate="Bearer")
+            raise RefusedError(401, message, hint, www_authenticate="Bearer", code="invalid-token")
 
     def _loaded(self) -> About:
         """The bundle, once it can be asked."""
         if self._batcher.about is None:
-            raise RefusedError(503, "the members are being loaded", "try again", retry_after="2")
+            raise RefusedError(
+                503,
+                "the members are being loaded",
+                "try again",
+                retry_after="2",
+                code="loading-server",
+            )
         return self._batcher.about
 
     async def _predict(self, request: Request) -> Response:
@@ -313,7 +329,13 @@ class App:
         async def health() -> dict[str, str]:
             """Whether the members are loaded and requests are taken."""
             if self._batcher.stopping:
-                raise RefusedError(503, "the server stops", "ask another one", retry_after="5")
+                raise RefusedError(
+                    503,
+                    "the server stops",
+                    "ask another one",
+                    retry_after="5",
+                    code="stopping-server",
+                )
             return {"status": "ready", "version": self._loaded().version}
 
         @app.get(
@@ -351,10 +373,18 @@ class App:
 
         @app.exception_handler(HTTPException)
         async def not_found(_: Request, error: HTTPException) -> Response:
-            messages = {404: "there is nothing at this path", 405: "this path takes another method"}
-            message = messages.get(error.status_code, "the request can't be answered")
+            message = "the request can't be answered"
+            code = "invalid-request"
+            if error.status_code == 404:
+                message = "there is nothing at this path"
+                code = "unknown-path"
+            if error.status_code == 405:
+                message = "this path takes another method"
+                code = "unsupported-method"
             hint = "POST /predict, GET /health, /about, /people, /metrics, /openapi.json, /docs"
-            return _refusal(RefusedError(error.status_code, message, hint, **error.headers or {}))
+            headers = error.headers or {}
+            refusal = RefusedError(error.status_code, message, hint, code=code, **headers)
+            return _refusal(refusal)
 
         return app
 
@@ -382,7 +412,7 @@ def _sender(page: Page) -> Callable[[], Awaitable[Response]]:
 
 def _refusal(error: RefusedError) -> Response:
     """What a client sees of an error."""
-    content = {"error": error.message}
+    content = {"error": error.message, "code": error.code}
     if error.hint:
         content["hint"] = error.hint
     return JSONResponse(content, error.status, error.headers)
@@ -416,10 +446,17 @@ class BodyReader:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" or "content-encoding" in request.headers:
             hint = "send content-type: application/json, and do not compress the body"
-            raise RefusedError(415, "the headers declare something else than plain JSON", hint)
+            raise RefusedError(
+                415,
+                "the headers declare something else than plain JSON",
+                hint,
+                code="invalid-request",
+            )
         if "upgrade" in request.headers:
             message = "the request asks for another protocol, so that its body can't be read"
-            raise RefusedError(400, message, "send it as HTTP/1.1", connection="close")
+            raise RefusedError(
+                400, message, "send it as HTTP/1.1", connection="close", code="invalid-request"
+            )
         body = bytearray()
         size = 0
         try:
@@ -428,7 +465,9 @@ class BodyReader:
                 self._held += len(part)
                 if self._held > 64 * self._limit:
                     message = "too many requests are under way"
-                    raise RefusedError(503, message, "try again", retry_after="1")
+                    raise RefusedError(
+                        503, message, "try again", retry_after="1", code="busy-server"
+                    )
                 # A client that still writes does not read: the rest is dropped, to a point.
                 if size > 8 * self._limit:
                     break
@@ -436,9 +475,15 @@ class BodyReader:
                     body += part
             if size > self._limit:
                 message = f"the request has more than {self._limit} bytes"
-                raise RefusedError(413, message, "send fewer texts at a time", connection="close")
+                raise RefusedError(
+                    413,
+                    message,
+                    "send fewer texts at a time",
+                    connection="close",
+                    code="too-large-request",
+                )
             yield bytes(body)
         except ClientDisconnect:
-            raise RefusedError(400, "the request ends early") from None
+            raise RefusedError(400, "the request ends early", code="incomplete-request") from None
         finally:
             self._held -= size

@@ -113,7 +113,9 @@ def reported(error: BaseException) -> EDOError:
         return error
     place = traceback.extract_tb(error.__traceback__)[-1]
     name = Path(place.filename).name
-    return EDOError(f"unexpected {type(error).__name__} in line {place.lineno} of {name}")
+    return EDOError(
+        f"unexpected {type(error).__name__} in line {place.lineno} of {name}", code="internal-error"
+    )
 
 
 @dataclass(eq=False)
@@ -181,7 +183,9 @@ class Batcher:
         limit = 8 * self._limits.max_texts
         if self.waiting + size > limit:
             message = f"{counted(self.waiting, 'text')} wait already, with room for {limit}"
-            raise RefusedError(503, message, "try again in a moment", retry_after="1")
+            raise RefusedError(
+                503, message, "try again in a moment", retry_after="1", code="busy-server"
+            )
         loop = asyncio.get_running_loop()
         parts = [question[start : start + step] for start in range(0, size, step)]
         queued = [_Waiting(part, loop.create_future()) for part in parts]

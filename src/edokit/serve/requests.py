@@ -27,12 +27,16 @@ class RefusedError(EDOError):
         The HTTP status.
     message, hint : str
         What is wrong, and what to do.
+    code : str
+        The rule that is broken.
     **headers : str
         Headers of the response, with underscores for hyphens.
     """
 
-    def __init__(self, status: int, message: str, hint: str = "", **headers: str) -> None:
-        super().__init__(message, hint)
+    def __init__(
+        self, status: int, message: str, hint: str = "", *, code: str, **headers: str
+    ) -> None:
+        super().__init__(message, hint, code=code)
         self.status = status
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
@@ -148,7 +152,7 @@ def read_request(
     except ValidationError as error:
         raise _invalid(error) from None
     except InputError as error:
-        raise RefusedError(422, error.message, error.hint) from None
+        raise RefusedError(422, error.message, error.hint, code=error.code) from None
     _check_fields(request, about)
     for position, names in enumerate(request.annotators or (), start=1):
         _check_annotators(names, f"text {position}", about, show_people)
@@ -174,7 +178,7 @@ def _panel(
         try:
             return panel_of_levels(panel, about.people).annotators
         except InputError as error:
-            raise RefusedError(422, error.message, error.hint) from None
+            raise RefusedError(422, error.message, error.hint, code=error.code) from None
     _check_annotators(panel, "the panel", about, show_people)
     return tuple(panel)
 
@@ -183,19 +187,21 @@ def _check_fields(request: Any, about: About) -> None:
     """Refuse fields that the bundle or another field rules out."""
     for number, text in enumerate(request.texts, start=1):
         if not text.strip():
-            raise RefusedError(422, f"text {number} is empty", "leave it out")
+            raise RefusedError(422, f"text {number} is empty", "leave it out", code="missing-value")
     if about.has_contexts is True and request.contexts is None:
         message = "the members were trained on texts with contexts"
-        raise RefusedError(422, message, "send the context of each text")
+        raise RefusedError(422, message, "send the context of each text", code="contexts-differ")
     if about.has_contexts is False and request.contexts is not None:
         message = "the members were trained on texts without contexts"
-        raise RefusedError(422, message, "leave contexts out")
+        raise RefusedError(422, message, "leave contexts out", code="contexts-differ")
     if request.annotators is not None and request.panel is not None:
         message = "both annotators and a panel are given"
-        raise RefusedError(422, message, "leave one of them out")
+        raise RefusedError(422, message, "leave one of them out", code="conflicting-options")
     if request.answer_for not in (None, *about.metrics):
         hint = f"known metrics: {', '.join(about.metrics)}; without one, the pool answers"
-        raise RefusedError(422, "this bundle makes no answers for this metric", hint)
+        raise RefusedError(
+            422, "this bundle makes no answers for this metric", hint, code="unknown-metric"
+        )
     _check_count(request.contexts, "context", len(request.texts))
     _check_count(request.annotators, "list of annotators", len(request.texts))
 
@@ -204,7 +210,7 @@ def _check_count(values: Sequence[object] | None, noun: str, texts: int) -> None
     """Refuse another number of values than of texts."""
     if values is not None and len(values) != texts:
         message = f"{counted(texts, 'text')}, but {len(values)} times a {noun}"
-        raise RefusedError(422, message, f"send one {noun} for each text")
+        raise RefusedError(422, message, f"send one {noun} for each text", code="lengths-differ")
 
 
 def _check_annotators(names: list[str], place: str, about: About, show_people: bool) -> None:
@@ -217,9 +223,13 @@ def _check_annotators(names: list[str], place: str, about: About, show_people: b
             if show_people or not about.annotators:
                 hint = unknown_hint(about.annotators)
             hint += "; or leave the name out"
-            raise RefusedError(422, f"{annotator} is unknown, among {count}", hint)
+            raise RefusedError(
+                422, f"{annotator} is unknown, among {count}", hint, code="unknown-annotator"
+            )
         if name in names[:position]:
-            raise RefusedError(422, f"{annotator} is named twice", "name each once")
+            raise RefusedError(
+                422, f"{annotator} is named twice", "name each once", code="duplicate-name"
+            )
 
 
 def _invalid(error: ValidationError) -> RefusedError:
@@ -227,17 +237,17 @@ def _invalid(error: ValidationError) -> RefusedError:
     details = error.errors(include_url=False, include_input=False)[0]
     message = details["msg"][0].lower() + details["msg"][1:]
     if details["type"] == "json_invalid":
-        return RefusedError(400, message, _HINT)
+        return RefusedError(400, message, _HINT, code="invalid-json")
     if not details["loc"]:
-        return RefusedError(422, "the body is not a JSON object", _HINT)
+        return RefusedError(422, "the body is not a JSON object", _HINT, code="invalid-json")
     if details["type"] == "extra_forbidden":
-        return RefusedError(422, "the request has an unknown field", _HINT)
+        return RefusedError(422, "the request has an unknown field", _HINT, code="unknown-field")
     field, *keys = details["loc"]
     if field == "panel" and details["type"] in ("list_type", "dict_type"):
         message = "must be a list of annotators, or levels of attributes"
         hint = 'such as {"race": "Black"}; GET /people lists attributes and levels'
-        return RefusedError(422, f"panel: {message}", hint)
+        return RefusedError(422, f"panel: {message}", hint, code="invalid-field")
     numbers = [key for key in keys if isinstance(key, int)]
     place = f"{str(field).removesuffix('s')} {numbers[-1] + 1}" if numbers else str(field)
     status = 413 if details["type"] == "too_long" else 422
-    return RefusedError(status, f"{place}: {message}", _HINT)
+    return RefusedError(status, f"{place}: {message}", _HINT, code="invalid-field")

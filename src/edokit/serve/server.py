@@ -77,7 +77,7 @@ class _Protocol(HttpToolsProtocol):
         self._deadline = self.loop.call_later(PATIENCE, self._expire)
         if self.limit_concurrency and len(self.connections) >= self.limit_concurrency:
             self.connections.discard(self)  # else uvicorn refuses other connections, too
-            self._refuse("503 Service Unavailable", "too many connections are open")
+            self._refuse("503 Service Unavailable", "too many connections are open", "busy-server")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._complete()
@@ -118,7 +118,9 @@ class _Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """One clear message, as JSON."""
-        self._refuse("400 Bad Request", "this is not an HTTP request that can be read")
+        self._refuse(
+            "400 Bad Request", "this is not an HTTP request that can be read", "invalid-request"
+        )
 
     def _parse(self) -> None:
         """Parse what was received, up to the end of the first request that is not answered."""
@@ -162,10 +164,10 @@ class _Protocol(HttpToolsProtocol):
             self._deadline = self.loop.call_later(PATIENCE, self._expire)
         elif not self.transport.is_closing():
             message = f"the request did not arrive in {PATIENCE:g} seconds"
-            self._refuse("408 Request Timeout", message)
+            self._refuse("408 Request Timeout", message, "slow-request")
 
-    def _refuse(self, status: str, message: str) -> None:
-        body = f'{{"error":"{message}"}}'
+    def _refuse(self, status: str, message: str, code: str) -> None:
+        body = f'{{"error":"{message}","code":"{code}"}}'
         head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\n"
         head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         self.transport.write((head + body).encode())
@@ -384,6 +386,7 @@ def _listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str
             f"the token in {TOKEN} is not {_SHORTEST_TOKEN} or more ASCII letters, digits and signs"
             " without blanks",
             "make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
+            code="invalid-key",
         )
     try:
         family, *_, address = socket.getaddrinfo(
@@ -393,6 +396,7 @@ def _listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str
             raise InputError(
                 f"{option('host', host)} is open to other machines, and no token protects it",
                 f"set {TOKEN} in the environment, or leave the host out to listen on 127.0.0.1",
+                code="missing-token",
             )
         dual_stack = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
         listening = socket.create_server(
@@ -404,6 +408,7 @@ def _listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str
             f"can't listen on {option('host', host)}, {option('port', port)}:"
             f" {reason.partition(' (while')[0]}",
             "choose another port",
+            code="busy-port",
         ) from error
     name = f"[{host}]" if ":" in host else host
     return listening, f"http://{name}:{listening.getsockname()[1]}"

@@ -324,6 +324,7 @@ def check_shapes(objective: JointObjective) -> None:
                 f" {'not' if found is Shape.NEITHER else found}",
                 f"declare its shape in TERMS; of a term that may bend either way it is"
                 f" {Shape.NEITHER!r}",
+                code="wrong-declaration",
             )
 
 

@@ -181,6 +181,7 @@ def _prepare(data: FitData, run: _GumbelRun) -> tuple[Problem, Batches, Ints]:
             f"{option('min_members', options.min_members)} is more than the {len(ranks)} members"
             " there are",
             "ask for fewer, or give more members",
+            code="too-few-members",
         )
     candidates = ranks[: options.max_members]
     steering = (len(candidates), options.batch_size)

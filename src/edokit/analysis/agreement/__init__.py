@@ -92,6 +92,7 @@ def agreement(
         raise InputError(
             f"{option('annotations')} has no annotations",
             "pass Annotations, or the path of a file with at least one annotation",
+            code="no-annotations",
         )
     kind = _weight_kind(weights, annotations.scale)
     labels = HumanLabels(annotations)
@@ -145,6 +146,7 @@ def _weight_kind(weights: WeightKind | None, scale: Scale) -> WeightKind:
             f"{option('weights', weights)} needs classes with an order; these are {scale.kind}",
             f"declare the scale with {option('scale', 'ordinal')}, or use"
             f" {option('weights', 'nominal')}",
+            code="unordered-scale",
         )
     return weights
 

@@ -124,12 +124,14 @@ def audit(
         raise InputError(
             "no item has labels of two annotators, so there is nothing to compare a jury with",
             "have at least 50 items labelled by two annotators or more",
+            code="too-few-labels",
         )
     if len(jury.members) < 2 and not options.replace:
         raise InputError(
             f"a jury of one ({jury.members[0]!r}) is one judge",
             f"give the predictions of several members (`edo predictions join`), or ask with"
             f" {option('replace')} whether it can replace an annotator",
+            code="too-few-members",
         )
     labels = HumanLabels(labelled)
     clusters = item_clusters(labelled)

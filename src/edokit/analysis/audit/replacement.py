@@ -86,6 +86,7 @@ class AlternativeAnnotatorTest:
                 f" {names[counts.argmax()]!r} shares most, {counts.max()}",
                 f"annotate more items together, or lower {option('min_items')} (a test on fewer"
                 " than 30 items is rough)",
+                code="too-few-labels",
             )
         self.counts: Ints = counts[self.annotators]
         # The labels of these annotators [R]: the item of each, and its annotator's place in [A].

@@ -184,6 +184,7 @@ def _with_train_labels(data: Samples, annotations: LabelsLike, reading: ReadOpti
         raise InputError(
             f"{option('train_split')} needs annotations with splits, but they are an array",
             "give Annotations, or the path to a table",
+            code="missing-splits",
         )
     train = load_annotations(annotations, reading, "train_annotations")
     labels = train.annotations.with_classes(data.classes)
@@ -199,6 +200,7 @@ def _refuse_test_options(
             raise InputError(
                 f"{option(name)} is about test items, but there is no {option('test_predictions')}",
                 "add them, or leave it out to cross-validate",
+                code="missing-option",
             )
 
 
@@ -294,6 +296,7 @@ def _pool_candidates(
             f"{option('extra')}: the name of a pool is empty, has a colon or is the name of a"
             f" method: {name!r}",
             "choose another name",
+            code="invalid-name",
         )
     dev, test = align_extra_pool(name, pool, data, scale)
     count = len(dev.members)

@@ -106,7 +106,9 @@ def register_method(
     def enter(make: Maker) -> Maker:
         existing = METHODS.get(name)
         if existing is not None and existing.make is not make:
-            raise InputError(f"the method name {name!r} is taken", "choose another name")
+            raise InputError(
+                f"the method name {name!r} is taken", "choose another name", code="taken-name"
+            )
         METHODS[name] = MethodEntry(name, about, make, order, slow)
         return make
 
@@ -136,6 +138,7 @@ def find_method(name: str) -> MethodEntry:
             f"there is no method {name!r}; the methods are {examples(method_names(), 50)} and"
             " 'package.module:Class'",
             f"choose {option('methods')} among these",
+            code="unknown-method",
         )
     return _imported_method(name)
 
@@ -147,7 +150,9 @@ def _imported_method(name: str) -> MethodEntry:
         made_by = getattr(import_module(module_name), class_name)
     except Exception as error:  # whatever importing an arbitrary module may raise
         raise InputError(
-            f"the method {examples([name])} can't be imported: {error}", "check the spelling"
+            f"the method {examples([name])} can't be imported: {error}",
+            "check the spelling",
+            code="failed-import",
         ) from error
     verbs = ("fit", "predict_proba", "predict")
     missing = [verb for verb in verbs if not callable(getattr(made_by, verb, None))]
@@ -156,6 +161,7 @@ def _imported_method(name: str) -> MethodEntry:
             f"the method {examples([name])} lacks {listed(missing)}",
             "give it fit(predictions, annotations), predict_proba(predictions) and"
             " predict(predictions), as edokit.analysis.compare.method.Method describes",
+            code="invalid-plugin",
         )
     parameters = inspect.signature(made_by).parameters
     takes_any = any(part.kind is part.VAR_KEYWORD for part in parameters.values())

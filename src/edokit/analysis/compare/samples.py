@@ -118,6 +118,7 @@ def deal_folds(labels: Annotations, options: CompareOptions, random_state: int) 
             f"{counted(units, noun)} are too few to cross-validate in"
             f" {option('folds', options.folds)}",
             f"give {option('test_predictions')}, or fewer folds",
+            code="too-many-folds",
         )
     seed = [random_state, options.folds, 0]
     return stratified_folds(hard, options.folds, seed, groups=groups)

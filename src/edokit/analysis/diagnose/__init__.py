@@ -101,6 +101,7 @@ def diagnose(
         raise InputError(
             f"{option('annotations')} holds no annotations to diagnose",
             "pass Annotations, or the path of a file with at least one annotation",
+            code="no-annotations",
         )
     attributes = [by] if isinstance(by, str) else list(by or ())
     for name in attributes:

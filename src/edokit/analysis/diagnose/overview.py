@@ -213,6 +213,7 @@ def declared_groups(annotations: Annotations, attribute: str) -> tuple[Ints, lis
         raise InputError(
             f"{option('groups')} assigns no annotator to a group",
             f"leave {option('groups')} out to have them found",
+            code="empty-option",
         )
     return pd.Index(names).get_indexer(pd.Index(group_of)).astype(np.int64), names
 

@@ -54,6 +54,7 @@ def find_parts(
         raise InputError(
             f"{option('by', by)} names a column, but the texts are not a table",
             "give a CSV, TSV, Parquet, JSONL or XLSX file with this column",
+            code="inapplicable-option",
         )
     table = read_table(source)
     if by not in table.column_names:
@@ -61,6 +62,7 @@ def find_parts(
             f"{source} has no column {by!r} for {option('by')}; its columns are"
             f" {examples(table.column_names, 20)}",
             "name one of them",
+            code="missing-column",
         )
     values = encode(table[by], by)
     item = columns.get("item", "item")
@@ -75,13 +77,16 @@ def find_parts(
             value = str(values.names[code])
         if value_of.setdefault(name, value) != value:
             raise InputError(
-                f"{source}: item {name!r} has two values of {by!r}", "give each item one value"
+                f"{source}: item {name!r} has two values of {by!r}",
+                "give each item one value",
+                code="contradictory-rows",
             )
     distinct = class_order({value for value in value_of.values() if value is not None})
     if len(distinct) > MOST_VALUES:
         raise InputError(
             f"column {by!r} has {len(distinct)} different values; parts are at most {MOST_VALUES}",
             f"choose a column with fewer values for {option('by')}",
+            code="too-many-values",
         )
     of_text = np.array([value_of[name] for name in texts.items], dtype=object)
     parts: dict[str | None, Bools] = {value: of_text == value for value in distinct}
@@ -137,6 +142,7 @@ def read_labels(
             f"{source}{len(unknown)} of {counted(len(loaded.items), 'labelled item')} are not among"
             f" the texts: {examples(unknown)}",
             hint,
+            code="unknown-item",
         )
     return loaded
 
@@ -155,12 +161,14 @@ def match_labels(
             raise InputError(
                 f"none of the labels is by the people of {panel}",
                 "give labels by some of them, or leave the labels out",
+                code="unknown-annotator",
             )
     count = int(is_labelled.sum())
     if count < FEWEST_LABELS:
         raise InputError(
             f"{counted(count, 'labelled text')} are too few for an interval",
             f"label {FEWEST_LABELS} or more, drawn at random, or leave the labels out",
+            code="too-few-items",
         )
     whole = LabelledTexts(shares, answers[at], clusters, at)
     return whole.take(is_labelled)

@@ -88,12 +88,14 @@ def read_answers(
             "there is nothing to evaluate",
             f"give {option('probabilities', 'FILE')}, or {option('ensemble', 'FOLDER')} and"
             f" {option('predictions', 'FILE')}",
+            code="missing-option",
         )
     if ensemble is not None and {*ensemble.fitted_.classes} != {*answers.classes}:
         raise InputError(
             f"the ensemble is about the classes {examples(ensemble.fitted_.classes, 20)}, the"
             f" probabilities are about {examples(answers.classes, 20)}",
             "give the ensemble that made them",
+            code="classes-differ",
         )
     if {*labels.classes} < {*answers.classes}:
         labels = labels.with_classes(answers.classes)
@@ -126,6 +128,7 @@ def _in_order_of(labels: Annotations, predictions: Predictions) -> Predictions:
             f"there are probabilities of {counted(len(predictions), 'item')}, but annotations of"
             f" {counted(len(labels.rows), 'item')}",
             f"give one row per item, or leave {option('order')} out and give ids",
+            code="lengths-differ",
         )
     return replace(predictions, rows=labels.rows)
 

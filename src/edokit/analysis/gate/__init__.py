@@ -131,6 +131,7 @@ def _bundle(folder: Path) -> Bundle:
         raise InputError(
             f"{folder} has no members that could answer for the new items",
             f"give the folder of `edo run`, or their answers: {option('predictions', 'FILE')}",
+            code="missing-members",
         )
     return Bundle.load(folder)
 
@@ -145,6 +146,7 @@ def _new_labels(
         raise InputError(
             f"{counted(len(labels.items), 'item')} are too few for a verdict",
             f"give {FEWEST_ITEMS} or more; some hundred show a small fall",
+            code="too-few-items",
         )
     return labels
 
@@ -163,6 +165,7 @@ def _predictions(
             "the annotations have no texts for the members to answer",
             f"name their column, {option('columns', {'text': 'NAME'})}, or give the answers:"
             f" {option('predictions', 'FILE')}",
+            code="missing-texts",
         )
     texts = Texts.from_source(labels).checked()
     texts.check_lengths(bundle.max_length)

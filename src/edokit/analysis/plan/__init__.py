@@ -156,6 +156,7 @@ def _with_budget(options: PlanOptions, pilot: Annotations) -> PlanOptions:
             "no item of the pilot has labels of two annotators, so it does not show how much they"
             " differ",
             "have at least 50 items labelled by two annotators or more",
+            code="too-few-labels",
         )
     if options.budget is not None:
         return options
@@ -170,6 +171,7 @@ def _affordable_counts(options: PlanOptions) -> list[int]:
         raise InputError(
             f"{option('budget', options.budget)} does not buy the labels of one item",
             f"raise it, or lower {option('annotators')}",
+            code="invalid-number",
         )
     return counts
 

@@ -62,6 +62,7 @@ def _column_slices(annotations: Annotations, column: str) -> SliceItems:
             f" {counted(len(values), 'item')}; slices take at most {MOST_VALUES}",
             f"choose a column with fewer values for {option('by')}, or group them in another"
             " column",
+            code="too-many-values",
         )
     parts: SliceItems = {value: values == value for value in distinct}
     if (values == "").any():

@@ -135,6 +135,7 @@ class SearchPlan(SearchOptions):
             raise InputError(
                 f"one fold holds out nothing: {option('folds')} is 0 (none) or at least 2",
                 "choose 5, the usual number",
+                code="invalid-number",
             )
         # Databases keep no other names.
         if not re.fullmatch(r"(?!\s*$)[^\0\ud800-\udfff]{1,512}", self.study):
@@ -142,12 +143,14 @@ class SearchPlan(SearchOptions):
                 f"{option('study', self.study[:40])} is not a valid name of a study: it must have 1"
                 " to 512 characters of Unicode text, none of them NUL",
                 "choose another name",
+                code="invalid-name",
             )
         object.__setattr__(self, "space", self.space.for_solver(self.solver))
         if not self.space.searched:
             raise InputError(
                 "there is nothing to search: every parameter of the space is fixed",
                 "give one of them a range or a list of choices, or use `edo fit`",
+                code="empty-search-space",
             )
 
     def fit_config(self, chosen: Mapping[str, Value], items: int) -> FitConfig:

@@ -146,6 +146,7 @@ class SearchSpace:
             raise InputError(
                 f"{', '.join(terms)} are all 0, so that no term counts",
                 "leave lambda_ce at its default",
+                code="no-objective",
             )
         if self._on_scale and "log" in _values(self.pool):
             check_pool(Objective(rps=1.0), Pool.LOG)
@@ -156,6 +157,7 @@ class SearchSpace:
                 f"min_members goes up to {largest_minimum}, and max_members starts below it, at"
                 f" {smallest_maximum}",
                 "fix one of them",
+                code="invalid-range",
             )
 
     @classmethod
@@ -289,7 +291,9 @@ def _clean(name: str, value: ParameterSpace) -> Value | BaseDistribution:
     if isinstance(value, FloatDistribution | IntDistribution):
         return value
     if not choices:
-        raise InputError(f"the list of choices for {name} is empty", "give at least one")
+        raise InputError(
+            f"the list of choices for {name} is empty", "give at least one", code="empty-option"
+        )
     distinct = tuple(dict.fromkeys(choices))
     if len(distinct) == 1:
         return distinct[0]
@@ -300,7 +304,9 @@ def _range(name: str, low: float, high: float) -> BaseDistribution:
     """All numbers from low to high."""
     if name in WITHOUT_RANGE:
         raise InputError(
-            f"{name} has choices and no range, such as {low!r} to {high!r}", f"write {name}=[…]"
+            f"{name} has choices and no range, such as {low!r} to {high!r}",
+            f"write {name}=[…]",
+            code="invalid-range",
         )
     for end in (low, high):
         _one_value(name, end)
@@ -309,7 +315,11 @@ def _range(name: str, low: float, high: float) -> BaseDistribution:
         hint = "give its lower end first, or a single value to fix it"
         if log:
             hint = "give its lower end first, which is above 0, or a single value to fix it"
-        raise InputError(f"the range of {name} starts at {low!r} and ends at {high!r}", hint)
+        raise InputError(
+            f"the range of {name} starts at {low!r} and ends at {high!r}",
+            hint,
+            code="invalid-range",
+        )
     if name in WHOLE_NUMBERS:
         return IntDistribution(int(low), int(high))
     return FloatDistribution(low, high, log=log)
@@ -322,13 +332,17 @@ def _one_value(name: str, value: Any) -> Value:
     if name == "class_weights":
         if not isinstance(value, bool):
             raise InputError(
-                f"class_weights is {value!r}, but must be True or False", "choose one, or both"
+                f"class_weights is {value!r}, but must be True or False",
+                "choose one, or both",
+                code="invalid-option",
             )
     elif name in OBJECTIVE:
         Objective(**{OBJECTIVE[name]: value})
     else:
         if value in (None, AUTO):
-            raise InputError(f"a choice of {name} is {value!r}", "give numbers")
+            raise InputError(
+                f"a choice of {name} is {value!r}", "give numbers", code="invalid-number"
+            )
         Gumbel(**{name: value})
     checked: Value = value
     return checked

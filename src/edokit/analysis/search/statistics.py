@@ -96,6 +96,7 @@ def solve(data: FitData, configurations: Sequence[FitConfig], plan: SearchPlan) 
             raise InputError(
                 f"a trial ends in weights that are not finite, with {steps}",
                 "narrow the space: a lower learning_rate, or a higher min_temperature",
+                code="diverged-training",
             )
     return solutions
 

@@ -68,6 +68,7 @@ def _journal(path: Path) -> Iterator[BaseStorage]:
         raise InputError(
             f"{path} is in use by another search, and a file is for one search at a time",
             "wait for it, name another file, or share a study on PostgreSQL",
+            code="locked-output",
         ) from None
     except (OSError, ValueError) as error:
         raise cannot_write(path, error) from error
@@ -92,6 +93,7 @@ def _read_journal(path: Path, lock: FileLock) -> BaseStorage:
         raise InputError(
             f"{path} is a folder or a device, and no file to store a study in",
             "name a file that may be made",
+            code="not-a-file",
         )
     try:
         if path.exists():
@@ -112,6 +114,7 @@ def _read_journal(path: Path, lock: FileLock) -> BaseStorage:
         raise InputError(
             f"{path} is not a journal that this version of Optuna can read: {error!r}",
             "name another file, or one that does not exist yet",
+            code="unreadable-file",
         ) from error
 
 
@@ -166,6 +169,7 @@ def _connect(url: URL) -> RDBStorage:
         raise InputError(
             f"the tables in {masked(url)} were made by another version of Optuna",
             "use another database, or the version of Optuna that made them",
+            code="other-version",
         ) from None
     finally:
         engine.dispose()
@@ -186,6 +190,7 @@ def _failure(url: URL, error: BaseException) -> InputError:
     return InputError(
         f"the storage {masked(url)} failed: {reply}",
         "check the URL and the server; everything finished is kept, run it again",
+        code="unreachable-server",
     )
 
 
@@ -212,6 +217,7 @@ def find_storage(location: str | Path | None) -> Path | URL | None:
         raise InputError(
             f"{kind} is not a storage: a study is stored in a file or in PostgreSQL",
             "give the path of a file, or postgresql://USER@HOST/DATABASE",
+            code="invalid-address",
         )
     return location if isinstance(location, Path) else Path(text)
 
@@ -232,6 +238,7 @@ def _database_url(dialect: str, address: str) -> URL:
         raise InputError(
             "the storage is not of the form postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
             "write special characters of a password as %XX, or keep it in PGPASSWORD or ~/.pgpass",
+            code="invalid-address",
         ) from None
     return url
 

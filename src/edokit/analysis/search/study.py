@@ -58,6 +58,7 @@ def run_study(
         raise InputError(
             f"workers share a study on PostgreSQL, but the storage is {opened.shown}",
             f"give {location}, or leave {option('worker')} out",
+            code="inapplicable-option",
         )
     with quiet():
         study = SearchStudy(opened, plan, data)
@@ -303,19 +304,21 @@ def _open_study(storage: BaseStorage, plan: SearchPlan, data: FitData) -> Study:
     remedy = f"choose another {option('study')}, {option('storage')} or output folder"
     if begun is None:
         if tuple(study.directions) != DIRECTIONS or not is_empty:
-            raise InputError(f"{refused} is not an EDO search", remedy)
+            raise InputError(f"{refused} is not an EDO search", remedy, code="wrong-content")
         study.set_metric_names(list(search_metrics(data.scale)))
         study.set_user_attr(IDENTITY, identity)
     elif begun.get("format") != FORMAT:
         raise InputError(
             f"{refused} was begun by another version of edokit, in a format other than {FORMAT}",
             f"continue it with that version, or {remedy}",
+            code="other-version",
         )
     elif begun != identity:
         raise InputError(
             f"{refused} can't be continued with other settings: it has"
             f" {_differences(begun, identity)}",
             f"search with the same settings, or {remedy}",
+            code="other-settings",
         )
     return study
 

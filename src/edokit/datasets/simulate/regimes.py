@@ -115,6 +115,7 @@ class Regime:
                 f"{option(name, getattr(self, name))} is not possible",
                 "items are three numbers (train, dev, test), train at least 1; groups at most as"
                 " many as annotators; the balance sums to 1, or has a share for each label",
+                code="invalid-option",
             )
 
     @property

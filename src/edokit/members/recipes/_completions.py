@@ -209,6 +209,7 @@ class AnswerCache:
                 f"{folder}, where answers are cached so that none is paid for twice, can't be used:"
                 f" {error}",
                 "name another folder in EDO_CACHE",
+                code="unwritable-file",
             ) from error
 
     def get(self, key: str) -> Completion | None:

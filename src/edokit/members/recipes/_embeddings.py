@@ -95,5 +95,6 @@ class EmbeddingServer:
             raise InputError(
                 f"{self.endpoint.base_url} returned vectors of different lengths for {self.model}",
                 "check the option model",
+                code="ragged-array",
             ) from error
         return unit_length(vectors)

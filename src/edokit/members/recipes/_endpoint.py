@@ -139,11 +139,14 @@ def check_address(base_url: str) -> str:
             f"{option('base_url')} has credentials or query parameters, which would be written to"
             " files",
             f"remove them, and set the key in the environment: {KEY}",
+            code="exposed-key",
         )
     parts = _URL.fullmatch(base_url.strip())
     if parts is None:
         raise InputError(
-            f"{option('base_url')} is not a valid URL", "use the form http://localhost:8000/v1"
+            f"{option('base_url')} is not a valid URL",
+            "use the form http://localhost:8000/v1",
+            code="invalid-address",
         )
     path = (parts["path"] or "").rstrip("/").removesuffix(CHAT).removesuffix(EMBEDDINGS)
     return f"{parts['scheme']}://{parts['host']}{parts['port'] or ''}".lower() + path
@@ -170,6 +173,7 @@ def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> 
     raise InputError(
         f"{where} would send texts, and your key, to {base_url}; a file can't ask for that",
         f"if you trust it, name it yourself: {permission}, or {ADDRESS} in the environment",
+        code="untrusted-address",
     )
 
 
@@ -183,6 +187,7 @@ def refuse_clear_text(base_url: str) -> None:
         f"{base_url} is on another machine, and http would send texts and your key unencrypted",
         "use an https address; where the network is your own, allow it:"
         f" {option('allow_http', True)}, or {ALLOW_HTTP}=1 in the environment",
+        code="unencrypted-address",
     )
 
 
@@ -329,6 +334,7 @@ class Endpoint:
                 raise RequestRefusedError(
                     f"{name}: {error.message}",
                     f"shorten it, leave it out or choose a model that takes it; else {error.hint}",
+                    code=error.code,
                 ) from error
             answer = without_key(answer, secret)
             # Before the next request of this thread: a killed run has lost no other answer.
@@ -359,11 +365,13 @@ class Endpoint:
             raise InputError(
                 f"{option('budget')} needs prices, but what this server's tokens cost is not known",
                 "pass price_in and price_out, per million tokens, as options of the recipe",
+                code="missing-option",
             )
         if any(request.most_answer_tokens is None for request in requests):
             raise InputError(
                 f"{option('budget')} needs a limit on the tokens of an answer",
                 "set the option max_tokens, or max_completion_tokens in extra",
+                code="missing-option",
             )
 
     def _most_cost(self, request: Request) -> float:
@@ -382,7 +390,9 @@ class Endpoint:
             cost = 0.0
             try:
                 if stop.is_set():
-                    raise InputError("the run was stopped before this request was sent")
+                    raise InputError(
+                        "the run was stopped before this request was sent", code="stopped-run"
+                    )
                 answer = self._attempt(transport, request)
                 tokens_in, tokens_out = counted_tokens(request, answer)
                 cost = self.cost(tokens_in, tokens_out) or 0.0
@@ -405,6 +415,7 @@ class Endpoint:
             f"{self.base_url} {problem.reason} after {counted(attempt + 1, 'attempt')}; the answers"
             " so far are cached",
             f"{problem.hint}; the same command then resumes from there",
+            code="failed-request",
         )
 
     def _attempt(self, transport: _Transport, request: Request) -> Completion:
@@ -433,14 +444,16 @@ class Endpoint:
         if status in _REFUSED:
             hint = "correct the options model, max_tokens, temperature or extra"
             return RequestRefusedError(
-                f"{self.base_url} refuses the request (status {status})", hint
+                f"{self.base_url} refuses the request (status {status})",
+                hint,
+                code="refused-request",
             )
         problem = f"returned status {status} for the model {request.body['model']!r}"
         hint = f"check the option model and {option('base_url')}: most addresses end in /v1"
         if status in (401, 403):
             problem = f"does not accept the key in {KEY}, which may be empty (status {status})"
             hint = f"put a key for this server into the environment: export {KEY}=…"
-        return InputError(f"{self.base_url} {problem}", hint)
+        return InputError(f"{self.base_url} {problem}", hint, code="failed-request")
 
 
 def counted_tokens(request: Request, answer: Completion) -> tuple[int, int]:
@@ -466,7 +479,9 @@ def counted_tokens(request: Request, answer: Completion) -> tuple[int, int]:
 def _key_of_environment() -> str:
     key = os.environ.get(KEY, "").strip()
     if not (key.isascii() and key.isprintable()):
-        raise InputError(f"{KEY} has characters that no key can have", "copy the key again")
+        raise InputError(
+            f"{KEY} has characters that no key can have", "copy the key again", code="invalid-key"
+        )
     return key
 
 

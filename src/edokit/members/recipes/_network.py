@@ -351,6 +351,7 @@ def memory_errors(size_option: str, batch_size: int) -> Iterator[None]:
         raise InputError(
             f"a batch of {batch_size} texts does not fit into the GPU's memory",
             f"lower {option(size_option)} or {option('max_length')}, or choose a smaller model",
+            code="too-little-memory",
         ) from None
 
 

@@ -94,11 +94,15 @@ def _module_folders(folder: Path) -> dict[str, Path]:
     for module in read_json(folder / "modules.json"):
         place = Path(str(module["path"]))
         if place.is_absolute() or ".." in place.parts:
-            raise UnknownLayoutError(f"{folder} has a module outside of it")
+            raise UnknownLayoutError(
+                f"{folder} has a module outside of it", code="unsupported-model"
+            )
         places[str(module["type"]).rpartition(".")[2]] = folder / place
     # Vectors are scaled to length one in any case; dropout is for training.
     if places.keys() - {"Normalize", "Dropout"} != {"Transformer", "Pooling"}:
-        raise UnknownLayoutError(f"{folder} has modules that need sentence-transformers")
+        raise UnknownLayoutError(
+            f"{folder} has modules that need sentence-transformers", code="unsupported-model"
+        )
     return places
 
 
@@ -120,7 +124,9 @@ def _poolings(path: Path) -> tuple[str, ...]:
         modes = [modes]
     unknown = set(modes) - {"cls", "max", "mean", "mean_sqrt_len_tokens"}
     if unknown or not settings.get("include_prompt", True):
-        raise UnknownLayoutError(f"{path} asks for a pooling that needs sentence-transformers")
+        raise UnknownLayoutError(
+            f"{path} asks for a pooling that needs sentence-transformers", code="unsupported-model"
+        )
     return tuple(modes)
 
 
@@ -229,6 +235,7 @@ class OnnxEncoder:
             raise InputError(
                 f"{self.file} has no output with a vector of each token",
                 "export it again, with the output last_hidden_state",
+                code="unsupported-model",
             )
         return str(names[0])
 
@@ -282,7 +289,9 @@ def load(model: str, folder: Path) -> OnnxEncoder:
     file = full_model(folder)
     if file is None:
         raise InputError(
-            f"{folder} has no {ONNX_FILES[0]}", "export the model, or download it again"
+            f"{folder} has no {ONNX_FILES[0]}",
+            "export the model, or download it again",
+            code="missing-model",
         )
     layout = SentenceLayout.read(folder)
     full = OnnxEncoder(model, file, layout)

@@ -57,6 +57,7 @@ def fields_of(template: str) -> frozenset[str]:
             f" {examples('{' + name + '}' for name in sorted(fields)) or 'none'}",
             "check the spelling, and write {{ and }} for literal braces; a file with a"
             " template ends in .txt or .md",
+            code="invalid-prompt",
         )
     return frozenset(fields)
 
@@ -208,6 +209,7 @@ def read_descriptions(text: str, labels: Collection[str]) -> dict[str, str]:
                 f"{option('label_descriptions')} has a line {examples([line])} for no label; the"
                 f" labels are {examples(labels, 20)}",
                 "write a line for each label: LABEL: what it means",
+                code="unknown-label",
             )
         name = max(matches, key=len)
         descriptions[name] = endings[name][1:].strip()
@@ -268,6 +270,7 @@ class Questions:
                 f"the {option('prompt')} template must ask about one {{label}} at a time where"
                 " annotators chose sets of labels, and nowhere else",
                 "write {label} for sets, else {labels}, which lists all of them",
+                code="invalid-prompt",
             )
         listed = Choices.of(classes, listed="labels" in fields)
         self.choices = Choices(_YES) if self.by_label else listed

@@ -83,6 +83,7 @@ class Reader:
                 f"the tokenizer in {name} makes tokens beyond the {self.vocabulary:.0f} that the"
                 " model knows",
                 "save the model with the tokenizer that it was trained with",
+                code="unsupported-model",
             )
         tokens = []
         for i in range(len(texts)):

@@ -205,6 +205,7 @@ class Training:
                 raise InputError(
                     f"training diverged: in epoch {epoch} the loss is {loss:g}",
                     f"lower {option('learning_rate')}",
+                    code="diverged-training",
                 )
             scores: dict[str, float] = {}
             score = np.inf

@@ -64,6 +64,7 @@ class EmbeddingMember(EncoderMember):
                 "the recipe embeddings needs an endpoint to ask, and the name of a model there",
                 f"name them with {option('base_url')}, or {endpoints.ADDRESS} in the environment,"
                 f" and with {option('model')}",
+                code="missing-option",
             )
         self.base_url = endpoints.check_address(base_url)
         self._server = EmbeddingServer(

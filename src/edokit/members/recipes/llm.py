@@ -148,6 +148,7 @@ class LanguageModel(Member):
                 f"{option('examples', self.examples)}, but the {option('prompt')} template has no"
                 " field {examples}",
                 "add {examples} where they belong",
+                code="invalid-prompt",
             )
         self.extra_parameters()
         base_url = self.base_url or os.environ.get(endpoints.ADDRESS, "")
@@ -156,6 +157,7 @@ class LanguageModel(Member):
                 "the recipe llm needs an endpoint to ask, and the name of a model there",
                 f"name them with {option('base_url')}, or {endpoints.ADDRESS} in the environment,"
                 f" and with {option('model')}",
+                code="missing-option",
             )
         self.base_url = endpoints.check_address(base_url)
         key = os.environ.get(endpoints.KEY, "").strip()
@@ -163,6 +165,7 @@ class LanguageModel(Member):
             raise InputError(
                 f"an option contains the key in {endpoints.KEY}, and options are written to files",
                 "remove it: the key is read from the environment",
+                code="exposed-key",
             )
         prices = None
         if self.price_in is not None or self.price_out is not None:
@@ -195,6 +198,7 @@ class LanguageModel(Member):
             f"{option('extra')} is not a JSON object of request parameters (without model,"
             " messages, stream and n)",
             'write it as extra={"top_p": 0.9}',
+            code="invalid-json",
         )
 
     @classmethod
@@ -388,6 +392,7 @@ class LanguageModel(Member):
                 f" {self._questions.choices.sentence} was asked for",
                 "look at the prompt (a dry run shows it), and have it ask for the label alone;"
                 " a model that thinks first needs a larger max_tokens",
+                code="unusable-answers",
             )
         shares += self._ask_prompts(prompts[_FIRST_LOOK:], n_answers, first_answers)
         self._usage["items"] += len(pairs)

@@ -118,6 +118,7 @@ class SklearnMember(Member):
                     f"{self.estimator} must be able to learn from these features, but: {error}",
                     "choose another estimator, or put a transformation in front of it with"
                     " sklearn.pipeline.make_pipeline(…)",
+                    code="invalid-estimators",
                 ) from error
         return self
 
@@ -226,6 +227,7 @@ class SklearnMember(Member):
             raise InputError(
                 f"shares need an estimator that takes weights, but {type(model).__name__} does not",
                 "choose the supervision random-select or majority",
+                code="unsupported-weights",
             )
         return f"{prefix}sample_weight"
 
@@ -263,6 +265,7 @@ def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
             f" {error}",
             "write for example sklearn.naive_bayes.ComplementNB(alpha=0.3); name other packages"
             f" that you trust with {option('allow', 'PACKAGE')}",
+            code="invalid-estimators",
         ) from error
     return estimator
 

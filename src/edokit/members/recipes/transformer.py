@@ -167,18 +167,21 @@ class TransformerMember(Member):
                 f"{option('adversarial', self.adversarial)} moves word embeddings, which"
                 f" {option('adapter_rank', self.adapter_rank)} leaves frozen",
                 "choose one of the two",
+                code="conflicting-options",
             )
         if self.annotators and self.epoch_metric == "f1":
             raise InputError(
                 f"{option('epoch_metric', 'f1')} is the micro-F1 of nobody in particular, which"
                 f" says little about {option('annotators', True)}",
                 f"choose {option('epoch_metric', 'loss')}",
+                code="conflicting-options",
             )
         if self.annotators and self.loss == "md":
             raise InputError(
                 f"annotators give single labels, from which {option('loss', 'md')} learns no"
                 " distribution",
                 f"choose {option('loss', 'ce')}, or {option('annotators', False)}",
+                code="conflicting-options",
             )
 
     def draw_weight_decay(self, seed: int) -> float:
@@ -215,6 +218,7 @@ class TransformerMember(Member):
             raise InputError(
                 f"{option('loss', self.loss)} is for ordinal scales, but this one is {data.scale}",
                 f"leave it out, or declare the {option('scale')}",
+                code="unordered-scale",
             )
         self.constant_ = None
         self._tuned = None

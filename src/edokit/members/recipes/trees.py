@@ -270,5 +270,7 @@ class TreesMember(Member):
         try:
             forest.check(len(member._tfidf.columns))
         except ValueError as error:
-            raise InputError(f"{path} is damaged: {error}", "train the member again") from error
+            raise InputError(
+                f"{path} is damaged: {error}", "train the member again", code="damaged-file"
+            ) from error
         return member

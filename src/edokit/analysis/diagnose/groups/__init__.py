@@ -101,6 +101,7 @@ def compare_groups(
         raise InputError(
             f"{option('by')} names no attribute",
             f"the attributes are {headings(people.names) or 'none'}",
+            code="empty-option",
         )
     attributes = [people.attribute(name) for name in names]
     of_classes = _class_values(annotations.scale, len(annotations.classes))
