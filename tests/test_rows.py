@@ -109,9 +109,9 @@ def test_pairs_that_do_not_match_are_named() -> None:
         ("predictions", pairs, "annotations", Rows.from_names(["a"])),
         ("annotations", Rows.from_names(["a"]), "predictions", pairs),
     ):
-        with pytest.raises(InputError, match=r"predictions are of pairs.*'a · x'.*learn='pairs'"):
+        with pytest.raises(InputError, match=r"predictions are for pairs.*'a · x'.*learn='pairs'"):
             rows.match(others, source, against)
-    with pytest.raises(InputError, match="predictions are of items, not of pairs"):
+    with pytest.raises(InputError, match="predictions are for items, not for pairs"):
         labelled.match(Rows.from_names(["a"]), "annotations", "predictions")
 
 

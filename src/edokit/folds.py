@@ -1,6 +1,6 @@
-"""Dealing items into folds: at random, evenly by label, and with groups kept together.
+"""Assignment of items to folds: at random, stratified by label, and with groups kept together.
 
-All folds of the package are dealt here. A fold is a number from 0; functions return one per item.
+The whole package uses these functions. Folds are numbered from 0; functions return one per item.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Seed: TypeAlias = int | Sequence[int]
 
 
 def random_folds(n_items: int, n_folds: int, seed: Seed, *, groups: Ints | None = None) -> Ints:
-    """Deal items into folds of nearly equal size, whatever their labels.
+    """Assign items to folds of nearly equal size, regardless of labels.
 
     Parameters
     ----------
     n_items, n_folds : int
     seed : int or sequence of int
     groups : ndarray of int of shape (n_items,), default=None
-        Items with the same number share a fold; folds then have nearly as many groups each.
+        Items with the same number share a fold; folds then have nearly equal numbers of groups.
 
     Returns
     -------
@@ -53,8 +53,8 @@ def merge_groups(groups: Ints, others: Ints) -> Ints:
     Returns
     -------
     numpy.ndarray of shape (n_items,)
-        ``groups`` as they are where ``others`` join none of them, else numbers in the order of
-        first appearance.
+        ``groups`` unchanged if ``others`` joins none of them, else numbers in the order of first
+        appearance.
 
     Examples
     --------
@@ -86,20 +86,20 @@ def stratified_folds(
     groups: Ints | None = None,
     first_fold: int = 0,
 ) -> Ints:
-    """Deal items into folds at random, so that each label is spread evenly over the folds.
+    """Assign items to folds at random, so that each label is spread evenly over the folds.
 
     Parameters
     ----------
     labels : ndarray of int of shape (n_items,) or (n_items, n_labels)
-        The hard label of each item; for multi-label data, whether each label is chosen: each set of
-        labels then counts as a label of its own.
+        The hard label of each item; for multi-label data, indicators of the chosen labels, where
+        each combination of labels counts as one label.
     n_folds : int
     seed : int or sequence of int
     groups : ndarray of int of shape (n_items,), default=None
-        Items with the same number share a fold, which is dealt by the label of the first of them.
+        Items with the same number share a fold, which the label of the first of them determines.
     first_fold : int, default=0
-        The fold that the first item gets. Parts of the data that are dealt one by one should start
-        at different folds, so that what does not divide evenly is spread over all of them.
+        The fold of the first item. If parts of the data are assigned one after another, start each
+        at a different fold, so that remainders are spread over all folds.
 
     Returns
     -------
@@ -127,15 +127,16 @@ def stratified_folds(
 
 
 def balanced_folds(labels: NDArray[np.integer], n_folds: int, seed: Seed, *, groups: Ints) -> Ints:
-    """Deal groups of different sizes, so that folds are alike in size and in labels.
+    """Assign groups of different sizes to folds that are balanced in size and labels.
 
-    Large groups are dealt first. Each goes to the fold where its most frequent label is rarest, and
-    among those to the smallest. Slower than `stratified_folds`, which takes groups for alike.
+    Large groups are assigned first. Each goes to the fold where its most frequent label is rarest,
+    and among those to the smallest. This is slower than `stratified_folds`, which treats all groups
+    as equal in size.
 
     Parameters
     ----------
     labels : ndarray of int of shape (n_items,) or (n_items, n_labels)
-        As for `stratified_folds`.
+        See `stratified_folds`.
     n_folds : int
     seed : int or sequence of int
     groups : ndarray of int of shape (n_items,)
@@ -144,7 +145,7 @@ def balanced_folds(labels: NDArray[np.integer], n_folds: int, seed: Seed, *, gro
     Returns
     -------
     numpy.ndarray of shape (n_items,)
-        A fold may be empty where there are few groups.
+        With few groups, a fold may be empty.
 
     Examples
     --------

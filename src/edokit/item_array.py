@@ -1,4 +1,4 @@
-"""Arrays whose rows belong to items with ids, so that they are matched by id."""
+"""Arrays with item ids, which are matched by id."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import numpy.typing as npt
 from edokit._errors import InputError, counted
 from edokit._types import Ints
 
-if TYPE_CHECKING:  # rows need pandas, which a bare GPU machine has not
+if TYPE_CHECKING:  # rows need pandas, which a bare GPU machine does not have
     from edokit.rows import Rows
 
 Order = Literal["annotations"]
-"""What the rows of an array without ids are: items in the order of the annotations."""
+"""The order of the rows of an array without ids: items in the order of the annotations."""
 
 
 class ItemArray(np.ndarray[Any, np.dtype[Any]]):
-    """An array with the ids of the items that its rows are about.
+    """An array with one row per item and the ids of the items.
 
     ``predict_proba`` of named predictions, soft labels and hard labels are such arrays. Metrics
-    and `edokit.evaluate` match them by id, whatever their order. It is read-only, since sorting it
-    in place would leave the ids behind. Selecting rows, as in ``p[:10]`` or ``p[mask]``, keeps
-    their ids; whatever else is computed from it, ``p.copy()`` included, is an array without ids.
+    and `edokit.evaluate` match them by id, whatever their order. The array is read-only, since
+    sorting it in place would not move the ids. Selecting rows, as in ``p[:10]`` or ``p[mask]``,
+    keeps their ids; any other computation, including ``p.copy()``, returns an array without ids.
 
     Parameters
     ----------
     values : array-like of shape [N, ...]
         The numbers, one row per item.
     items : Rows or iterable of length N
-        The id of the item of each row.
+        The item id of each row.
     classes : sequence of str of length C, default=None
-        What the columns are, or what class codes stand for, where that is known.
+        The classes of the columns, or of class codes; None if unknown.
 
     Attributes
     ----------
     rows : Rows or None
-        The item of each row, and its annotator where rows are pairs of both; None without ids.
+        The item of each row and, for pairs, its annotator; None without ids.
     classes : tuple of str or None
-        What the columns are.
+        The classes of the columns.
 
     Examples
     --------
@@ -55,9 +55,9 @@ class ItemArray(np.ndarray[Any, np.dtype[Any]]):
     """
 
     _source: Rows | None = None
-    """The rows that the ids are taken from."""
+    """The index that contains the ids."""
     _positions: Ints | None = None
-    """Which of them; None: all, in their order."""
+    """The positions of this array's rows in `_source`; None for all rows in their order."""
     classes: tuple[str, ...] | None = None
 
     def __new__(
@@ -69,16 +69,18 @@ class ItemArray(np.ndarray[Any, np.dtype[Any]]):
         from edokit._names import as_names
         from edokit.rows import Rows
 
-        rows = items if isinstance(items, Rows) else Rows.from_names(items)
-        plain = np.asarray(values)
-        if plain.ndim == 0 or len(plain) != len(rows):
+        rows = items
+        if not isinstance(rows, Rows):
+            rows = Rows.from_names(rows)
+        base_array = np.asarray(values)
+        if base_array.ndim == 0 or len(base_array) != len(rows):
             raise InputError(
                 f"there are ids of {counted(len(rows), 'item')} for an array of the shape"
-                f" {plain.shape}",
+                f" {base_array.shape}",
                 "give one id per row",
                 code="lengths-differ",
             )
-        array = plain.view(cls)
+        array = base_array.view(cls)
         array._source = rows
         if classes is not None:
             array.classes = tuple(as_names(classes))
@@ -86,14 +88,14 @@ class ItemArray(np.ndarray[Any, np.dtype[Any]]):
         return array
 
     def __array_finalize__(self, source: npt.NDArray[Any] | None) -> None:
-        """A view or a copy may have other rows: it has no ids."""
+        """Remove the ids of views and copies, which may have other rows."""
         self._source = None
         self._positions = None
         self.classes = None
 
     @property
     def rows(self) -> Rows | None:
-        """The item of each row, and its annotator where rows are pairs of both."""
+        """The item of each row and, for pairs, its annotator; None without ids."""
         if self._source is None:
             return None
         if self._positions is not None:
@@ -106,11 +108,11 @@ class ItemArray(np.ndarray[Any, np.dtype[Any]]):
         return self._source
 
     def __getitem__(self, key: Any) -> Any:
-        """The part of the array; rows that are selected keep their ids."""
-        found = self.view(np.ndarray)[key]
+        """The selected part; where whole rows are selected, they keep their ids."""
+        part = self.view(np.ndarray)[key]
         if self._source is None or not self._selects_rows(key):
-            return found
-        selected = found.view(ItemArray)
+            return part
+        selected = part.view(ItemArray)
         positions = self._positions
         if positions is None:
             positions = np.arange(len(self))
@@ -120,8 +122,8 @@ class ItemArray(np.ndarray[Any, np.dtype[Any]]):
         selected.flags.writeable = False
         return selected
 
-    def _selects_rows(self, key: Any) -> bool:
-        """Whether the key is a slice, a mask or positions of rows."""
+    def _selects_rows(self, key: object) -> bool:
+        """Whether the key is a slice, a mask or a list of positions."""
         if isinstance(key, slice):
             return True
         if not isinstance(key, np.ndarray | list):
@@ -132,33 +134,36 @@ class ItemArray(np.ndarray[Any, np.dtype[Any]]):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
     ) -> Any:
-        """Arithmetic gives arrays without ids: their rows may be other ones."""
+        """Compute on arrays without ids, since the rows of the result may be different."""
         if out is not None:
             options["out"] = tuple(map(_plain, out))
         return getattr(ufunc, method)(*map(_plain, inputs), **options)
 
-    def __reduce__(self) -> Any:
-        return _restored, (self.view(np.ndarray), self.rows, self.classes)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.view(np.ndarray), self.rows, self.classes)
 
     def __repr__(self) -> str:
         return repr(self.view(np.ndarray))
 
 
 def _plain(values: Any) -> Any:
-    return values.view(np.ndarray) if isinstance(values, ItemArray) else values
+    if isinstance(values, ItemArray):
+        return values.view(np.ndarray)
+    return values
 
 
-def _restored(
+def _unpickled(
     values: npt.NDArray[Any], rows: Rows | None, classes: tuple[str, ...] | None
 ) -> npt.NDArray[Any]:
-    """A pickled array."""
-    return values if rows is None else ItemArray(values, rows, classes)
+    if rows is None:
+        return values
+    return ItemArray(values, rows, classes)
 
 
 def with_ids(
     values: npt.NDArray[Any], rows: Rows, classes: Sequence[str] | None = None
 ) -> npt.NDArray[Any]:
-    """The array with the ids of its rows; as it is where items have no ids."""
+    """The array with the ids of its rows; unchanged if the items are only numbered."""
     from edokit.rows import NumberedRows
 
     if isinstance(rows, NumberedRows):
@@ -167,7 +172,7 @@ def with_ids(
 
 
 def rows_of(values: object) -> Rows | None:
-    """The rows of an array with ids, or of pooled answers; None of a bare array."""
+    """The rows of an array with ids, or of pooled answers; None for an array without ids."""
     rows = getattr(values, "rows", None)
     if rows is None:
         return None
@@ -179,7 +184,7 @@ def rows_of(values: object) -> Rows | None:
 
 
 def classes_of(values: object) -> tuple[str, ...] | None:
-    """What the columns of an array with ids are, where that is known."""
+    """The classes of the columns of an array with ids; None if unknown."""
     if rows_of(values) is None:
         return None
     classes: tuple[str, ...] | None = getattr(values, "classes", None)

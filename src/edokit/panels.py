@@ -1,4 +1,4 @@
-"""Panels: the distribution that a group of annotators would give, and how far a draw may be off."""
+"""Panels: the answers that a group of annotators would give, with intervals of their votes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _CLOSE = 1e-9
 _LATTICE = 1000
 """Steps between no votes and all votes of a panel whose weights differ."""
 _LARGE_PANEL = 100
-"""More people than this are treated as drawn from a population."""
+"""A panel of more people is treated as drawn from a population."""
 _CELLS = 4_000_000
-"""Numbers that intervals of votes hold in memory at a time."""
+"""Numbers in memory at a time while intervals of votes are computed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Annotators whose view an answer takes, and how much each of them counts.
+    """A group of annotators whose joint answer is predicted, with a weight for each.
 
     Build one from a list of annotators, from shares of attributes with `from_shares`, or from a
     file with `read_panel`.
@@ -49,12 +49,12 @@ class Panel:
     annotators : tuple of str
         Their ids.
     weights : array of shape (A,), default=None
-        How much each counts; equal if None.
+        The weight of each annotator; equal if None.
     size : int, default=None
-        How many people answer: the panel itself if None. Attributes describe a population, of
-        which so many are drawn.
+        The number of people who answer. If None, these annotators answer; otherwise they describe
+        a population, from which ``size`` people are drawn.
     name : str, default="panel"
-        Names it in tables and messages.
+        The panel's name in tables and messages.
 
     Examples
     --------
@@ -77,16 +77,20 @@ class Panel:
             )
         if not self.annotators:
             raise InputError(f"{self.name} has no annotators", hint, code="empty-panel")
-        if "" in self.annotators and len(self.annotators) > 1:  # alone: the anonymous answer
+        # A single empty name denotes the anonymous answer.
+        if "" in self.annotators and len(self.annotators) > 1:
             position = self.annotators.index("") + 1
             raise InputError(
                 f"entry {position} of {self.name} names no annotator", hint, code="missing-value"
             )
         check_unique(as_names(self.annotators), f"annotators of {self.name}", "name each once")
         count = len(self.annotators)
-        weights = np.ones(count) if self.weights is None else np.asarray(self.weights, dtype=float)
-        total = weights.sum() if weights.shape == (count,) else np.nan
-        if not (np.isfinite(total) and total > 0 and (weights >= 0).all()):
+        weights = np.ones(count)
+        if self.weights is not None:
+            weights = np.asarray(self.weights, dtype=float)
+        total = weights.sum()
+        is_valid = np.isfinite(total) and total > 0 and (weights >= 0).all()
+        if weights.shape != (count,) or not is_valid:
             raise InputError(
                 f"the weights of {self.name} are not {count} numbers of at least 0 with a positive"
                 " sum",
@@ -98,8 +102,10 @@ class Panel:
     def __str__(self) -> str:
         if len(self.annotators) == 1 and self.size is None:
             return self.name
-        size = "" if self.size is None else f", {self.size} drawn"
-        return f"{self.name} ({counted(len(self.annotators), 'annotator')}{size})"
+        size = counted(len(self.annotators), "annotator")
+        if self.size is not None:
+            size += f", {self.size} drawn"
+        return f"{self.name} ({size})"
 
     @classmethod
     def from_shares(
@@ -116,13 +122,14 @@ class Panel:
         ----------
         shares : mapping of str to mapping of str to float
             Share of each value of each attribute, as in ``{"gender": {"f": 0.5, "m": 0.5}}``.
-            Values that are not named get none.
+            Values that are not named get the share 0.
         annotations : Annotations or mapping of str to mapping of str to str
-            Who the annotators are: their ``attributes``, or these by annotator.
+            The attributes of the annotators: annotations with ``attributes``, or attributes by
+            annotator.
         size : int, default=None
-            How many people are drawn from this population.
+            The number of people who are drawn from this population.
         name : str, default="panel"
-            Names the panel in tables and messages.
+            The panel's name in tables and messages.
 
         Returns
         -------
@@ -131,7 +138,7 @@ class Panel:
         Raises
         ------
         InputError
-            If an attribute or value is unknown, or no annotators fit all shares.
+            If an attribute or value is unknown, or no weights give all shares.
 
         Examples
         --------
@@ -147,10 +154,10 @@ class Panel:
             table = pd.DataFrame.from_dict(dict(annotations), orient="index").fillna("")
             columns = {name: table[name].to_numpy() for name in table}
             people = SimpleNamespace(annotators=[*annotations], attributes=columns)
-        groups = [
-            _groups(attribute, np.asarray(find_attribute(people, attribute)), share_by_value)
-            for attribute, share_by_value in shares.items()
-        ]
+        groups = []
+        for attribute, share_by_value in shares.items():
+            values = np.asarray(find_attribute(people, attribute))
+            groups.append(_groups(attribute, values, share_by_value))
         weights = _raked(groups, len(people.annotators))
         if weights is None:
             raise InputError(
@@ -164,13 +171,13 @@ class Panel:
     def mean(self, rows: Rows, values: Floats) -> Floats:
         """Return the panel's mean of values [R, ...] for each item [N, ...].
 
-        Where some of the panel did not answer, the others count by their weights.
+        The weights of those who answered an item are normalised.
         """
         positions, seats = self._seats(rows)
         return rows.take(positions).mean(values[positions], self.weights[seats])
 
     def answer(self, rows: Rows, p: Floats) -> PanelAnswer:
-        """Return the panel's distribution of each item, from answers for its annotators.
+        """Return the panel's distribution for each item, from predictions for its annotators.
 
         Parameters
         ----------
@@ -192,40 +199,40 @@ class Panel:
             votes[answered.item_codes, seats] = p[positions]
             weights[answered.item_codes, seats] = self.weights[seats]
             low, high = _vote_interval(votes, weights)
-        else:  # so many people drawn from a population with these shares
+        else:  # people drawn from a population with these shares
             low, high = _drawn_interval(mean, self.size)
         return PanelAnswer(self, answered.by_item(), mean, low, high)
 
     def weighted_mean(self, values: Floats) -> Floats:
-        """Return the panel's mean [N, C] of what each of its people answers [N, A, C]."""
+        """Return the panel's mean [N, C] of the answers of its annotators [N, A, C]."""
         return np.asarray(np.einsum("nac,a->nc", values, self.weights))
 
     def answer_votes(self, rows: Rows, votes: Floats) -> PanelAnswer:
-        """Return the panel's distribution of each item, from the answers of all its people.
+        """Return the panel's distribution for each item, from the answers of all its annotators.
 
         Parameters
         ----------
         rows : Rows
             The items [N].
         votes : array of shape (N, A, C)
-            What each of its people would answer.
+            The probabilities of each annotator's answer.
 
         Returns
         -------
         PanelAnswer
         """
         mean = self.weighted_mean(votes)
-        if self.size is not None:  # so many people drawn from a population with these shares
+        if self.size is not None:  # people drawn from a population with these shares
             low, high = _drawn_interval(mean, self.size)
         elif len(self.annotators) > _LARGE_PANEL:
-            # Votes of people who differ vary less than those of people drawn from their mean.
+            # A safe approximation: votes of these people vary less than those of people drawn.
             low, high = _drawn_interval(mean, len(self.annotators))
         else:
             low, high = _vote_interval(votes, np.tile(self.weights, (len(votes), 1)))
         return PanelAnswer(self, rows, mean, low, high)
 
     def _seats(self, rows: Rows) -> tuple[Ints, Ints]:
-        """The positions of rows about the panel's annotators, and which of them each is about."""
+        """The positions of rows with the panel's annotators, and the annotator of each row."""
         rows.check_pairs("answers")
         names = rows.columns()["annotator"]
         missing = sorted(set(self.annotators) - set(names))
@@ -243,7 +250,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class PanelAnswer:
-    """What a panel would answer, with how far the votes of a finite panel may be from it.
+    """The answer of a panel, with intervals for the share of votes of a finite panel.
 
     Attributes
     ----------
@@ -252,7 +259,7 @@ class PanelAnswer:
         The items.
     probabilities : ndarray of shape (N, C)
     low, high : ndarray of shape (N, C)
-        Ends of the interval of the share of votes.
+        Ends of the interval for the share of votes.
     """
 
     panel: Panel
@@ -275,7 +282,7 @@ class PanelAnswer:
 
 @dataclass(frozen=True, eq=False)
 class PanelComparison:
-    """What two panels would answer about the same items, side by side.
+    """The answers of two panels to the same items, side by side.
 
     Made by `edokit.ensemble.reviews.compare_panels`.
 
@@ -287,7 +294,7 @@ class PanelComparison:
     scale : Scale
         The answer scale.
     anonymous : PanelAnswer or None
-        The answers for nobody in particular, where the members gave them.
+        The anonymous answers, if the members gave them.
     """
 
     one: PanelAnswer
@@ -304,13 +311,14 @@ class PanelComparison:
                 "give their files different names",
                 code="duplicate-name",
             )
-        for name in ("other", "anonymous"):
-            if (answer := getattr(self, name)) is not None:
-                object.__setattr__(self, name, answer.align(self.one.rows, names[0]))
+        rows = self.one.rows
+        object.__setattr__(self, "other", self.other.align(rows, names[0]))
+        if self.anonymous is not None:
+            object.__setattr__(self, "anonymous", self.anonymous.align(rows, names[0]))
 
     @property
     def answers(self) -> tuple[PanelAnswer, ...]:
-        """Those of both panels, then the anonymous ones if there are any."""
+        """The answers of both panels, then the anonymous answers if there are any."""
         panels = (self.one, self.other)
         if self.anonymous is None:
             return panels
@@ -318,52 +326,59 @@ class PanelComparison:
 
     @cached_property
     def distances(self) -> Floats:
-        """How far apart the panels are on each item [N]: L1, its mean over labels for multi-label
-        data, on an ordinal scale Wasserstein-1 in its units."""
-        ours, theirs = (self.scale.coordinates(answer.probabilities) for answer in self.answers[:2])
-        return np.asarray(np.abs(ours - theirs).sum(axis=1))
+        """The distance of the two panels on each item [N].
+
+        The L1 distance; for multi-label data, its mean over labels; for an ordinal scale, the
+        Wasserstein-1 distance in units of the scale.
+        """
+        difference = self.scale.coordinates(self.one.probabilities) - self.scale.coordinates(
+            self.other.probabilities
+        )
+        return np.asarray(np.abs(difference).sum(axis=1))
 
     @cached_property
     def order(self) -> Ints:
-        """Positions of the items, those where the panels part ways most first [N]."""
+        """Positions of the items [N], by decreasing distance of the panels."""
         return np.argsort(-self.distances, kind="stable")
 
     @cached_property
     def labels(self) -> tuple[Strings, ...]:
-        """What each of the `answers` decides: the likeliest class, or the labels above one half."""
+        """The decision of each of the `answers`: the likeliest class, or the labels above 0.5."""
         decided = (self.scale.hard(answer.probabilities) for answer in self.answers)
         return tuple(self.scale.names(hard, self.classes) for hard in decided)
 
     @property
     def decisions_differ(self) -> Bools:
-        """Whether the panels decide differently [N]."""
+        """Whether the decisions of the panels differ [N]."""
         return np.asarray(self.labels[0] != self.labels[1], dtype=bool)
 
     @property
     def beyond_chance(self) -> Bools:
-        """Whether the intervals of both panels' votes are apart for some class [N]: drawing other
-        people of the same kind would hardly close the gap."""
+        """Whether the intervals of both panels' votes are disjoint for some class [N].
+
+        Then the difference would hardly disappear with other people of the same kind.
+        """
         disjoint = (self.one.low > self.other.high) | (self.other.low > self.one.high)
         return np.asarray(disjoint.any(axis=1))
 
     def summary(self) -> dict[str, Any]:
-        """Return how far the panels part ways over all items.
+        """Return how much the panels differ over all items.
 
         Returns
         -------
         dict
-            ``items``, ``panels`` with the size of each, mean ``distance``, how many
-            ``decisions_differ`` and how many items are ``beyond_chance``; ``follows``: as whom the
-            anonymous answer decides where the decisions differ (None without anonymous answers).
+            ``items``; ``panels`` with the size of each; the mean ``distance``; on how many items
+            ``decisions_differ``, and how many differ ``beyond_chance``; ``follows``: among items
+            where decisions differ, how many anonymous answers agree with each panel (None without
+            anonymous answers).
         """
         differ = self.decisions_differ
         panels = [self.one.panel, self.other.panel]
         follows = None
         if self.anonymous is not None:
-            follows = {
-                panel.name: int((differ & (self.labels[2] == labels)).sum())
-                for panel, labels in zip(panels, self.labels[:2], strict=True)
-            }
+            follows = {}
+            for panel, labels in zip(panels, self.labels[:2], strict=True):
+                follows[panel.name] = int((differ & (self.labels[2] == labels)).sum())
             follows["neither"] = int(differ.sum()) - sum(follows.values())
         return {
             "items": len(self.one.items),
@@ -376,11 +391,12 @@ class PanelComparison:
         }
 
     def to_table(self) -> pa.Table:
-        """One row per item, those where the panels part ways most first.
+        """One row per item, by decreasing distance of the panels.
 
-        ``item``, ``distance``, ``beyond_chance``; for each panel, and for ``anonymous``, columns
-        with its name in parentheses: ``label (…)``, ``p_<class> (…)`` and, of panels, the ends of
-        the interval of its votes, ``low_<class> (…)`` and ``high_<class> (…)``.
+        The columns are ``item``, ``distance`` and ``beyond_chance``; for each panel, and for
+        ``anonymous``, columns with its name in parentheses: ``label (…)``, ``p_<class> (…)`` and,
+        for panels, the ends of the interval of its votes, ``low_<class> (…)`` and
+        ``high_<class> (…)``.
         """
         import pyarrow as pa
 
@@ -391,14 +407,14 @@ class PanelComparison:
             "beyond_chance": self.beyond_chance[order],
         }
         for answer, labels in zip(self.answers, self.labels, strict=True):
-            whose = f"({answer.panel.name})"
-            columns[f"label {whose}"] = pa.array(labels[order].tolist(), pa.string())
+            suffix = f"({answer.panel.name})"
+            columns[f"label {suffix}"] = pa.array(labels[order].tolist(), pa.string())
             parts = {"p": answer.probabilities}
             if answer is not self.anonymous:
                 parts |= {"low": answer.low, "high": answer.high}
             for part, values in parts.items():
                 for c, name in enumerate(self.classes):
-                    columns[f"{part}_{name} {whose}"] = values[order, c]
+                    columns[f"{part}_{name} {suffix}"] = values[order, c]
         return pa.table(columns)
 
 
@@ -408,11 +424,11 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
     Parameters
     ----------
     path : str or Path
-        A .txt file with an annotator per line; or a table with a column ``annotator`` (and perhaps
-        ``weight``), or with the columns ``attribute``, ``value`` and ``share`` (and perhaps
-        ``size``, the number of people drawn).
+        A .txt file with an annotator per line; or a table with a column ``annotator`` (and
+        optionally ``weight``), or with the columns ``attribute``, ``value`` and ``share`` (and
+        optionally ``size``, the number of people drawn).
     annotations : Annotations or mapping of str to mapping of str to str, default=None
-        Who the annotators are, for shares of attributes; see `Panel.from_shares`.
+        The attributes of the annotators, for shares of attributes; see `Panel.from_shares`.
 
     Returns
     -------
@@ -430,7 +446,9 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
     columns = table.column_names
     if "annotator" in columns:
         people = tuple(as_names(table["annotator"].to_pylist()))
-        weights = number_column(table, "weight", str(path)) if "weight" in columns else None
+        weights = None
+        if "weight" in columns:
+            weights = number_column(table, "weight", str(path))
         return Panel(people, weights, name=name)
     if not {"attribute", "value", "share"} <= {*columns}:
         raise InputError(
@@ -441,9 +459,8 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
         )
     if annotations is None:
         raise InputError(
-            f"{path} has shares of attributes, but nothing says who the annotators are",
-            "name a file in which they have these attributes with --annotators (in Python:"
-            " annotations)",
+            f"{path} has shares of attributes, but the attributes of the annotators are unknown",
+            "name a file with these attributes by --annotators (in Python: annotations)",
             code="missing-people",
         )
     shares: dict[str, dict[str, float]] = {}
@@ -451,14 +468,17 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
     names = (as_names(table[column].to_pylist()) for column in ("attribute", "value"))
     for attribute, value, share in zip(*names, numbers, strict=True):
         shares.setdefault(str(attribute), {})[str(value)] = float(share)
-    size = int(number_column(table, "size", str(path))[0]) if "size" in columns else None
+    size = None
+    if "size" in columns:
+        size = int(number_column(table, "size", str(path))[0])
     return Panel.from_shares(shares, annotations, size=size, name=name)
 
 
 def unknown_hint(known_annotators: Iterable[str]) -> str:
-    """What to do about annotators whom no member knows."""
-    if names := sorted(known_annotators):
-        return f"known are {examples(names, 5)}"
+    """The remedy for annotators that the ensemble does not know."""
+    names = sorted(known_annotators)
+    if names:
+        return f"it knows {examples(names, 5)}"
     return (
         "the ensemble was fitted without people: fit it again on labels with annotators (`edo fit`"
         " without --no-people)"
@@ -468,7 +488,7 @@ def unknown_hint(known_annotators: Iterable[str]) -> str:
 def _groups(
     attribute: str, values: Strings, share_by_value: Mapping[str, float]
 ) -> list[tuple[Bools, float]]:
-    """Who has each value of an attribute [A], and the share that they should have."""
+    """For each value of an attribute, which annotators have it [A], and its share."""
     total = float(sum(share_by_value.values()))
     if total <= 0 or min(share_by_value.values()) < 0:
         raise InputError(
@@ -492,13 +512,17 @@ def _raked(attributes: Sequence[Sequence[tuple[Bools, float]]], count: int) -> F
     for groups in attributes:
         weights[~np.logical_or.reduce([group for group, share in groups if share > 0])] = 0
     for _ in range(_ROUNDS):
-        # Each attribute in turn, until none moves the weights of another any more.
+        # Each attribute in turn, until adjusting one no longer changes the shares of another.
         for groups in attributes:
             for group, share in groups:
                 total = weights[group].sum()
-                weights[group] *= share / total if total > 0 else 0.0
-        gaps = (weights[group].sum() - share for groups in attributes for group, share in groups)
-        if max(map(abs, gaps)) < _CLOSE:
+                if total > 0:
+                    weights[group] *= share / total
+        largest_gap = 0.0
+        for groups in attributes:
+            for group, share in groups:
+                largest_gap = max(largest_gap, abs(weights[group].sum() - share))
+        if largest_gap < _CLOSE:
             return weights
     return None
 
@@ -514,18 +538,20 @@ def _drawn_interval(mean: Floats, size: int) -> tuple[Floats, Floats]:
 def _vote_interval(votes: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Inclusive quantiles of the weighted share of votes [N, C] of each class.
 
-    ``votes`` [N, A, C] are the probabilities that people vote for a class, ``weights`` [N, A] how
-    much each counts; who did not answer has 0 in both. Votes add up to a Poisson-binomial
-    distribution, on a lattice of whole weights.
+    ``votes`` [N, A, C] are the probabilities that each annotator votes for a class, ``weights``
+    [N, A] are their weights; both are 0 where an annotator did not answer. The sum of votes has a
+    Poisson-binomial distribution, computed on a lattice of integer weights.
     """
     answered = weights > 0
-    unequal = np.ptp(weights[answered]) > _CLOSE
-    # Rounded up, so that nobody who counts gets a weight of 0.
-    units = np.ceil(weights.max(axis=0) * (_LATTICE if unequal else 1)).astype(int)
+    lattice = 1
+    if np.ptp(weights[answered]) > _CLOSE:  # weights differ
+        lattice = _LATTICE
+    # Rounded up, so that no positive weight becomes 0.
+    units = np.ceil(weights.max(axis=0) * lattice).astype(int)
     totals = (answered * units).sum(axis=1)
-    # What rounding the weights may move a share by.
-    exact = weights / weights.sum(axis=1, keepdims=True)
-    slack = np.abs(exact - answered * units / totals[:, None]).sum(axis=1)[:, None]
+    # The largest change of a share by rounding the weights.
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    slack = np.abs(shares - answered * units / totals[:, None]).sum(axis=1)[:, None]
     ends = np.empty((2, len(votes), votes.shape[2]))
     step = max(1, _CELLS // (int(units.sum()) * votes.shape[2]))
     for start in range(0, len(votes), step):

@@ -1,4 +1,4 @@
-"""The row index: which item, and which annotator of it, each row of a table is about."""
+"""The row index: the item, and perhaps the annotator, of each row of a table."""
 
 from __future__ import annotations
 
@@ -27,25 +27,24 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """An index of R rows, each about an item or about a pair of an item and an annotator.
+    """An index of R rows, each for an item or for a pair of an item and an annotator.
 
-    Annotations, predictions and pooled answers are such an index with values. They are matched by
-    these ids, never by position.
+    Annotations, predictions and pooled answers consist of such an index and values. They are
+    matched by these ids, never by position.
 
     The labels of multi-label data are not a level of the index. Every item has every label, so
-    labels are an axis of the values, which `Scale.rows` unfolds: a level would repeat each id once
-    per label, and could only say what the axis says.
+    labels are an axis of the values, which `Scale.rows` unfolds; a level would only repeat each id
+    once per label.
 
     Parameters
     ----------
     items : ndarray of str of shape (N,)
-        The distinct items, in order of first appearance; where rows are about items, the item of
-        each row (unchecked until `check_unique`).
+        The distinct items, in order of first appearance; for rows of items, the item of each row
+        (checked for repetitions only by `check_unique`).
     item_codes : ndarray of int32 of shape (R,)
         The item of each row, as a position in ``items``.
     annotators : ndarray of str of shape (A,), default=None
-        The different annotators; an empty name is nobody in particular, whose answer is anonymous.
-        None where rows are about items.
+        The distinct annotators; an empty name denotes anonymous answers. None for rows of items.
     annotator_codes : ndarray of int32 of shape (R,), default=None
         The annotator of each row.
 
@@ -65,7 +64,7 @@ class Rows:
 
     @staticmethod
     def from_names(items: Iterable[object], annotators: Iterable[object] | None = None) -> Rows:
-        """Return the index of rows with these items, and these annotators, one name per row."""
+        """Return the index of rows with these items and annotators, one name per row."""
         names = as_names(items)
         if annotators is None:
             return Rows(names, np.arange(len(names), dtype=np.int32))
@@ -75,7 +74,7 @@ class Rows:
 
     @staticmethod
     def numbered(count: int) -> Rows:
-        """Return the index of items without ids, which are called 0, 1, 2, … if anybody asks."""
+        """Return the index of items without ids, whose names are 0, 1, 2, …"""
         return NumberedRows(np.arange(count))
 
     @staticmethod
@@ -104,7 +103,7 @@ class Rows:
 
     @cached_property
     def annotator_names(self) -> Strings | None:
-        """The annotator of each row [R]; None where rows are about items."""
+        """The annotator of each row [R]; None for rows of items."""
         if self.annotators is None:
             return None
         return np.asarray(self.annotators[self.annotator_codes])
@@ -120,17 +119,26 @@ class Rows:
     @property
     def noun(self) -> str:
         """The word for a row in messages: ``item``, or ``pair`` of an item and an annotator."""
-        return "item" if self.annotators is None else "pair"
+        if self.annotators is None:
+            return "item"
+        return "pair"
+
+    @property
+    def plural_noun(self) -> str:
+        """The words for rows in messages."""
+        if self.annotators is None:
+            return "items"
+        return "pairs of an item and an annotator"
 
     @property
     def people(self) -> list[str]:
-        """The distinct annotators; anonymous rows and rows about items have none."""
+        """The distinct annotators, without the empty name of anonymous rows; empty for items."""
         if self.annotators is None:
             return []
         return [name for name in self.annotators if name != NOBODY]
 
     def columns(self) -> dict[str, Strings]:
-        """The item and, of pairs, the annotator of each row [R], as columns of a table."""
+        """The item and, for pairs, the annotator of each row [R] as columns of a table."""
         columns = {"item": self.item_names}
         if self.annotator_names is not None:
             columns["annotator"] = self.annotator_names
@@ -138,13 +146,13 @@ class Rows:
 
     @cached_property
     def is_named(self) -> Bools:
-        """Whether each row is about an annotator [R]: neither about an item nor anonymous."""
+        """Whether each row has a named annotator [R]; False for items and anonymous rows."""
         if self.annotator_names is None:
             return np.zeros(len(self), dtype=bool)
         return np.asarray(self.annotator_names != NOBODY)
 
     def take(self, positions: npt.ArrayLike) -> Rows:
-        """Return the rows at these positions (or where a mask is true), in this order."""
+        """Return the rows at these positions (or where a mask is True), in this order."""
         rows = check_positions(positions, len(self))
         if self.annotators is None or self.annotator_codes is None:
             return Rows(self.items[rows], np.arange(len(rows), dtype=np.int32))
@@ -203,21 +211,23 @@ class Rows:
     def clusters(self) -> Ints | None:
         """The cluster of each row [R], which folds and resampling keep together: its item.
 
-        None where every row is an item.
+        None if every row is an item.
         """
-        return None if self.annotators is None else self.item_ranks
+        if self.annotators is None:
+            return None
+        return self.item_ranks
 
     @cached_property
     def keys(self) -> Keys:
         """A 64-bit hash of the ids of each row [R]."""
         keys = _hashes(self.item_names)
         if self.annotators is not None:
-            # The odd factor keeps an item and an annotator from being interchangeable.
+            # Without the odd factor, swapping item and annotator would give the same key.
             keys = keys * _ODD + _hashes(self.annotators)[self.annotator_codes]
         return keys
 
     def draw(self, count: int) -> Ints:
-        """Return the positions of this many rows, which depend on their ids, not on their order.
+        """Return the positions of ``count`` rows; the draw depends on ids, not on their order.
 
         These are the rows with the lowest `keys`, in the order of the keys.
         """
@@ -234,16 +244,14 @@ class Rows:
     def check_named(self) -> None:
         """Refuse items whose name is empty."""
         if "" in self.item_names:
-            raise InputError(
-                "one of the items has an empty name", "name every entry", code="missing-value"
-            )
+            raise InputError("an item has an empty name", "name every entry", code="missing-value")
 
     def check_items(self, what: str) -> None:
         """Refuse pairs of an item and an annotator; ``what`` names the table in the message."""
         if self.annotators is not None:
             raise InputError(
-                f"the {what} are of pairs of an item and an annotator, such as {self.names[0]!r},"
-                " not of items",
+                f"the {what} are for pairs of an item and an annotator, such as {self.names[0]!r},"
+                " not for items",
                 f"choose what to learn from: {option('learn', 'pairs')} (what each annotator"
                 f" answers) or {option('learn', 'items')} (what they answer together); or score the"
                 " items without naming annotators",
@@ -254,22 +262,22 @@ class Rows:
         """Refuse rows about items; ``what`` names the table in the message."""
         if self.annotators is None:
             raise InputError(
-                f"the {what} are of items, not of pairs of an item and an annotator",
+                f"the {what} are for items, not for pairs of an item and an annotator",
                 "score the items for annotators: `edo score --annotators`",
                 code="items-for-pairs",
             )
 
     def positions(self, others: Rows) -> npt.NDArray[np.intp]:
-        """Return the position of each of ``others`` in this index without repetitions, or −1.
+        """Return the position of each row of ``others`` in this index of distinct rows, or −1.
 
-        A row about an item matches the anonymous row of that item.
+        The row of an item matches the anonymous row of that item.
         """
         if self.annotators is None and others.annotators is None:
             return self._item_index.get_indexer(pd.Index(others.items, dtype=object))
         return self._pair_index.get_indexer(others._pair_index)
 
     def has_items(self, others: Rows) -> Bools:
-        """Return whether this index has the item of each of ``others``."""
+        """Return whether this index contains the item of each row of ``others``."""
         places = self._item_index.get_indexer(pd.Index(others.items, dtype=object))
         return np.asarray(places[others.item_codes] >= 0)
 
@@ -279,29 +287,32 @@ class Rows:
 
     @cached_property
     def _pair_index(self) -> pd.MultiIndex:
-        """The item and the annotator of each row; rows about items have nobody."""
+        """The item and the annotator of each row; rows of items are anonymous."""
         annotators = self.annotators
         codes = self.annotator_codes
         if annotators is None or codes is None:
             annotators = as_names([NOBODY])
             codes = np.zeros(len(self), dtype=np.int32)
-        # Unverified, since the items of rows without annotators may be repeated.
+        # Not verified, since rows of items may be repeated.
         levels: list[Any] = [self._item_index, pd.Index(annotators, dtype=object)]
         level_codes: list[Any] = [self.item_codes, codes]
         return pd.MultiIndex(levels, level_codes, verify_integrity=False)
 
     def match(self, others: Rows, source: str, against: str) -> npt.NDArray[np.intp]:
-        """Return the position of each of ``others`` in this index; both must hold the same ids.
+        """Return the position of each row of ``others`` in this index; their ids must be the same.
 
-        ``source`` names this table in messages, ``against`` that of the others.
+        ``source`` names this table in messages, ``against`` the other one.
         """
         if self._has_same_items(others):
             return np.arange(len(self))
         if self.noun != others.noun:
-            # Annotations define what a row is; the message is about the other table.
-            rows, table = (others, against) if source == "annotations" else (self, source)
-            rows.check_items(table)
-            rows.check_pairs(table)
+            # Annotations define what a row is, so the other table is refused.
+            if source == "annotations":
+                others.check_items(against)
+                others.check_pairs(against)
+            else:
+                self.check_items(source)
+                self.check_pairs(source)
         others.check_unique(f"{others.noun}s of {against}", f"name each {others.noun} once")
         self.check_unique(f"{self.noun}s of {source}", f"name each {self.noun} once")
         places = self.positions(others)
@@ -321,9 +332,9 @@ class Rows:
 
 
 class NumberedRows(Rows):
-    """An index of items that have no ids: each is a number, and its name is made when asked for.
+    """An index of items without ids: each has a number, and names are created on demand.
 
-    Arrays of a million rows would otherwise pay for a million names that nobody looks at.
+    For an array of a million rows, creating names that are rarely needed would take too long.
 
     Parameters
     ----------
@@ -358,7 +369,7 @@ class NumberedRows(Rows):
         return len(self.numbers)
 
     def take(self, positions: npt.ArrayLike) -> Rows:
-        """Return the rows at these positions (or where a mask is true), in this order."""
+        """Return the rows at these positions (or where a mask is True), in this order."""
         return NumberedRows(self.numbers[check_positions(positions, len(self))])
 
     def by_item(self) -> Rows:
@@ -370,13 +381,13 @@ class NumberedRows(Rows):
         return np.zeros(len(self), dtype=bool)
 
     def check_named(self) -> None:
-        """Numbers are not empty."""
+        """Accept all rows: numbers are not empty."""
 
     def check_unique(self, what: str, hint: str) -> None:
-        """Numbers are given once."""
+        """Accept all rows: numbers are distinct."""
 
     def draw(self, count: int) -> Ints:
-        """Return the positions of this many rows, by the keys of the names they would have."""
+        """Return the positions of ``count`` rows, by the keys of the names of the numbers."""
         if in_order(self.numbers):
             return _draw_numbered(len(self), count)
         return lowest(self.keys, count)
@@ -389,14 +400,14 @@ class NumberedRows(Rows):
 
 @lru_cache(maxsize=8)
 def _draw_numbered(rows: int, count: int) -> Ints:
-    """The draw from 0, 1, 2, …: kept, since the keys of a million names take longer than a fit."""
+    """The draw from 0, 1, 2, …, cached: hashing a million names takes longer than a fit."""
     positions = lowest(_hashes(as_names(np.arange(rows))), count)
     positions.flags.writeable = False
     return positions
 
 
 def lowest(keys: Keys, count: int) -> Ints:
-    """The positions of the lowest keys, in ascending order of keys; of equal keys, the first."""
+    """The positions of the lowest keys in ascending order; of equal keys, the first."""
     if count >= len(keys):
         return np.argsort(keys, kind="stable")
     bound = np.partition(keys, count - 1)[count - 1]
@@ -431,24 +442,33 @@ def different_rows(
 ) -> InputError:
     """The error for two sets of rows that differ.
 
-    ``missing`` are those of the ``count`` rows of ``against`` that ``source`` lacks; ``extra`` are
+    ``missing`` are the rows, of ``count`` in ``against``, that are not in ``source``; ``extra`` are
     only in ``source``.
     """
-    absent = [] if missing is None else missing.names
-    surplus = [] if extra is None else extra.names
+    missing_names: list[str] = []
+    extra_names: list[str] = []
     parts = []
-    if absent:
-        parts.append(f"{are(len(absent), count)} missing: {examples(absent)}")
-    if surplus:
-        parts.append(f"{are(len(surplus))} extra: {examples(surplus)}")
-    is_pair = any(rows is not None and rows.annotators is not None for rows in (missing, extra))
+    noun = "items"
+    if missing is not None and len(missing):
+        missing_names = missing.names
+        parts.append(f"{are(len(missing), count)} missing: {examples(missing_names)}")
+        noun = missing.plural_noun
+    if extra is not None and len(extra):
+        extra_names = extra.names
+        parts.append(f"{are(len(extra))} extra: {examples(extra_names)}")
+        noun = extra.plural_noun
     hint = "check the ids, or choose one split"
-    if (against if absent else source) == "annotations" and not (absent and surplus):
-        hint += "; score the items for all who labelled them" if is_pair else KEEP_PREDICTED
-    noun = "pairs of an item and an annotator" if is_pair else "items"
+    only_missing = bool(missing_names) and not extra_names
+    lacks_predictions = only_missing and against == "annotations"
+    lacks_annotations = not missing_names and source == "annotations"
+    if lacks_predictions or lacks_annotations:
+        if noun == "items":
+            hint += KEEP_PREDICTED
+        else:
+            hint += "; score the items for all who labelled them"
     return InputError(
         f"{source} and {against} hold different {noun}: in {source} {'; '.join(parts)}"
-        + look_alike([*absent, *surplus]),
+        + look_alike([*missing_names, *extra_names]),
         hint,
         code="items-differ",
     )

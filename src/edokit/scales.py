@@ -1,4 +1,4 @@
-"""Answer scales (nominal, ordinal, multi-label), and the rows of distributions to learn from."""
+"""Answer scales (nominal, ordinal, multi-label), and their rows of distributions."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from edokit._types import (
     Strings,
 )
 
-# Classes without an order, points of a scale, or labels of which any number may be chosen.
+# Unordered classes, ordered points, or labels of which any number may be chosen.
 ScaleKind = Literal["nominal", "ordinal", "multi-label"]
 Number = TypeVar("Number", bound=np.number)
 Real = TypeVar("Real", bound=np.floating)
 TOLERANCE = 1e-3
-"""How far probabilities may be from summing to one and still count as rounded."""
-# How far steps may differ, relative to the first, and still count as even.
+"""Largest deviation of the sum of probabilities from 1 that counts as rounding."""
+# Largest relative difference from the first step that counts as even.
 _EVEN = 1e-9
 _MISTAKES = 0.1
-"""Largest share of annotations that labels beside a scale may have to be taken for mistakes."""
+"""Largest share of annotations whose labels outside a scale may be taken for mistakes."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ class Scale:
     """The answer scale of a question.
 
     An answer is one of the classes (``nominal``), a point of a scale (``ordinal``) or any subset
-    of the labels (``multi-label``). Data of every scale become rows of distributions (`rows`), so
-    that weights are learned, and metrics computed, in one way.
+    of the labels (``multi-label``). Data of every scale are converted to rows of distributions
+    (`rows`), so that learning weights and computing metrics is the same for all scales.
 
     Parameters
     ----------
     kind : {"nominal", "ordinal", "multi-label"}, default="nominal"
         What an answer is.
     positions : tuple of float, default=None
-        Ordinal: where the classes are, in ascending order; steps may be uneven.
+        For an ordinal scale, the positions of the classes in ascending order; steps may be uneven.
 
     Examples
     --------
@@ -70,46 +70,54 @@ class Scale:
         if self.kind != "ordinal" and self.positions is None:
             return
         places = tuple(float(place) for place in self.positions or ())
-        ascending = all(low < high for low, high in pairwise(places))
-        if (
-            self.kind != "ordinal"
-            or len(places) < 2
-            or not ascending
-            or not np.isfinite(places).all()
-        ):
+        is_ascending = all(low < high for low, high in pairwise(places))
+        if self.kind != "ordinal":
             raise InputError(
-                "an ordinal scale, and no other, has at least two ascending positions, but this"
-                f" {self.kind} one has {_listed(places) or 'none'}",
-                "give one number per class of an ordinal scale, in the order of the classes, used"
-                f" or not: {option('scale', 'ordinal:1,2,3,4,5')}",
+                f"a {self.kind} scale is declared with the positions {_listed(places) or 'none'},"
+                " but only an ordinal scale has positions",
+                f"leave them out, or declare {option('scale', 'ordinal:1,2,3,4,5')}",
+                code="invalid-scale",
+            )
+        if len(places) < 2 or not is_ascending or not np.isfinite(places).all():
+            raise InputError(
+                "an ordinal scale has at least two ascending positions, but this one has"
+                f" {_listed(places) or 'none'}",
+                "give one number per class of an ordinal scale, in the order of the classes,"
+                f" including unused ones: {option('scale', 'ordinal:1,2,3,4,5')}",
                 code="invalid-scale",
             )
         object.__setattr__(self, "positions", places)
 
     def __str__(self) -> str:
-        return f"{self.kind} ({_listed(self.positions)})" if self.positions else self.kind
+        if self.positions:
+            return f"{self.kind} ({_listed(self.positions)})"
+        return self.kind
 
     @property
     def steps(self) -> Floats | None:
         """Distances [C − 1] between neighbouring classes of an ordinal scale, else None."""
-        return None if self.positions is None else np.diff(np.array(self.positions))
+        if self.positions is None:
+            return None
+        return np.diff(np.array(self.positions))
 
     @property
     def span(self) -> float | None:
         """Distance between the ends of an ordinal scale, else None."""
-        return None if self.positions is None else self.positions[-1] - self.positions[0]
+        if self.positions is None:
+            return None
+        return self.positions[-1] - self.positions[0]
 
     @property
     def is_multi_label(self) -> bool:
-        """Whether an answer may have several labels; rows over labels need not sum to one then."""
+        """Whether an answer may have several labels, so that probabilities need not sum to 1."""
         return self.kind == "multi-label"
 
     def is_binary(self, classes: int) -> bool:
-        """Whether there are two classes that exclude each other."""
+        """Whether there are two mutually exclusive classes."""
         return classes == 2 and not self.is_multi_label
 
     def rows(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """Return distributions to learn from: one row per item, or per item and label.
+        """Return rows of distributions: one row per item, or per item and label.
 
         Parameters
         ----------
@@ -119,8 +127,8 @@ class Scale:
         Returns
         -------
         numpy.ndarray
-            The values; of sets [N · L, 2] or [N · L, K, 2], item by item, with "not chosen" and
-            "chosen" as the two classes.
+            The values; for multi-label data [N · L, 2] or [N · L, K, 2], item by item, with "not
+            chosen" and "chosen" as the two classes.
         """
         if not self.is_multi_label:
             return values
@@ -130,18 +138,22 @@ class Scale:
 
     def from_rows(self, rows: npt.NDArray[Number], labels: int) -> npt.NDArray[Number]:
         """Return the inverse of `rows`: probabilities [N, L] of rows [N · L, 2]."""
-        return rows[..., 1].reshape(-1, labels) if self.is_multi_label else rows
+        if self.is_multi_label:
+            return rows[..., 1].reshape(-1, labels)
+        return rows
 
     def tables(self, values: npt.NDArray[Number]) -> list[npt.NDArray[Number]]:
-        """Return values [N, C] as a table per question: the values, or one per label [N, 2]."""
+        """Return values [N, C] as one table; for multi-label data, one table per label [N, 2]."""
         if not self.is_multi_label:
             return [values]
         return [np.stack([1 - shares, shares], axis=-1) for shares in values.T]
 
     def totals(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
-        """Return the sum over items [C]; of sets [L, 2]: not chosen and chosen, by label."""
-        sums = np.stack([table.sum(axis=0) for table in self.tables(values)])
-        return sums if self.is_multi_label else np.asarray(sums[0])
+        """Return the sum over items [C]; for multi-label data [L, 2]: not chosen and chosen."""
+        sums = [table.sum(axis=0) for table in self.tables(values)]
+        if self.is_multi_label:
+            return np.stack(sums)
+        return np.asarray(sums[0])
 
     def row_codes(self, hard_labels: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Return the hard label of each row, from one per item [N] or one per label [N, L]."""
@@ -149,15 +161,21 @@ class Scale:
 
     def from_row_codes(self, codes: npt.NDArray[Number], items: int) -> npt.NDArray[Number]:
         """Return the inverse of `row_codes`: hard labels [N] or [N, L]."""
-        return codes.reshape(items, -1) if self.is_multi_label else codes
+        if self.is_multi_label:
+            return codes.reshape(items, -1)
+        return codes
 
     def rows_per_item(self, classes: Sequence[str]) -> int:
-        """Return how many rows an item has: one, or one per label."""
-        return len(classes) if self.is_multi_label else 1
+        """Return the number of rows of an item: one, or one per label."""
+        if self.is_multi_label:
+            return len(classes)
+        return 1
 
     def row_labels(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the label of each row of an item; empty for scales other than multi-label."""
-        return tuple(classes) if self.is_multi_label else ()
+        if self.is_multi_label:
+            return tuple(classes)
+        return ()
 
     def per_item(self, values: Floats | Bools, items: int) -> Floats:
         """Return one value per item: the mean over its rows (one, or one per label)."""
@@ -166,9 +184,10 @@ class Scale:
         return np.asarray(values, dtype=np.float64)
 
     def faults(self, values: Reals, *, normalize: bool = False) -> dict[str, Bools]:
-        """Return each possible fault of distributions [..., C], and which of them [...] have it.
+        """Return which of the distributions [..., C] have each fault [...], by the fault's name.
 
-        With ``normalize`` they may have any sum. Of sets, each number is a probability by itself.
+        With ``normalize``, they may have any sum. For multi-label data, each number is a separate
+        probability.
         """
         total = _totals(values)
         faults: dict[str, Bools] = {
@@ -176,12 +195,12 @@ class Scale:
             "are negative": np.asarray((values < 0).any(axis=-1)),
         }
         if self.is_multi_label:
-            return faults | {"are above 1": np.asarray((values > 1).any(axis=-1))}
-        off = np.asarray((np.abs(total - 1) > TOLERANCE) & (not normalize))
-        return faults | {
-            "are all zero": np.asarray(total == 0),
-            f"do not sum to 1 (within {TOLERANCE:g})": off,
-        }
+            faults["are above 1"] = np.asarray((values > 1).any(axis=-1))
+        else:
+            is_off = np.asarray((np.abs(total - 1) > TOLERANCE) & (not normalize))
+            faults["are all zero"] = np.asarray(total == 0)
+            faults[f"do not sum to 1 (within {TOLERANCE:g})"] = is_off
+        return faults
 
     def all_distributions(self, values: Reals) -> bool:
         """Return whether all rows over classes [..., C] are distributions."""
@@ -190,7 +209,8 @@ class Scale:
         return bool(self.are_distributions(values).all())
 
     def _are_clearly_distributions(self, values: Reals, tolerance: float) -> bool:
-        """Whether a quick look is enough, as mostly; the extremes are NaN if a number is."""
+        """Whether a fast check finds only distributions; False if it can't tell."""
+        # The minimum and the maximum are NaN if any number is.
         if not values.size or not (values.min() >= 0 and values.max() <= 1):
             return False
         if self.is_multi_label:
@@ -198,7 +218,7 @@ class Scale:
         if values.shape[-1] == 2:  # adding two columns takes a third of the time of a sum
             sums = values[..., 0] + values[..., 1]
         else:
-            sums = np.einsum("...c->...", values)  # fast, as it keeps the values' type
+            sums = np.einsum("...c->...", values)  # fast, since it keeps the values' type
         return bool(np.abs(sums - 1).max() <= tolerance)
 
     def are_distributions(self, values: Reals) -> Bools:
@@ -213,11 +233,11 @@ class Scale:
         *,
         normalize: bool = False,
     ) -> npt.NDArray[Real]:
-        """Return distributions [..., C], divided by their sum where it is off 1 by rounding.
+        """Return distributions [..., C], divided by their sum where rounding made it differ from 1.
 
-        A sum within ``exact`` of 1 stays as it is, so that writing and reading changes nothing.
-        Invalid rows raise ``refuse(fault, position)``. Each row is treated by itself, so that
-        shards give the same numbers as one table.
+        A row whose sum is within ``exact`` of 1 is left unchanged, so that writing and reading
+        changes nothing. Invalid rows raise ``refuse(fault, position)``. Rows are treated
+        independently, so that shards give the same numbers as one table.
         """
         if self._are_clearly_distributions(values, exact / 2):
             return values
@@ -226,46 +246,61 @@ class Scale:
                 raise refuse(fault, tuple(int(axis[0]) for axis in np.nonzero(rows)))
         if self.is_multi_label:
             return values
-        total, normalized = _totals(values), values.copy()
+        total = _totals(values)
+        normalized = values.copy()
         is_off = np.abs(total - 1) > exact
         normalized[is_off] = values[is_off] / total[is_off][:, None]
         return normalized
 
     def hard(self, p: Floats) -> Codes:
         """Return hard labels: the likeliest class [N], or whether each label is chosen [N, L]."""
-        labels = p > 0.5 if self.is_multi_label else p.argmax(axis=1)
-        return labels.astype(np.int32)
+        if self.is_multi_label:
+            return np.asarray(p > 0.5, dtype=np.int32)
+        return np.asarray(p.argmax(axis=1), dtype=np.int32)
 
     def smoothed(
         self, counts: Floats | Ints, total: float | Floats | Ints, smoothing: float
     ) -> Floats:
         """Return probabilities [..., C] with additive smoothing, from counts of answers by class.
 
-        ``total`` is the number of answers; of sets, each label has a probability of its own."""
-        outcomes = 2 if self.is_multi_label else counts.shape[-1]
-        return np.asarray((counts + smoothing) / (total + smoothing * outcomes))
+        ``total`` is the number of answers. For multi-label data, each label is smoothed
+        separately.
+        """
+        n_outcomes = counts.shape[-1]
+        if self.is_multi_label:
+            n_outcomes = len(ROW_CLASSES)
+        return np.asarray((counts + smoothing) / (total + smoothing * n_outcomes))
 
     def labels(self, hard_labels: HardLabels, classes: ClassValues) -> ClassValues:
-        """Return labels as scikit-learn has them: a class per item [N], or indicators [N, L]."""
-        return hard_labels if self.is_multi_label else np.asarray(classes[hard_labels])
+        """Return labels in scikit-learn's form: a class per item [N], or indicators [N, L]."""
+        if self.is_multi_label:
+            return hard_labels
+        return np.asarray(classes[hard_labels])
 
     def codes(self, labels: ClassValues, classes: Sequence[str]) -> Ints:
         """Return the inverse of `labels`: hard labels, by these class names."""
         if self.is_multi_label:
             return np.asarray(labels, dtype=np.int64)
-        code_of = {name: code for code, name in enumerate(classes)}
-        return np.array([code_of[str(label)] for label in labels])
+        code_by_name = {name: code for code, name in enumerate(classes)}
+        return np.array([code_by_name[str(label)] for label in labels])
 
     def logits(self, p: Floats) -> Floats:
-        """Return logits [N, C], centred unless multi-label, which changes no probability."""
+        """Return logits [N, C] of probabilities.
+
+        Those of exclusive classes are centred, which does not change their softmax.
+        """
         z: Floats = np.log(p)
-        return z - (np.log1p(-p) if self.is_multi_label else z.mean(axis=1, keepdims=True))
+        if self.is_multi_label:
+            return np.asarray(z - np.log1p(-p))
+        return np.asarray(z - z.mean(axis=1, keepdims=True))
 
     def from_logits(self, z: npt.NDArray[Real]) -> npt.NDArray[Real]:
-        """Return probabilities [..., C]: the softmax, or of sets the sigmoid of each label."""
+        """Return probabilities [..., C]: the softmax; for multi-label data, the sigmoid."""
         from scipy.special import expit, softmax  # slow to import
 
-        return np.asarray(expit(z) if self.is_multi_label else softmax(z, axis=-1))
+        if self.is_multi_label:
+            return np.asarray(expit(z))
+        return np.asarray(softmax(z, axis=-1))
 
     def curvature(self, p: Floats) -> Floats:
         """Return the derivative of probabilities [N, C] with respect to their logits [N, C, C]."""
@@ -282,12 +317,12 @@ class Scale:
         return matches
 
     def vectors(self, classes: int, *, absolute: bool = False) -> Floats:
-        """Return a vector per class [C, D]; that of an answer is the sum over its classes.
+        """Return a vector per class [C, D]; the vector of an answer is the sum over its classes.
 
-        The squared distance between the vectors of two answers, from 0 to 1, is how much they
-        disagree: whether the classes differ, the share of the labels in which two sets differ, or
-        the squared difference of two positions relative to the range (``absolute``: the
-        difference).
+        The squared distance between the vectors of two answers, from 0 to 1, measures their
+        disagreement: whether the classes differ, the share of labels in which two label sets
+        differ, or the squared difference of two positions relative to the range (with
+        ``absolute``, the difference itself).
         """
         if self.positions is not None:
             place = np.array(self.positions) - self.positions[0]
@@ -297,34 +332,38 @@ class Scale:
             return np.asarray(np.tri(classes, classes - 1, -1) * steps)
         if self.is_multi_label:
             return np.asarray(np.eye(classes) / np.sqrt(classes))
-        # One column is enough for two classes; with more, each of the two that differ counts half.
-        return np.eye(2)[:, 1:] if classes == 2 else np.eye(classes) * np.sqrt(0.5)
+        if classes == 2:
+            return np.eye(2)[:, 1:]
+        # Two different classes differ in two columns, and each counts half.
+        return np.asarray(np.eye(classes) * np.sqrt(0.5))
 
     def names(self, hard_labels: HardLabels, classes: Sequence[str]) -> Strings:
-        """Return hard labels by name [N]; a set is a JSON list of its labels."""
+        """Return hard labels by name [N]; for multi-label data, JSON lists of labels."""
         names = self.chosen(hard_labels, classes)
         if self.is_multi_label:
             names = [json.dumps(labels) for labels in names]
         return np.array(names, dtype=object)
 
     def chosen(self, hard_labels: HardLabels, classes: Sequence[str]) -> list[str | list[str]]:
-        """Return each hard label as JSON has it: a class name, or the list of a set's labels."""
+        """Return each hard label in its JSON form: a class name, or the list of chosen labels."""
         listed = np.array(tuple(classes), dtype=object)
         if self.is_multi_label:
             return [listed[row > 0].tolist() for row in hard_labels]
         return list(listed[hard_labels])
 
     def coordinates(self, values: npt.ArrayLike) -> Floats:
-        """Return vectors [..., D] of distributions [..., C], whose distance is the L1 distance.
+        """Return vectors [..., D] of distributions [..., C]; their L1 distance is the scale's.
 
-        The distance is ‖p − p′‖₁, of sets its mean over labels, or Wasserstein-1 in units of an
-        ordinal scale.
+        It is ‖p − p′‖₁; for multi-label data, its mean over labels; for an ordinal scale, the
+        Wasserstein-1 distance in units of the scale.
         """
         array = np.asarray(values, dtype=np.float64)
         if self.steps is not None:
             return np.asarray(np.cumsum(array, axis=-1)[..., :-1] * self.steps)
-        # Each label counts twice: as chosen and as not chosen.
-        return np.asarray(array * (2 / array.shape[-1])) if self.is_multi_label else array
+        if self.is_multi_label:
+            # Each label counts twice: as chosen and as not chosen.
+            return np.asarray(array * (2 / array.shape[-1]))
+        return array
 
     def expected(self, p: Floats) -> Floats:
         """Return the expected point of each distribution [..., C] on an ordinal scale [...]."""
@@ -333,7 +372,7 @@ class Scale:
     def at_least(self, p: Floats) -> Floats:
         """Return the probability of each point or a higher one [..., C] on an ordinal scale.
 
-        That of the lowest point is 1.
+        The probability of the lowest point is 1.
 
         Examples
         --------
@@ -349,18 +388,21 @@ class Scale:
         """Return the standard deviation of each distribution on an ordinal scale [N]."""
         place = np.array(self.positions)
         variance = p @ place**2 - (p @ place) ** 2
-        # Rounding leaves tiny variances where there are none.
+        # Rounding errors leave tiny variances in place of 0.
         return np.sqrt(np.where(variance > 1e-12, variance, 0.0))
 
     def row_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the classes of the rows."""
-        return ROW_CLASSES if self.is_multi_label else tuple(classes)
+        if self.is_multi_label:
+            return ROW_CLASSES
+        return tuple(classes)
 
     @property
     def tie_rule(self) -> str:
-        """How ``ties="first"`` decides tied items, for messages."""
+        """The effect of ``ties="first"`` on tied items, for messages."""
         rule = "each takes the first of its tied classes"
-        rule = "a label that half of them chose is left out" if self.is_multi_label else rule
+        if self.is_multi_label:
+            rule = "a label that half of them chose is left out"
         return f"{rule} ({option('ties', 'first')})"
 
     def to_text(self, classes: Sequence[str]) -> str:
@@ -381,9 +423,9 @@ class Scale:
         An ordinal scale can gain classes that are numbers, not names.
         """
         if self.positions is not None and tuple(old) != tuple(new):
-            places = [place for name in new if (place := as_number(name)) is not None]
-            numbers = self.positions == tuple(map(as_number, old)) and len(places) == len(new)
-            if numbers and places == sorted(places):
+            has_number_names = self.positions == tuple(map(as_number, old))
+            places = [place for place in map(as_number, new) if place is not None]
+            if has_number_names and len(places) == len(new) and places == sorted(places):
                 return Scale("ordinal", tuple(places))
             raise InputError(
                 f"the classes {examples(new, 20)} are in another order than the scale"
@@ -395,7 +437,7 @@ class Scale:
 
 
 NOMINAL = Scale()
-# The two classes of a row that is one label of a set.
+# The two classes of a row of multi-label data.
 ROW_CLASSES = ("no", "yes")
 # A scale, its kind, or a declaration: ``ordinal:1,2,3``, ``ordinal:low=0,high=3``,
 # ``multi-label:rude,mocking``.
@@ -403,11 +445,11 @@ ScaleLike: TypeAlias = Scale | str
 
 
 class DeclaredScale:
-    """A scale as a user declares it; `on` gives the `Scale` once the classes are known.
+    """A scale declared by a user; `resolve` returns the `Scale` once the classes are known.
 
     Parameters
     ----------
-    given : Scale or str
+    declaration : Scale or str
         ``nominal``, ``ordinal``, ``multi-label``; or with the classes: ``ordinal:1,2,3`` (numbers
         are their own positions, names are evenly spaced), ``ordinal:low=0,mid=1,high=3``,
         ``multi-label:rude,mocking``.
@@ -417,28 +459,29 @@ class DeclaredScale:
     >>> declared = DeclaredScale("ordinal:never=0,sometimes=1,often=3")
     >>> declared.classes
     ('never', 'sometimes', 'often')
-    >>> declared.on(declared.classes).steps
+    >>> declared.resolve(declared.classes).steps
     array([1., 2.])
     """
 
-    def __init__(self, given: ScaleLike) -> None:
+    def __init__(self, declaration: ScaleLike) -> None:
         self.kind: ScaleKind = "nominal"
         self.classes: tuple[str, ...] | None = None
         self._positions: tuple[float, ...] | None = None
-        if isinstance(given, Scale):
-            self.kind, self._positions = given.kind, given.positions
+        if isinstance(declaration, Scale):
+            self.kind = declaration.kind
+            self._positions = declaration.positions
             return
-        kind, colon, listed = str(given).partition(":")
+        kind, colon, listed = str(declaration).partition(":")
         one_of("scale", kind, get_args(ScaleKind))
         self.kind = kind  # type: ignore[assignment]
         if not colon:
             return
-        (names,) = csv.reader([listed], skipinitialspace=True) if listed else ([],)
+        names = next(csv.reader([listed], skipinitialspace=True), [])
         if self.kind == "ordinal":
             names = self._with_positions(names)
         if not names or "" in names or len(set(names)) < len(names):
             raise InputError(
-                f"the scale {given!r} names no classes, an empty one, or one twice",
+                f"the scale {declaration!r} has no classes, an empty name, or a repeated one",
                 "write for example ordinal:1,2,3 or multi-label:rude,mocking",
                 code="invalid-scale",
             )
@@ -454,7 +497,12 @@ class DeclaredScale:
             self._positions = tuple(float(name) for name in names)
             return [_name(place) for place in self._positions]
         parts = [name.rpartition("=") for name in names]
-        places = [as_number(number) if name else None for name, _, number in parts]
+        places: list[float | None] = []
+        for name, _, number in parts:
+            place = None
+            if name:
+                place = as_number(number)
+            places.append(place)
         if all(place is None for place in places):
             self._positions = tuple(map(float, range(len(names))))
             return names
@@ -468,14 +516,16 @@ class DeclaredScale:
         self._positions = tuple(declared)
         return [name for name, _, _ in parts]
 
-    def on(self, classes: Sequence[str], where: Callable[[str], str] | None = None) -> Scale:
+    def resolve(self, classes: Sequence[str], where: Callable[[str], str] | None = None) -> Scale:
         """Return the scale of these classes; ``where`` locates a label for messages."""
         names = tuple(classes)
-        order = sorted if self.kind == "multi-label" else tuple  # labels have no order
-        if self.classes is not None and order(names) != order(self.classes):
+        differs = self.classes is not None and names != self.classes
+        if differs and self.kind == "multi-label":  # the order of labels does not matter
+            differs = sorted(names) != sorted(self.classes or ())
+        if differs:
             raise InputError(
                 f"the classes are {examples(names, 20)}, but the scale declares"
-                f" {examples(self.classes, 20)}",
+                f" {examples(self.classes or (), 20)}",
                 "declare them once, in the order of the scale",
                 code="classes-differ",
             )
@@ -497,13 +547,14 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
     """Positions from class names that are evenly spaced numbers; others must be declared."""
     for name in names:
         if as_number(name) is None:
-            place = "there is the" if where is None else f"{where(name)} has the"
+            problem = f"label {word(name)} is not a number"
+            if where is not None:
+                problem = f"{where(name)} has the label {word(name)}, which is not a number"
             raise InputError(
-                f"{place} label {word(name)}, which is no number, and points of an ordinal scale"
-                " need positions",
+                f"{problem}, and points of an ordinal scale need positions",
                 "correct the label, or declare all classes in their order:"
-                f" {option('scale', 'ordinal:low,high')} has even steps,"
-                f" {option('scale', 'ordinal:low=0,mid=1,high=3')} any",
+                f" {option('scale', 'ordinal:low,high')} for even steps,"
+                f" {option('scale', 'ordinal:low=0,mid=1,high=3')} for any steps",
                 code="not-a-number",
             )
     places = [float(name) for name in names]
@@ -511,15 +562,15 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
     if not np.allclose(steps, steps[:1], rtol=_EVEN, atol=0):
         raise InputError(
             f"the labels {_listed(places)} are not evenly spaced",
-            "declare every point of the scale, used or not:"
-            f" {option('scale', 'ordinal:' + ','.join(map(_name, places)))} if steps are uneven",
+            "declare every point of the scale, including unused ones; for uneven steps:"
+            f" {option('scale', 'ordinal:' + ','.join(map(_name, places)))}",
             code="uneven-scale",
         )
     return tuple(places)
 
 
 def _totals(values: Reals) -> Floats:
-    """The sums of distributions [..., C], in float64: float32 would round too much."""
+    """The sums of distributions [..., C] in float64; float32 would be too inexact."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(np.einsum("...c->...", values, dtype=np.float64))
 
@@ -530,78 +581,85 @@ def number_list(values: Reals) -> str:
 
 
 def looks_ordinal(classes: Sequence[str]) -> bool:
-    """Whether the classes are three or more whole numbers in a row."""
+    """Whether the classes are at least three consecutive whole numbers."""
     numbers = [as_number(name) for name in classes]
-    return len(numbers) > 2 and all(
-        number is not None and number == (numbers[0] or 0) + k for k, number in enumerate(numbers)
-    )
+    if len(numbers) < 3 or numbers[0] is None:
+        return False
+    return all(number == numbers[0] + k for k, number in enumerate(numbers))
 
 
 def split_points(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """Labels that are points of a scale, and labels that may be mistakes beside them.
+    """Divide labels into points of a scale and probable mistakes.
 
-    Points are the longest row of three or more whole numbers. Other labels are taken for mistakes
-    if they are few in all, and each is no number, far off (by more than the length of the scale),
-    or negative where no point is. Else nothing is known, and both lists are empty.
+    Points are the longest run of at least three consecutive whole numbers. The other labels count
+    as mistakes if they are rare in total, and each is not a number, or farther away than the
+    length of the scale, or negative while no point is. Otherwise both lists are empty.
 
     Parameters
     ----------
     counts : mapping of str to int
         The annotations with each label.
     """
-    whole = {}
+    name_by_number = {}
     for name in counts:
         number = as_number(name)
         if number is not None and number == int(number):
-            whole[int(number)] = name
+            name_by_number[int(number)] = name
     longest: list[int] = []
-    for start in sorted(whole):
-        if start - 1 not in whole:
+    for start in sorted(name_by_number):
+        if start - 1 not in name_by_number:
             stop = start
-            while stop in whole:
+            while stop in name_by_number:
                 stop += 1
             if stop - start > len(longest):
                 longest = list(range(start, stop))
-    points = [whole[number] for number in longest]
-    others = [name for name in counts if name not in points]
-    few = max(1.0, _MISTAKES * sum(counts.values()))
-    if len(points) < 3 or sum(counts[name] for name in others) > few:
+    points = [name_by_number[number] for number in longest]
+    mistakes = [name for name in counts if name not in points]
+    most_mistakes = max(1.0, _MISTAKES * sum(counts.values()))
+    if len(points) < 3 or sum(counts[name] for name in mistakes) > most_mistakes:
         return [], []
-    low, high = longest[0], longest[-1]
-    for name in others:
+    low = longest[0]
+    high = longest[-1]
+    for name in mistakes:
         number = as_number(name)
         if number is None:
             continue
         is_far = number < low - (high - low) or number > high + (high - low)
         if not is_far and not number < 0 <= low:
             return [], []
-    return points, others
+    return points, mistakes
 
 
 def check_same_scale(scale: Scale, what: str, reference: Scale, against: str) -> None:
     """Refuse data of two scales; ``what`` and ``against`` name the data in the message."""
     if scale != reference:
-        kind = reference.kind if scale.kind == "nominal" else scale.kind
+        kind = scale.kind
+        if kind == "nominal":
+            kind = reference.kind
         raise InputError(
-            f"the scale of the {what} is {scale}, that of the {against} is {reference}",
-            f"declare the same scale for both, as in {option('scale', kind)}; predictions have the"
-            f" scale that they were written with (edo predictions join … --scale {kind})",
+            f"the scale of the {what} is {scale}, but that of the {against} is {reference}",
+            f"declare the same scale for both, as in {option('scale', kind)}; the scale of"
+            f" predictions is fixed when they are written (edo predictions join … --scale {kind})",
             code="scales-differ",
         )
 
 
 def as_number(text: str) -> float | None:
-    """The finite number that a text is, if it is one."""
+    """The finite number that a text represents, or None."""
     try:
         value = float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    if not math.isfinite(value):
+        return None
+    return value
 
 
 def _name(value: object) -> str:
     """The class name of a position: 1.0 is "1"."""
-    return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
+    if isinstance(value, float) and value == int(value):
+        value = int(value)
+    return str(value)
 
 
 def _listed(values: Sequence[object] | None) -> str:

@@ -37,11 +37,11 @@ SETS = {
 )
 def test_a_declaration_names_classes_and_positions(text, classes, positions):
     declared = DeclaredScale(text)
-    scale = declared.on(declared.classes)
+    scale = declared.resolve(declared.classes)
     assert declared.classes == classes
     assert scale.positions == positions
     again = DeclaredScale(scale.to_text(classes))
-    assert (again.classes, again.on(classes)) == (classes, scale)
+    assert (again.classes, again.resolve(classes)) == (classes, scale)
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_a_declaration_names_classes_and_positions(text, classes, positions):
         ("ordinal:2,1", ("2", "1"), "2, 1"),
         ("cardinal", ("1", "2"), "cardinal"),
         ("multi-label:", ("a",), "multi-label:"),
-        ("multi-label:a,a", ("a",), "one twice"),
+        ("multi-label:a,a", ("a",), "a repeated one"),
     ],
 )
 def test_scales_that_make_no_sense_are_refused(text, classes, names):
     with pytest.raises(InputError, match=names):
-        DeclaredScale(text).on(classes)
+        DeclaredScale(text).resolve(classes)
 
 
 def test_whole_numbers_in_a_row_look_ordinal():
@@ -229,7 +229,7 @@ def test_an_empty_set_needs_a_multi_label_scale():
 
 def test_a_label_that_is_no_number_names_its_row():
     rows = {"item": ["a", "b", "c"], "annotator": ["x"] * 3, "label": ["1", "2", "often"]}
-    with pytest.raises(InputError, match=r"row 3.*'often'.*no number"):
+    with pytest.raises(InputError, match=r"row 3.*'often'.*not a number"):
         Annotations.from_table(rows, scale="ordinal")
     rows["label"] = ["1", "2", "1"]
     with pytest.raises(InputError, match="'often'"):

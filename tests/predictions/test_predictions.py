@@ -169,7 +169,7 @@ def test_frames_in_different_orders_are_never_put_side_by_side() -> None:
         ({"members": [1, "1"]}, "names of members are not unique: '1'"),
         ({"classes": ["a", "a"]}, "names of classes are not unique"),
         ({"items": [None, "a"]}, "is not a name: text or a number"),
-        ({"items": ["", "a"]}, "one of the items has an empty name"),
+        ({"items": ["", "a"]}, "an item has an empty name"),
         ({"items": "ab"}, "names are given as a list"),
         ({"groups": ["a"]}, r"K=1"),
     ],

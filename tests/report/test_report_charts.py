@@ -120,7 +120,7 @@ def contrast(colour: str, ground: str) -> float:
 POINTS = [str(c) for c in range(1, 12)]
 COLOURS = {
     "nominal": class_colours([f"class {k}" for k in range(16)]),
-    "ordinal": class_colours(POINTS, DeclaredScale("ordinal").on(POINTS)),
+    "ordinal": class_colours(POINTS, DeclaredScale("ordinal").resolve(POINTS)),
 }
 
 
@@ -150,7 +150,7 @@ def test_no_class_is_green_or_red(pairs: list[tuple[str, str]]) -> None:
 
 def test_points_of_a_scale_get_ordered_colours() -> None:
     points = [str(point) for point in range(-5, 6)]
-    pairs = class_colours(points, DeclaredScale("ordinal").on(points))
+    pairs = class_colours(points, DeclaredScale("ordinal").resolve(points))
     for page, ground in ((0, "#ffffff"), (1, DARK["#ffffff"])):
         rising = [contrast(pair[page], ground) for pair in pairs]
         assert rising == sorted(rising)

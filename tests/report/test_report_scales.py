@@ -33,7 +33,7 @@ from edokit.report.summary import summarize
 from edokit.rows import Rows
 from edokit.scales import DeclaredScale, Scale
 
-SEVEN = DeclaredScale(POINTS).on("1234567")
+SEVEN = DeclaredScale(POINTS).resolve("1234567")
 SETS = Scale("multi-label")
 
 

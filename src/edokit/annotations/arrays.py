@@ -80,7 +80,7 @@ def from_wide_matrix(
         annotator_codes=annotator_codes.astype(np.int32),
         label_codes=answers.codes,
         label_probabilities=answers.probabilities,
-        scale=declared.on(answers.classes, labels.first(place)),
+        scale=declared.resolve(answers.classes, labels.first(place)),
     )
 
 
@@ -119,7 +119,7 @@ def from_shares(
         label_probabilities=checked_shares(
             shares, row_scale, lambda row: f"item {rows.items[row]!r}"
         ),
-        scale=declared.on(order),
+        scale=declared.resolve(order),
     )
 
 

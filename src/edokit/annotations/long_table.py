@@ -160,7 +160,7 @@ def from_long_table(
     first_place = None
     if labels is not None:
         first_place = labels.first(source.place)
-    answer_scale = declared.on(order, first_place)
+    answer_scale = declared.resolve(order, first_place)
     texts, contexts, splits = (source.per_item(role, item) for role in (*TEXTS, "split"))
     if splits is not None and not policies.ignore_case:
         warn_variants(as_names(dict.fromkeys(splits)), "splits")

@@ -50,7 +50,7 @@ class FitCounts(TypedDict):
 
 
 def _read_scale(stored: str, info: ValidationInfo) -> Scale:
-    return DeclaredScale(stored).on(info.data.get("classes", ()))
+    return DeclaredScale(stored).resolve(info.data.get("classes", ()))
 
 
 def _read_people(document: PeopleDocument | None, info: ValidationInfo) -> PeopleEffects | None:

@@ -147,9 +147,9 @@ def with_scale(annotations: Annotations, declared: DeclaredScale) -> Annotations
     """Annotations on this scale: theirs, or one that is declared for those without."""
     if annotations.scale == NOMINAL and declared.kind == "ordinal":
         ordered = annotations.with_classes(declared.classes or annotations.classes)
-        return replace(ordered, scale=declared.on(ordered.classes))
+        return replace(ordered, scale=declared.resolve(ordered.classes))
     check_same_scale(
-        annotations.scale, "annotations", declared.on(annotations.classes), "declaration"
+        annotations.scale, "annotations", declared.resolve(annotations.classes), "declaration"
     )
     return annotations
 

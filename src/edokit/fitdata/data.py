@@ -203,7 +203,7 @@ class FitData:
             members = [str(number) for number in range(n_members)]
         if groups is not None:
             groups = tuple(groups)
-        answer_scale = DeclaredScale(scale).on(classes)
+        answer_scale = DeclaredScale(scale).resolve(classes)
         probabilities = np.asarray(P, dtype=np.float64)
         soft_labels = np.asarray(q, dtype=np.float64)
         return FitData(

@@ -74,7 +74,7 @@ def load_inputs(
     """
     if isinstance(predictions, FitData):
         if reading.scale is not None:
-            declared = DeclaredScale(reading.scale).on(predictions.classes)
+            declared = DeclaredScale(reading.scale).resolve(predictions.classes)
             check_same_scale(predictions.scale, "fit data", declared, "declaration")
         return predictions
     if reading.shards is not None or isinstance(predictions, Shards):

@@ -96,7 +96,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def scale_of(description: Mapping[str, Any]) -> Scale:
     """The answer scale in a manifest or a member's card."""
-    return DeclaredScale(description["scale"]).on(description["classes"])
+    return DeclaredScale(description["scale"]).resolve(description["classes"])
 
 
 def new_manifest(classes: Sequence[str], scale: Scale) -> dict[str, Any]:

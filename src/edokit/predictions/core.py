@@ -192,7 +192,7 @@ class Predictions:
             members=tuple(names["K"]),
             classes=tuple(names["C"]),
             groups=grouped,
-            scale=declared.on(tuple(names["C"])),
+            scale=declared.resolve(tuple(names["C"])),
         )
         return predictions.with_info(member_info or {}).checked(invalid)
 
@@ -507,7 +507,7 @@ def declared_scale(
             f" '{declaration}'",
             code="classes-differ",
         )
-    target = declared.on(classes)
+    target = declared.resolve(classes)
     if scale != NOMINAL or target.positions is None:
         check_same_scale(scale, "predictions", target, against)
     return target

@@ -156,7 +156,7 @@ def _read_npz(path: Path, invalid: Invalid) -> Predictions:
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
     """The scale that a file notes; without a note it is nominal."""
-    return DeclaredScale(text).on(classes) if text else NOMINAL
+    return DeclaredScale(text).resolve(classes) if text else NOMINAL
 
 
 def _noted_info(text: str) -> MemberInfo:

@@ -341,7 +341,7 @@ class _ModelFile:
                 scale="multi-label" if declared.kind == "multi-label" else None,
             )
             part = part.order_classes(declared.classes or class_order(part.classes))
-            return replace(part, scale=declared.on(part.classes))
+            return replace(part, scale=declared.resolve(part.classes))
 
     def _of_answers(self, table: pa.Table, declared: DeclaredScale) -> Predictions:
         """A table with one row per sampled answer: the shares of each class, smoothed."""
@@ -364,7 +364,7 @@ class _ModelFile:
                 options.label_map or {},
                 options.unparsed,
             )
-            scale = declared.on(answers.classes)
+            scale = declared.resolve(answers.classes)
         cells = lines.cells[answers.is_parsed]
         counts = np.zeros((math.prod(lines.shape), len(answers.classes)))
         np.add.at(counts, cells, answers.is_class[answers.is_parsed])

@@ -45,7 +45,7 @@ def render_lines(
 
 def lines(content: dict[str, Any], groups: GroupComparison | None = None) -> list[str]:
     """Coverage, agreement, annotators, groups, variance, test, advice and limits, line by line."""
-    scale = DeclaredScale(content["scale"]).on(content["classes"])
+    scale = DeclaredScale(content["scale"]).resolve(content["classes"])
     compared = [person for person in content["people"] if person["agreement"] is not None]
     shares = content["balance"]["shares"].values()
     return render_lines(

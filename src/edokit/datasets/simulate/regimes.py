@@ -132,7 +132,7 @@ class Regime:
     def scale(self) -> Scale:
         """The answer scale."""
         kind = "multi-label" if self.labels else "ordinal" if self.ordinal else "nominal"
-        return DeclaredScale(kind).on(self.classes)
+        return DeclaredScale(kind).resolve(self.classes)
 
     @property
     def hostile_share(self) -> float:

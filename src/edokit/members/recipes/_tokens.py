@@ -11,7 +11,7 @@ import numpy as np
 
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
-from edokit.annotator_effects import asked_pairs, label_shares
+from edokit.annotator_effects import label_shares, pairs_of_texts
 from edokit.members.arrays import Arrays
 from edokit.members.contexts import Text, check_texts
 from edokit.members.pretrained import using
@@ -239,7 +239,7 @@ def annotator_labels(
 ) -> tuple[Pairs, Floats]:
     """A pair for each annotation, item by item, and its label [P, C]."""
     people = [[str(name)] for name in annotations.annotators]
-    _, codes = asked_pairs(people, len(people), known_annotators)
+    _, codes = pairs_of_texts(people, len(people), known_annotators)
     items = np.asarray(annotations.item_codes, dtype=np.int64)
     annotators = np.asarray(annotations.annotator_codes)
     order = np.argsort(items, kind="stable")

@@ -19,7 +19,7 @@ from edokit._errors import InputError, are, counted, errors_in, option, warn
 from edokit._io.documents import Count, Document, Json, Names, read_model, read_text, write_json
 from edokit._progress import Progress
 from edokit._types import Floats, Ints
-from edokit.annotator_effects import asked_pairs, label_shares, mean_over_pairs
+from edokit.annotator_effects import label_shares, mean_over_pairs, pairs_of_texts
 from edokit.members.contexts import Context, Text, with_context
 from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
 from edokit.members.recipe_options import Range, check_options, check_types, known_options
@@ -295,7 +295,7 @@ class LanguageModel(Member):
             if options.get("probabilities") == "logprobs":  # of earlier builds
                 options["probabilities"] = "auto"
             member = cls(len(saved.classes), **options)
-            member._ask_about(saved.classes, DeclaredScale(saved.scale).on(saved.classes))
+            member._ask_about(saved.classes, DeclaredScale(saved.scale).resolve(saved.classes))
         member._examples = saved.examples
         member._top = saved.top
         member._names_labels = True
@@ -361,7 +361,7 @@ class LanguageModel(Member):
         """Distinct pairs of a text and an annotator, or nobody (""), and the rows of all pairs."""
         # An annotator without labels is nobody in particular.
         names = (*self._examples, "")
-        rows, codes = asked_pairs(annotators, len(texts), self._examples)
+        rows, codes = pairs_of_texts(annotators, len(texts), self._examples)
         pairs = [(texts[row], names[code]) for row, code in zip(rows, codes, strict=True)]
         return list(dict.fromkeys(pairs)), _PairRows(pairs, rows)
 

@@ -22,7 +22,7 @@ from sklearn.preprocessing import normalize
 from edokit._errors import warn
 from edokit._progress import Progress
 from edokit._types import Floats, Ints
-from edokit.annotator_effects import AnnotatorEffects, asked_pairs, label_shares, mean_over_pairs
+from edokit.annotator_effects import AnnotatorEffects, label_shares, mean_over_pairs, pairs_of_texts
 from edokit.members.arrays import read_arrays, write_arrays
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
 from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
@@ -196,7 +196,7 @@ class NearestMember(Member):
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         distinct, row_of = distinct_texts(with_context(texts, context))
-        positions, whose = asked_pairs(annotators, len(texts), self.known_annotators)
+        positions, whose = pairs_of_texts(annotators, len(texts), self.known_annotators)
         vectors = self._embed(distinct)
         rows = row_of[positions]
         answers = np.empty((len(rows), self.n_classes))

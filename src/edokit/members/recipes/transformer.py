@@ -14,7 +14,7 @@ from edokit._errors import InputError, errors_in, option, warn
 from edokit._io.documents import Count, Document, Json, read_model, write_json
 from edokit._progress import Progress
 from edokit._types import Floats
-from edokit.annotator_effects import asked_pairs, mean_over_pairs
+from edokit.annotator_effects import mean_over_pairs, pairs_of_texts
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
 from edokit.members.pretrained import FINE_TUNED, require_packages
 from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
@@ -265,7 +265,7 @@ class TransformerMember(Member):
         if annotators is not None and self.annotators:
             from edokit.members.recipes._tokens import Pairs
 
-            positions, codes = asked_pairs(annotators, len(texts), self.annotators_)
+            positions, codes = pairs_of_texts(annotators, len(texts), self.annotators_)
             pairs = Pairs(rows[positions], codes)
         anonymous, answers = tuned.predict(distinct, self.eval_batch_size, pairs)
         return anonymous[rows] if pairs is None else mean_over_pairs(answers, positions)
