@@ -72,6 +72,8 @@ def test_letters_decide_on_the_script_not_digits_or_signs() -> None:
     assert is_latin(["12:30 😀 ok"])
     assert is_latin([])
     assert not is_latin(["今日は🙂", "ok"])
+    # A table that is sorted by language is looked at from its beginning to its end.
+    assert not is_latin(["a polite reply"] * 3000 + ["يوم جميل"] * 3000)
 
 
 def test_members_on_an_encoder_join_unless_the_run_is_to_be_fast() -> None:

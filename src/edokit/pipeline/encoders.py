@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from edokit._errors import EDOError, MissingExtraError, signed
 from edokit.analysis.compare import compare
@@ -64,16 +63,18 @@ MEASURED_GAIN = (2, 6)
 
 def _readers(texts: Sequence[object]) -> list[KnownEncoder]:
     """The encoders that read the script of the texts."""
-    if is_latin(map(str, texts)):
+    if is_latin([str(text) for text in texts]):
         return list(ENCODERS)
     return [encoder for encoder in ENCODERS if not encoder.latin_only]
 
 
-def is_latin(texts: Iterable[str]) -> bool:
+def is_latin(texts: Sequence[str]) -> bool:
     """Whether most letters of the texts are Latin."""
     letters = 0
     latin = 0
-    for text in islice(texts, _MOST_TEXTS):
+    # Spread over the whole table, which may be sorted by language.
+    step = max(1, len(texts) // _MOST_TEXTS)
+    for text in texts[::step]:
         letters += len(_LETTER.findall(text))
         latin += len(_LATIN.findall(text))
     return latin >= _LATIN_SHARE * letters
