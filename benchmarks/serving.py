@@ -4,16 +4,18 @@
     python benchmarks/serving.py encoder --model FOLDER --seconds 12 --json encoder.json
     python benchmarks/serving.py encoder --bundle FOLDER --device cuda --json gpu.json
     python benchmarks/serving.py --write linear.json encoder.json gpu.json
+    python benchmarks/serving.py beside
 
-The last one writes the section in ``benchmarks/RESULTS.md``. The loop calls the bundle with full
-batches in a process that does nothing else. Then one process asks the server on many connections:
-first as fast as it gets answers (texts are counted between two answers in the midst of that), then
-at half that rate at random moments (a request's latency counts from the moment at which it was due;
-percentiles are of all rounds). The loop runs before and after the server in each round; medians of
-rounds count. Processor time is beside the clock's, since server and clients share the cores with
-other work. Two limits show what is not the server's: an application that answers at once, on the
-same HTTP server and with the same client, and a queue without HTTP in which batches take as long as
-in the loop.
+The last but one writes the section in ``benchmarks/RESULTS.md``, the last one another: what `edo
+run --quality fast` made, served beside a FastAPI app with one regression. The loop calls the bundle
+with full batches in a process that does nothing else. Then one process asks the server on many
+connections: first as fast as it gets answers (texts are counted between two answers in the midst of
+that), then at half that rate at random moments (a request's latency counts from the moment at which
+it was due; percentiles are of all rounds). The loop runs before and after the server in each round;
+medians of rounds count. Processor time is beside the clock's, since server and clients share the
+cores with other work. Two limits show what is not the server's: an application that answers at
+once, on the same HTTP server and with the same client, and a queue without HTTP in which batches
+take as long as in the loop.
 """
 
 from __future__ import annotations
@@ -129,9 +131,12 @@ def answer_at_once() -> None:
     uvicorn.Server(uvicorn.Config(application, http=_Protocol, **how)).run([listening])
 
 
-def load(port: int, size: int, rate: float | None, seconds: float) -> None:
+def load(
+    port: int, size: int, rate: float | None, seconds: float, clients: int | None = None
+) -> None:
     """Print texts a second and the latencies of requests of so many texts, at a rate or at most,
     and processor seconds of a text."""
+    clients = clients or UNDER_WAY // size
     texts = made_up(4096)[0]
     head = "POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     bodies = [json.dumps({"texts": texts[k : k + size]}) for k in range(0, len(texts), size)]
@@ -144,7 +149,7 @@ def load(port: int, size: int, rate: float | None, seconds: float) -> None:
         chosen.register(line, selectors.EVENT_READ)
         return line
 
-    idle = [connected() for _ in range(UNDER_WAY // size)]
+    idle = [connected() for _ in range(clients)]
     busy: dict[Any, tuple[float, bytes]] = {}
     processor, asked, counted = time.process_time(), 0, 0
     start = due = begin = last = time.perf_counter()
@@ -386,13 +391,140 @@ def write(files: list[Path]) -> None:
     write_section("Serving (`serving.py`)", text)
 
 
+def serve_regression() -> None:
+    """A FastAPI app with one TF-IDF regression, as one would write it; prints its port."""
+    import uvicorn
+    from fastapi import FastAPI
+    from pydantic import BaseModel
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    people = table_to_learn_from()
+    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(max_iter=1000))
+    model.fit(list(map(str, people.texts)), people.soft_labels.argmax(axis=1))
+    app = FastAPI()
+
+    class Texts(BaseModel):
+        texts: list[str]
+
+    # FastAPI looks annotations up among the names of the module.
+    globals()["Texts"] = Texts
+
+    @app.post("/predict")
+    def predict(body: Texts) -> list[list[float]]:
+        answers: list[list[float]] = model.predict_proba(body.texts).tolist()
+        return answers
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    print(listening.getsockname()[1], flush=True)
+    config = uvicorn.Config(app, access_log=False, log_level="error")
+    uvicorn.Server(config).run([listening])
+
+
+def table_to_learn_from() -> Any:
+    """Simulated annotations of 1,000 items."""
+    from edokit import simulate
+
+    return simulate("two-camps", items=(1000, 1, 1), random_state=0).annotations.split("train")
+
+
+def process_seconds(pid: int) -> float:
+    """Processor seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+CLIENTS = (1, 64)
+LONG = 256
+"""Texts of a long request."""
+
+
+def measure_beside(seconds: float, rounds: int) -> str:
+    """The section: requests a second of both servers in turns, and long requests."""
+    from dataclasses import replace
+
+    import edokit
+
+    rates: dict[tuple[str, int], list[float]] = {}
+    costs: dict[tuple[str, int], list[float]] = {}
+    one_call: list[float] = []
+    one_request: list[float] = []
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        table = replace(table_to_learn_from(), splits=None)
+        run = edokit.run(table, folder / "run", quality="fast", jobs=1)
+        texts = made_up(LONG)[0]
+        app = started("--regression")
+        with Server(folder / "run", folder) as server, ended(app):
+            assert app.stdout is not None
+            pids = {"edo": server.process.pid, "app": app.pid}
+            ports = {"edo": server.port, "app": int(app.stdout.readline())}
+            for name in ports:
+                elsewhere("--load", ports[name], 1, 0, 4.0)
+            for _ in range(rounds):
+                for clients in CLIENTS:
+                    for name, port in ports.items():
+                        before = process_seconds(pids[name])
+                        rate, latencies, _ = elsewhere(
+                            "--load", port, 1, 0, seconds, "--clients", clients
+                        )
+                        used = process_seconds(pids[name]) - before
+                        rates.setdefault((name, clients), []).append(rate)
+                        costs.setdefault((name, clients), []).append(used / len(latencies))
+                before = process_seconds(pids["edo"])
+                _, latencies, _ = elsewhere(
+                    "--load", ports["edo"], LONG, 0, seconds, "--clients", 1
+                )
+                used = process_seconds(pids["edo"]) - before
+                one_request.append(used / len(latencies))
+                processor = time.process_time()
+                calls = max(3, len(latencies))
+                for _ in range(calls):
+                    run.bundle.describe(texts)
+                one_call.append((time.process_time() - processor) / calls)
+    lines = [
+        "    python benchmarks/serving.py beside",
+        "",
+        "`edo serve` of what `edo run --quality fast` made of 1,000 simulated items (TF-IDF members"
+        " and trees, five folds each; answers with entropy, familiarity and intervals) beside a"
+        " FastAPI app with one TF-IDF regression of scikit-learn on the same items. Both are on"
+        " loopback, one process each, a text a request; clients wait for their answer before they"
+        f" ask again. Medians of {rounds} rounds of {seconds:g} s in turns; milliseconds of the"
+        " processor are those of the server's process.",
+        "",
+        "| clients | `edo serve`, requests a second | the app | `edo serve` / the app | `edo"
+        " serve`, processor ms a request | the app |",
+        "|---|---|---|---|---|---|",
+    ]
+    for clients in CLIENTS:
+        edo = statistics.median(rates["edo", clients])
+        other = statistics.median(rates["app", clients])
+        edo_cost = 1000 * statistics.median(costs["edo", clients])
+        other_cost = 1000 * statistics.median(costs["app", clients])
+        lines.append(
+            f"| {clients} | {edo:,.0f} | {other:,.0f} | {edo / other:.2f} | {edo_cost:.2f} |"
+            f" {other_cost:.2f} |"
+        )
+    share = statistics.median(one_call) / statistics.median(one_request)
+    lines += [
+        "",
+        f"A request of {LONG} texts takes the server {1000 * statistics.median(one_request):.0f}"
+        f" processor ms, one call of the bundle in Python {1000 * statistics.median(one_call):.0f}:"
+        f" {share:.0%} of its rate.",
+        "",
+        machine("scikit-learn", "fastapi", "uvicorn"),
+    ]
+    return "\n".join(lines)
+
+
 def _ideal_tail(row: dict[str, Any]) -> float:
     return float(row["ideal p99"] / row["ideal p50"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", nargs="?", choices=["linear", "encoder"])
+    parser.add_argument("kind", nargs="?", choices=["linear", "encoder", "beside"])
     parser.add_argument("--model", help="a folder with a sentence encoder")
     parser.add_argument("--bundle", type=Path, help="one that exists, instead of a new one")
     parser.add_argument("--device", help="where members compute, e.g. cuda")
@@ -402,15 +534,23 @@ def main() -> None:
     parser.add_argument("--write", type=Path, nargs="+", help="write the section of these rows")
     parser.add_argument("--loop", help=argparse.SUPPRESS)
     parser.add_argument("--load", nargs=4, type=float, help=argparse.SUPPRESS)
+    parser.add_argument("--clients", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--at-once", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--regression", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.loop:
         in_a_loop(given.loop, given.device)
     elif given.load:
         port, size, rate, seconds = given.load
-        load(int(port), int(size), rate or None, seconds)
+        load(int(port), int(size), rate or None, seconds, given.clients)
     elif given.at_once:
         answer_at_once()
+    elif given.regression:
+        serve_regression()
+    elif given.kind == "beside":
+        text = measure_beside(given.seconds, given.rounds)
+        print(text)
+        write_section("Serving beside one regression (`serving.py beside`)", text)
     elif given.write:
         write(given.write)
     else:
