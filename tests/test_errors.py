@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ from edokit._errors import (
     one_of,
     typed_values,
 )
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+
+import messages
 
 
 @given(st.text(), st.text())
@@ -152,3 +157,22 @@ def test_values_of_options_are_written_as_one_types_them() -> None:
     assert typed_values(["no", "yes, maybe", 'say "no"']) == ['no,"yes, maybe","say ""no"""']
     assert typed_values((10, 5)) == ["10,5"]
     assert typed_values(0.5) == ["0.5"]
+
+
+def test_all_messages_are_in_the_snapshot() -> None:
+    written = messages.SNAPSHOT.read_text(encoding="utf-8")
+    assert written == messages.snapshot(), "run python tools/messages.py"
+
+
+def test_codes_are_few_noun_phrases_that_the_reference_lists() -> None:
+    codes = messages.codes()
+    assert 100 <= len(codes) <= 200
+    page = messages.PAGE.read_text(encoding="utf-8")
+    assert page == messages.page(page), "run python tools/messages.py"
+
+
+def test_every_error_of_the_package_names_one_code() -> None:
+    for message in messages.messages():
+        for code in message.code.split(" | "):
+            is_passed_on = re.fullmatch(r"\{\w+\.code\}|unknown-\{role\}", code)
+            assert code == "warning" or is_passed_on or messages.CODE.fullmatch(code), message

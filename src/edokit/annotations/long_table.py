@@ -144,12 +144,11 @@ def from_long_table(
     if split is not None:
         source, labels = source.of_split(split, labels)
     if source.table.num_rows == 0:
-        refusal = NothingLeftError if table.num_rows else InputError
-        raise refusal(
-            "the table of annotations has no rows",
-            "check that it is the right table",
-            code="no-rows",
-        )
+        message = "the table of annotations has no rows"
+        hint = "check that it is the right table"
+        if table.num_rows:
+            raise NothingLeftError(message, hint, code="no-rows")
+        raise InputError(message, hint, code="no-rows")
     item, annotator = source.column("item"), source.column("annotator")
     source.refuse_gaps({"item": item, "annotator": annotator}, labels)
     warn_variants(item.names, "items", case=False)

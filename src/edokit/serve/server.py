@@ -77,7 +77,9 @@ class _Protocol(HttpToolsProtocol):
         self._deadline = self.loop.call_later(PATIENCE, self._expire)
         if self.limit_concurrency and len(self.connections) >= self.limit_concurrency:
             self.connections.discard(self)  # else uvicorn refuses other connections, too
-            self._refuse("503 Service Unavailable", "too many connections are open", "busy-server")
+            self._refuse(
+                "503 Service Unavailable", "too many connections are open", code="busy-server"
+            )
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._complete()
@@ -119,7 +121,9 @@ class _Protocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """One clear message, as JSON."""
         self._refuse(
-            "400 Bad Request", "this is not an HTTP request that can be read", "invalid-request"
+            "400 Bad Request",
+            "this is not an HTTP request that can be read",
+            code="invalid-request",
         )
 
     def _parse(self) -> None:
@@ -164,9 +168,9 @@ class _Protocol(HttpToolsProtocol):
             self._deadline = self.loop.call_later(PATIENCE, self._expire)
         elif not self.transport.is_closing():
             message = f"the request did not arrive in {PATIENCE:g} seconds"
-            self._refuse("408 Request Timeout", message, "slow-request")
+            self._refuse("408 Request Timeout", message, code="slow-request")
 
-    def _refuse(self, status: str, message: str, code: str) -> None:
+    def _refuse(self, status: str, message: str, *, code: str) -> None:
         body = f'{{"error":"{message}","code":"{code}"}}'
         head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\n"
         head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
