@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from edokit import Annotations, EDOEnsemble, Predictions, simulate, write_predic
 from edokit._io.tables import write_table
 
 SPLITS = ("train", "dev", "test")
+EXPORTS = Path(__file__).parent / "datasets" / "files"
+"""What annotation tools wrote."""
 NOISE = {"bert": 0.1, "llm": 0.4, "linear": 0.2}
 
 
@@ -130,6 +133,10 @@ def _exports(people: Annotations, folder: Path) -> None:
         for item, text, answers in zip(people.items, people.texts, said, strict=True)
     ]
     _write_json(records, folder / "records.json")
+    shutil.copytree(EXPORTS / "doccano-1.8.4" / "tone", folder / "doccano-export")
+    shutil.copytree(
+        EXPORTS / "potato-2.12.1" / "tone" / "annotation_output", folder / "annotation_output"
+    )
 
 
 def _choice(control: str, person: int, tone: str) -> dict[str, Any]:

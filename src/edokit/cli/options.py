@@ -104,7 +104,7 @@ AnnotationsSource = Annotated[
     POSITIONAL,
     Parameter(
         help="A table (CSV, TSV, Parquet, JSONL, XLSX), a LeWiDi JSON or a folder of its splits, a"
-        " Label Studio, Argilla or Potato export."
+        " Label Studio, Argilla, doccano or Potato export."
     ),
 ]
 TableOut = Annotated[Path, POSITIONAL, Parameter(help="The table: .csv, .tsv, .parquet or .jsonl.")]
@@ -188,7 +188,7 @@ class Reading(ColumnNames):
         ordinal:low=0,mid=1,high=3.
     format : str, optional
         What the source is, if not recognised: table, lewidi, label-studio, argilla,
-        potato.
+        doccano, potato.
     question : str, optional
         Exports: the question, labelling control or annotation scheme that labels answer.
     people : Path, optional

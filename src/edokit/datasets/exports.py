@@ -13,7 +13,17 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import BeforeValidator
 
-from edokit._errors import HAVE, InputError, are, counted, examples, option, warn
+from edokit._errors import (
+    HAVE,
+    Decision,
+    InputError,
+    OpenDecisionsError,
+    are,
+    counted,
+    examples,
+    option,
+    warn,
+)
 from edokit._io.atomic import check_file
 from edokit._io.documents import read_json, read_json_lines, show_value, to_model
 from edokit._io.tables import read_table
@@ -197,14 +207,26 @@ def _choose(name: str | None, items: Sequence[Item]) -> str:
     if name in counts or (name is None and len(counts) == 1):
         return name or next(iter(counts))
     listed = ", ".join(f"{k!r} ({counted(n, 'annotation')})" for k, n in counts.items())
-    problem = f"no annotation labels a whole item as an answer to {name!r}"
-    if name is None:
-        problem = f"{len(counts)} questions have labels of the {len(items)} items"
-    raise InputError(
-        f"{problem}; those with labels are {listed or 'none'}",
-        f"name one with {option('question', next(iter(counts), 'NAME'))}",
+    hint = f"name one with {option('question', next(iter(counts), 'NAME'))}"
+    if name is not None:
+        raise InputError(
+            f"no annotation labels a whole item as an answer to {name!r}; those with labels are"
+            f" {listed or 'none'}",
+            hint,
+            code="ambiguous-question",
+        )
+    names = {tuple(item.ids) for item in items}
+    problem = f"{counted(len(counts), 'question')} have labels of the {counted(len(names), 'item')}"
+    if not counts:
+        raise InputError(f"{problem}; those with labels are none", hint, code="ambiguous-question")
+    decision = Decision(
+        f"{problem}; those with labels are {listed}",
+        hint,
+        {"question": next(iter(counts))},
+        can_be_tried=False,  # other decisions follow from the question
         code="ambiguous-question",
     )
+    raise OpenDecisionsError([decision])
 
 
 def _columns(

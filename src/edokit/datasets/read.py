@@ -26,6 +26,8 @@ from edokit.annotations.long_table import Policies, from_long_table
 from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, looks_ordinal, split_points
 
 _LONGEST_RECORD = 1 << 24
+_LONGEST_START = 1 << 20
+"""Characters of a JSON file that are read to find its first record."""
 FOLDER = "/"
 """Stands for a folder among the endings of files."""
 SOURCES: dict[str, tuple[str, ...]] = {
@@ -33,7 +35,8 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "table": (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".xlsx", FOLDER),
     "label_studio": (".json",),
     "argilla": (".json", ".parquet", ".jsonl", ".ndjson"),
-    "potato": (FOLDER,),
+    "doccano": (".json", ".jsonl", FOLDER),
+    "potato": (".json", FOLDER),
 }
 """Modules of this package that hold a `SOURCE` (that of tables is here), and the endings of files.
 
@@ -112,22 +115,33 @@ def _content(path: Path, suffix: str) -> Any:
     its columns alone), else an empty list."""
     if suffix == ".json":
         return read_json(path, math.inf)
-    # A file that can't be read is left to its reader, which says why.
+    record = first_record(path)
+    return [] if record is None else [record]
+
+
+def first_record(path: Path) -> Any:
+    """The first record of a JSONL or JSON file, or the columns of a Parquet file.
+
+    None where there is none, and where it can't be read: the reader of the file says why.
+    """
+    suffix = path.suffix.lower()
     try:
         if suffix == ".parquet":
-            return [dict.fromkeys(pa_parquet.read_schema(path).names)]
+            return dict.fromkeys(pa_parquet.read_schema(path).names)
         if suffix in (".jsonl", ".ndjson"):
             with path.open(encoding="utf-8-sig") as lines:
                 # Records that tools export are far shorter; a longer line is cut, and no record.
-                first = next(
-                    line
-                    for line in iter(lambda: lines.readline(_LONGEST_RECORD), "")
-                    if line.strip()
-                )
-                return [json.loads(first)]
+                for line in iter(lambda: lines.readline(_LONGEST_RECORD), ""):
+                    if line.strip():
+                        return json.loads(line)
+        if suffix == ".json":
+            with path.open(encoding="utf-8-sig") as stream:
+                start = stream.read(_LONGEST_START).lstrip()
+            if start.startswith("["):
+                return json.JSONDecoder().raw_decode(start[1:].lstrip())[0]
     except (ValueError, OSError, RecursionError, pa.ArrowException):
         pass
-    return []
+    return None
 
 
 def recognise(path: Path) -> Source:
@@ -141,8 +155,8 @@ def recognise(path: Path) -> Source:
     raise InputError(
         f"{path} is not a known source of annotations: neither"
         f" {', nor '.join(source.about for source in formats)}",
-        f"convert it to a table with the columns item, annotator, label, or give its"
-        f" {option('format')}: {', '.join(source.name for source in formats)}",
+        f"unpack it if it is an archive, convert it to a table with the columns item, annotator,"
+        f" label, or give its {option('format')}: {', '.join(source.name for source in formats)}",
         code="unknown-format",
     )
 
@@ -168,8 +182,8 @@ def read_annotations(
     source : str or Path
         A table with one row per annotation (CSV, TSV, Parquet, JSONL, XLSX; columns ``item``,
         ``annotator``, ``label``), a LeWiDi JSON file, a folder of either, or an export of Label
-        Studio, Argilla or Potato.
-    format : {"table", "lewidi", "label-studio", "argilla", "potato"}, default=None
+        Studio, Argilla, doccano or Potato.
+    format : {"table", "lewidi", "label-studio", "argilla", "doccano", "potato"}, default=None
         What the source is; recognised if None.
     split : str or sequence of str, default=None
         Read only this split, or these.

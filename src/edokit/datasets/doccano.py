@@ -1,0 +1,144 @@
+"""doccano's exports of text classification: a folder with a file per annotator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from edokit._errors import InputError
+from edokit._io.documents import Document
+from edokit.annotations.core import Annotations
+from edokit.datasets.exports import (
+    OPTIONS,
+    ExportedAnswer,
+    Item,
+    Name,
+    as_records,
+    load,
+    read_export,
+)
+from edokit.datasets.read import Source, first_record
+
+_SUFFIXES = (".jsonl", ".json")
+_TOGETHER = "all"
+"""The name of the file of a project whose members annotate together."""
+_QUESTION = "label"
+_NOT_FIELDS = {"id", "label", "Comments", "annotations", "annotation_approver", "meta"}
+
+
+class OldAnnotation(Document):
+    """A label in exports before version 1.1, which name users and labels by numbers."""
+
+    label: Name
+    user: Name | None = None
+
+
+class Example(Document):
+    """An item."""
+
+    id: Name
+    label: list[Name] = Field(default_factory=list)
+    annotations: list[OldAnnotation] | None = None
+    fields: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+def read_doccano(source: str | Path, **options: Any) -> Annotations:
+    """Annotations from an unpacked doccano export: the folder, or the file of one annotator.
+
+    Each file has the name of its annotator. An empty list of labels is an item that the annotator
+    has not answered. Options are those of `read_export`.
+    """
+    path = Path(source)
+    files = _files(path)
+    if not files:
+        raise InputError(
+            f"{source}: no file in it is a text classification export of doccano",
+            "unpack the export (JSONL or JSON) and name its folder",
+            code="wrong-folder",
+        )
+    items: list[Item] = []
+    for file in files:
+        records = load(file)
+        if isinstance(records, list):
+            records = [_with_fields(record) for record in records]
+        hint = "export the dataset as JSONL"
+        examples = as_records(file, records, Example, "an export of doccano", hint)
+        for example in examples:
+            items.append(_item(example, file))
+    return read_export(items, **options)
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or the exported files in a folder."""
+    if not path.is_dir():
+        return [path]
+    files = []
+    for file in sorted(path.iterdir()):
+        if file.suffix.lower() in _SUFFIXES and not file.name.startswith("."):
+            if not is_doccano_record(first_record(file)):
+                return []
+            files.append(file)
+    return files
+
+
+def _with_fields(record: Any) -> Any:
+    """A record with its text and metadata in an object of their own."""
+    if not isinstance(record, dict):
+        return record
+    fields = {name: value for name, value in record.items() if name not in _NOT_FIELDS}
+    metadata = record.get("meta")
+    if isinstance(metadata, dict):
+        fields = metadata | fields
+    kept = {name: record[name] for name in ("id", "label", "annotations") if name in record}
+    return kept | {"fields": fields}
+
+
+def _item(example: Example, file: Path) -> Item:
+    """An item with the answers of those who answered."""
+    answers: list[ExportedAnswer] = []
+    if example.annotations is not None:
+        labels: dict[str | None, list[str]] = {}
+        for annotation in example.annotations:
+            labels.setdefault(annotation.user, []).append(annotation.label)
+        answers.extend(ExportedAnswer(user, chosen) for user, chosen in labels.items())
+    elif file.stem == _TOGETHER and example.label:
+        raise InputError(
+            f"{file} is the export of a project whose members annotate together: it does not say"
+            " who chose a label",
+            "let each member of the project annotate alone (a setting of the project)",
+            code="missing-people",
+        )
+    elif example.label:
+        answers.append(ExportedAnswer(file.stem, example.label))
+    return Item([example.id], example.fields, {_QUESTION: answers})
+
+
+def is_doccano_record(record: object) -> bool:
+    """Whether a parsed record is one of doccano's text classification."""
+    if not isinstance(record, Mapping) or "id" not in record or "text" not in record:
+        return False
+    if isinstance(record.get("label"), list) and "Comments" in record:
+        return True
+    annotations = record.get("annotations")
+    return isinstance(annotations, list) and "annotation_approver" in record
+
+
+def is_doccano(path: Path, content: object) -> bool:
+    """Whether a folder holds nothing but exports of doccano, or a file is one of them."""
+    if path.is_dir():
+        return bool(_files(path))
+    record = content[0] if isinstance(content, list) and content else content
+    # Of a Parquet file only the columns are looked at.
+    return is_doccano_record(record)
+
+
+SOURCE = Source(
+    "doccano",
+    "a doccano export",
+    read_doccano,
+    is_doccano,
+    options=OPTIONS,
+)
