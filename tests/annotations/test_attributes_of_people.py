@@ -34,7 +34,7 @@ def test_a_column_that_people_share_is_an_attribute_with_an_unknown_level_for_ga
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        (["w1", "w2", "w3", "w4"], "value of their own"),
+        (["w1", "w2", "w3", "w4"], "a different value"),
         (["en"] * 4, "same for everybody"),
     ],
 )

@@ -133,7 +133,7 @@ def test_probabilities_move_with_their_classes() -> None:
 
 def test_classes_that_were_chosen_can_not_go() -> None:
     made = Annotations.from_matrix([["a", "b", "c"]])
-    with pytest.raises(InputError, match="'b', 'c', which are not among 'a', 'd'; add them"):
+    with pytest.raises(InputError, match="2 classes not among 'a', 'd': 'b', 'c'; add them"):
         made.with_classes(["a", "d"])
     with pytest.raises(InputError, match="classes are not unique: 'a'"):
         made.with_classes(["a", "b", "c", "a"])

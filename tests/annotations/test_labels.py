@@ -192,7 +192,7 @@ def test_published_labels_against_the_annotators_are_told_once() -> None:
         "hard_label": [0, 0, 0, 1, 1, None, 0, 0],
     }
     said = (
-        "hard_label of 2 of 4 items is used as given, though it is not the class that their"
+        "hard_label of 2 of 4 items is used as given, though it is not the class that"
         " annotators chose most often: 'a', 'd'"
     )
     with pytest.warns(PublishedLabelWarning, match=f"^{said}$") as noted:

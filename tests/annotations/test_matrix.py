@@ -120,7 +120,7 @@ def test_the_callers_masked_array_is_left_alone() -> None:
         ([[0], [1]], {"items": ["a"]}, "1 item ids, but 2 rows"),
         ([[0], [1]], {"items": ["a", "a"]}, "item ids are not unique: 'a'"),
         ([[0], [1]], {"items": [None, "a"]}, "is not a name: text or a number"),
-        ([[0], [1]], {"items": ["", "a"]}, "item ids is empty text"),
+        ([[0], [1]], {"items": ["", "a"]}, "item ids is empty"),
         ([[0], [1]], {"items": "ab"}, "names are given as a list"),
         ([[0], [1]], {"annotators": ["a", "b"]}, "2 annotator ids, but 1 columns"),
         ([[0, 1]], {"annotators": [1, 1.0]}, "annotator ids are not unique: '1'"),

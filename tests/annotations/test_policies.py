@@ -50,7 +50,7 @@ def test_declared_classes_name_the_labels_that_are_spelled_otherwise() -> None:
         annotations = read(
             ignore_case=True, empty="drop", classes=["FINE", "RUDE"], drop_label=["skip"]
         )
-    assert any("are the same: 'Rude'" in str(note.message) for note in notes)
+    assert any("are merged: 'Rude'" in str(note.message) for note in notes)
     assert annotations.counts.sum(axis=0).tolist() == [3, 2]
 
 

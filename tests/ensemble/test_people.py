@@ -150,7 +150,7 @@ def test_a_name_is_no_attribute_and_is_refused_where_it_is_asked_for():
     annotations = Annotations.from_table(table)
     pool = np.array([[0.5, 0.5]])
     assert PeopleEffects.fit(pool, annotations).attributes == ()
-    with pytest.raises(InputError, match=r"'name'.*value of their own"):
+    with pytest.raises(InputError, match=r"'name'.*a different value"):
         PeopleEffects.fit(pool, annotations, ["name"])
 
 

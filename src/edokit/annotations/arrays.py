@@ -34,8 +34,10 @@ def from_wide_matrix(
 ) -> Annotations:
     """See ``Annotations.from_matrix``."""
     if isinstance(matrix, pd.DataFrame):
-        items = matrix.index.tolist() if items is None else items
-        annotators = matrix.columns.tolist() if annotators is None else annotators
+        if items is None:
+            items = matrix.index.tolist()
+        if annotators is None:
+            annotators = matrix.columns.tolist()
     values, gaps = _labels_and_gaps(matrix)
     n_items, n_annotators = values.shape
     rows = _item_rows(items, n_items)
@@ -71,7 +73,7 @@ def from_wide_matrix(
     if annotators is not None:
         column_of(annotator_names, "annotator")  # refuses names that are not valid Unicode
         warn_variants(annotator_names, "annotators")
-    answers = labels.answers(declared_classes, n_items, place, sets=is_set)
+    answers = labels.encode(declared_classes, n_items, place, sets=is_set)
     return Annotations(
         rows=rows,
         annotators=annotator_names,
@@ -92,8 +94,10 @@ def from_shares(
 ) -> Annotations:
     """See ``Annotations.from_soft_labels``."""
     if isinstance(soft_labels, pd.DataFrame):
-        items = soft_labels.index.tolist() if items is None else items
-        classes = soft_labels.columns.tolist() if classes is None else classes
+        if items is None:
+            items = soft_labels.index.tolist()
+        if classes is None:
+            classes = soft_labels.columns.tolist()
     shares = _shares(soft_labels)
     n_items, n_classes = shares.shape
     rows = _item_rows(items, n_items)
@@ -103,12 +107,14 @@ def from_shares(
     if n_classes < 2 and not is_set:
         columns = examples([PROBABILITY + name for name in order])
         raise InputError(
-            f"the probability columns are {columns}, not one p_<class> for each of two or more"
-            f" classes ({columns})",
+            f"the probability columns are {columns}, but there must be a column p_<class> for each"
+            " of at least two classes",
             "complete or rename the columns",
             code="missing-column",
         )
-    row_scale = Scale("multi-label") if is_set else NOMINAL
+    row_scale = NOMINAL
+    if is_set:
+        row_scale = Scale("multi-label")
     return Annotations(
         rows=rows,
         annotators=as_names(["soft"]),
@@ -175,6 +181,6 @@ def _labels_and_gaps(matrix: npt.ArrayLike) -> tuple[npt.NDArray[np.generic], Bo
     if isinstance(matrix, np.ma.MaskedArray):
         gaps |= np.ma.getmaskarray(matrix)
     if values.dtype.kind == "O":
-        # Compared only where there is a value: comparing pandas' NA gives NA.
+        # Gaps are not compared, since comparing pandas' NA gives NA.
         gaps[~gaps] = np.asarray(values[~gaps] == "", dtype=bool)
     return values, gaps

@@ -1,4 +1,4 @@
-"""Annotations: who labelled which item how, and the soft and hard labels that follow."""
+"""Annotations: labels of items by annotators, and the soft and hard labels computed from them."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from edokit.rows import Rows, in_order, sums
 from edokit.scales import NOMINAL, Scale, ScaleLike
 
 Ties = Literal["first", "error", "random"]
-"""Class of an item whose annotators are evenly split and that has no published hard label."""
+"""The class of an item whose annotators are evenly split and that has no published hard label."""
 Duplicates = Literal["error", "first", "all"]
-"""What happens when an annotator labels an item more than once."""
+"""What to do if an annotator labels an item more than once."""
 
 
 class PublishedLabelWarning(EDOWarning):
-    """A published hard label is used although the annotators chose another class most often."""
+    """A published hard label is used although most annotators chose another class."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,14 +46,13 @@ class Annotations:
     """M annotations of N items by A annotators in C classes.
 
     Build one with `from_table`, `from_matrix` or `from_soft_labels`, or read a file with
-    `edokit.read_annotations`. Methods raise `InputError` where what they are given does not exist,
-    is repeated or does not fit.
+    `edokit.read_annotations`. Methods raise `InputError` for arguments that do not exist in the
+    data, are repeated, or do not fit.
 
     Parameters
     ----------
     rows : Rows of length N
-        What the annotations are about: items, in order of first appearance; after `pairs`, pairs
-        of an item and an annotator.
+        The items in order of first appearance; after `pairs`, pairs of an item and an annotator.
     annotators : ndarray of str of shape (A,)
         Ids of the annotators, in order of first appearance.
     classes : tuple of str of length C
@@ -61,21 +60,22 @@ class Annotations:
     item_codes, annotator_codes : ndarray of int32 of shape (M,)
         Row and annotator of each annotation, as positions in ``items`` and ``annotators``.
     label_codes : ndarray of int32 of shape (M,) or None
-        Class of each annotation; None where annotators gave probabilities.
+        Class of each annotation; None if annotators gave probabilities.
     label_probabilities : ndarray of shape (M, C), default=None
-        Probabilities of each annotation, where annotators gave them instead of a class.
-        Multi-label annotations have 1 for each chosen label and 0 for others, so that soft labels
-        are shares of each label on its own.
+        Probabilities of each annotation, if annotators gave them instead of a class. Multi-label
+        annotations have 1 for each chosen label and 0 for others, so that soft labels are the share
+        of each label separately.
     published : ndarray of int32 of shape (N,), default=None
-        Published hard label of each item, -1 where there is none.
+        Published hard label of each item, -1 for an item without one.
     texts, contexts, splits : ndarray of str of shape (N,), default=None
-        Text of each item, what it is seen with (such as the post that it replies to), its split.
+        The text of each item, the context in which it is shown (such as the post that it replies
+        to), and its split.
     item_groups : ndarray of str of shape (N,), default=None
-        Group of each item, such as its thread or author; "" where it belongs to none. Folds, splits
-        and intervals keep the items of a group together.
+        Group of each item, such as its thread or author; "" for an item without a group. Folds,
+        splits and intervals keep the items of a group together.
     attributes : mapping of str to ndarray of shape (A,), default={}
-        Columns with one value per annotator, by name, as they are written; `people` has those that
-        describe people, with levels.
+        Columns with one value per annotator, by name, with unchanged values; `people` has those
+        that describe people, with levels.
     item_columns : mapping of str to ndarray of shape (N,), default={}
         Other columns with one value per item, such as its language; gaps are "".
     annotation_columns : mapping of str to ndarray of shape (M,), default={}
@@ -149,29 +149,28 @@ class Annotations:
             it has one value per item, in ``attributes`` if it has one per annotator, else in
             ``annotation_columns``.
         columns : mapping of str to str, optional
-            Names of the columns where they differ, as in ``{"item": "id"}``; the group of items is
-            called ``group`` here, as in ``{"group": "thread"}``.
+            Names of columns that differ from these, as in ``{"item": "id"}``; the column of item
+            groups has the key ``group``, as in ``{"group": "thread"}``.
         classes : sequence, optional
-            All classes in their order. By default those that occur, numbers in numeric order,
+            All classes in their order. By default, those that occur: numbers in numeric order,
             names in alphabetical order.
         duplicates : {"error", "first", "all"}, default="error"
-            What to do when an annotator labels an item more than once: raise, keep the first
-            label, or count every label.
+            What to do if an annotator labels an item more than once: raise, keep the first label,
+            or count every label.
         split : str, optional
-            Keep the items of this split only; the classes are those of all splits.
+            Keep only the items of this split; the classes are those of all splits.
         label_map : mapping, optional
-            Labels and hard labels to read as others, as in ``{"Rude": "rude"}``.
+            Labels and hard labels to replace, as in ``{"Rude": "rude"}``.
         scale : Scale or str, optional
             ``nominal``, ``ordinal``, ``multi-label``, or with the classes as in
-            ``ordinal:low=0,mid=1,high=3``; by default what a column ``answer_scale`` says, else
+            ``ordinal:low=0,mid=1,high=3``; by default the value of a column ``answer_scale``, else
             nominal. Multi-label annotations are lists of labels in one cell (``["rude",
             "mocking"]`` or ``rude,mocking``; ``[]`` is the empty set), or one row per chosen label.
         **policies
             ``empty="drop"`` drops rows without an item, an annotator or a label, and items without
-            a text where others have one, ``drop_label`` and ``drop_annotator`` (lists of names)
-            those of certain labels or annotators, and ``ignore_case=True`` takes labels, annotators
-            and splits that differ only in case or blanks for the same. A warning counts what is
-            dropped.
+            a text if others have one. ``drop_label`` and ``drop_annotator`` (lists of names) drop
+            the rows of certain labels or annotators. ``ignore_case=True`` merges labels, annotators
+            and splits that differ only in case or blanks. A warning counts the dropped rows.
 
         Returns
         -------
@@ -194,9 +193,9 @@ class Annotations:
         from edokit.annotations.long_table import Policies, from_long_table
 
         def read(arguments: Mapping[str, Any]) -> Annotations:
-            further = dict(arguments)
-            known = {name: further.pop(name) for name in arguments if name not in reading}
-            return from_long_table(table, policies=Policies(**known), **further)
+            policy_options = dict(arguments)
+            reading_options = {name: policy_options.pop(name) for name in reading}
+            return from_long_table(table, policies=Policies(**policy_options), **reading_options)
 
         reading = {
             "columns": columns,
@@ -223,13 +222,13 @@ class Annotations:
         ----------
         matrix : array-like or pandas.DataFrame of shape [N, A]
             Labels. ``None``, NaN, empty text and masked entries, as in
-            ``np.ma.masked_equal(matrix, -1)``, mean that there is no annotation.
+            ``np.ma.masked_equal(matrix, -1)``, denote missing annotations.
         items, annotators : iterable, optional
             Ids [N] and [A]. Default: index and columns of a DataFrame, else ``0, 1, …``.
         classes : sequence, optional
-            All classes in their order; by default those that occur.
+            All classes in their order; by default, those that occur.
         scale : Scale or str, optional
-            As for `from_table`; nominal by default.
+            See `from_table`; nominal by default.
 
         Returns
         -------
@@ -254,16 +253,16 @@ class Annotations:
         classes: Sequence[object] | None = None,
         scale: ScaleLike | None = None,
     ) -> Annotations:
-        """Read soft labels where the annotations behind them are not known, as one annotator's.
+        """Read soft labels whose single annotations are unknown, as labels of one annotator.
 
         Parameters
         ----------
         soft_labels : array-like or pandas.DataFrame of shape [N, C]
-            Share of the annotators per class; each row sums to 1. Multi-label: per label.
+            Share of annotators per class; each row sums to 1. For multi-label data, per label.
         items, classes : iterable, optional
             Names [N] and [C]. Default: index and columns of a DataFrame, else ``0, 1, …``.
         scale : Scale or str, optional
-            As for `from_table`; nominal by default.
+            See `from_table`; nominal by default.
 
         Returns
         -------
@@ -285,11 +284,13 @@ class Annotations:
         return self.rows.item_names
 
     def __repr__(self) -> str:
-        kind = "" if self.scale == NOMINAL else f"{self.scale.kind} "
+        classes = f"classes {', '.join(self.classes)}"
+        if self.scale != NOMINAL:
+            classes = f"{self.scale.kind} {classes}"
         return (
             f"Annotations({counted(len(self.rows), self.rows.noun)},"
             f" {counted(len(self.annotators), 'annotator')}, {counted(len(self), 'annotation')},"
-            f" {kind}classes {', '.join(self.classes)})"
+            f" {classes})"
         )
 
     def __len__(self) -> int:
@@ -305,7 +306,7 @@ class Annotations:
 
     @cached_property
     def counts(self) -> Floats:
-        """Annotations per item and class [N, C]; probabilities are added up."""
+        """Number of annotations per item and class [N, C]; the sum of probabilities."""
         n = len(self.rows)
         c = len(self.classes)
         if self.label_codes is not None:
@@ -317,7 +318,7 @@ class Annotations:
 
     @cached_property
     def soft_labels(self) -> Floats:
-        """Share of annotators per class [N, C], an `ItemArray` where items have ids."""
+        """Share of annotators per class [N, C], an `ItemArray` if items have ids."""
         shares = self.counts
         if len(self) != len(shares) or not in_order(self.item_codes):
             shares = shares / self.annotations_per_item[:, None]
@@ -348,7 +349,7 @@ class Annotations:
 
     @cached_property
     def entropy(self) -> Floats:
-        """Entropy of each item's soft label in nats [N]; of sets, the mean over their labels."""
+        """Entropy of each soft label in nats [N]; for multi-label data, the mean over labels."""
         q = self.scale.rows(self.soft_labels)
         terms = q * np.log(np.where(q > 0, q, 1.0))
         # The zero turns -0 into 0.
@@ -357,13 +358,15 @@ class Annotations:
 
     @cached_property
     def contradicted(self) -> Bools:
-        """Whether the published label is none of the classes that were chosen most often [N]."""
+        """Whether most annotators chose another class than the published one [N]."""
         if self.published is None:
             return np.zeros(len(self.rows), dtype=bool)
-        near = 1e-12 if self.label_probabilities is None else _ROUNDED
+        tolerance = 1e-12
+        if self.label_probabilities is not None:
+            tolerance = _ROUNDED
         published_shares = self.soft_labels[np.arange(len(self.rows)), self.published]
-        behind: Bools = published_shares < self.soft_labels.max(axis=1) - near
-        return behind & (self.published >= 0)
+        is_minority: Bools = published_shares < self.soft_labels.max(axis=1) - tolerance
+        return is_minority & (self.published >= 0)
 
     def hard_labels(self, ties: Ties = "first", random_state: int = 0) -> Codes:
         """Return one class per item: the published one, else the majority.
@@ -371,16 +374,16 @@ class Annotations:
         Parameters
         ----------
         ties : {"first", "error", "random"}, default="first"
-            Class of an evenly split item without a published label: the first of the tied classes
-            (with a warning), none (raise), or a random one of them.
+            What to do with an evenly split item without a published label: take the first of the
+            tied classes (with a warning), raise, or draw one of the tied classes.
         random_state : int, default=0
             Seed of ``ties="random"``.
 
         Returns
         -------
         numpy.ndarray of int32, shape [N]
-            Positions in ``classes``. Multi-label: whether most annotators chose each label [N, L].
-            With item ids (`ItemArray`) where items have ids.
+            Positions in ``classes``; for multi-label data, whether most annotators chose each label
+            [N, L]. An `ItemArray` if items have ids.
 
         Examples
         --------
@@ -389,16 +392,16 @@ class Annotations:
         array([1, 1], dtype=int32)
         """
         one_of("ties", ties, get_args(Ties))
-        best = self._best
+        best = self._is_most_chosen
         tied = best.sum(axis=1) > 1
         labels: Codes = best.argmax(axis=1).astype(np.int32)  # the first of the best
         if self.published is not None:
             labels = np.where(self.published < 0, labels, self.published)
             tied &= self.published < 0
         if not tied.any():
-            return self._of_items(labels)
+            return self._item_labels(labels)
         tied_items = are(int(self.tied.sum()), len(self.rows), noun="item")
-        # Sorted, so that the same items in another order make the same note.
+        # Sorted, so that the message does not depend on the order of items.
         tied_items += f" tied: {examples(sorted(self.rows.take(self.tied).names))}"
         if ties == "error":
             policies = f"{option('ties', 'first')} or {option('ties', 'random')}"
@@ -410,31 +413,34 @@ class Annotations:
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
             warn(f"{tied_items}; {self.scale.tie_rule}")
-        return self._of_items(labels)
+        return self._item_labels(labels)
 
-    def _of_items(self, labels: Codes) -> Codes:
-        """Codes of rows as hard labels of items, with their ids."""
+    def _item_labels(self, labels: Codes) -> Codes:
+        """The hard labels of items with their ids, from the codes of rows."""
         codes = self.scale.from_row_codes(labels, len(self.rows))
         return with_ids(codes, self.rows, self.classes)
 
     @cached_property
-    def _best(self) -> Bools:
-        """Which classes of each row most annotators chose."""
+    def _is_most_chosen(self) -> Bools:
+        """Whether each class of a row has the largest share of annotators."""
         shares = self.scale.rows(self.soft_labels)
-        # Shares of probabilities that should be equal may differ in the last bits.
+        # Equal shares of probabilities may differ by rounding errors.
         best: Bools = shares >= shares.max(axis=1, keepdims=True) * (1 - 1e-12)
         return best
 
     @property
     def evenly_split(self) -> Bools:
         """Whether the annotators of each item are evenly split [N]."""
-        return np.asarray((self._best.sum(axis=1) > 1).reshape(len(self.rows), -1).any(axis=1))
+        return np.asarray(
+            (self._is_most_chosen.sum(axis=1) > 1).reshape(len(self.rows), -1).any(axis=1)
+        )
 
     @property
     def tied(self) -> Bools:
-        """Whether each item has no hard label [N]: evenly split, and none is published."""
-        is_open = True if self.published is None else self.published < 0
-        return np.asarray(self.evenly_split & is_open)
+        """Whether each item is evenly split and lacks a published hard label [N]."""
+        if self.published is None:
+            return self.evenly_split
+        return np.asarray(self.evenly_split & (self.published < 0))
 
     def take(self, positions: npt.ArrayLike) -> Annotations:
         """Return the items at these positions, in this order, with their annotations.
@@ -447,7 +453,7 @@ class Annotations:
         Returns
         -------
         Annotations
-            Annotators without an annotation of these items are left out.
+            Without annotators who labelled none of these items.
 
         Examples
         --------
@@ -460,7 +466,7 @@ class Annotations:
         new_codes[positions_taken] = np.arange(len(positions_taken), dtype=np.int32)
         rows = np.flatnonzero(new_codes[self.item_codes] >= 0)
         if (positions_taken[1:] < positions_taken[:-1]).any():
-            # Annotations in the order of their items, so that a table keeps it.
+            # Annotations are sorted by their items, so that a table has the same order.
             rows = rows[np.argsort(new_codes[self.item_codes[rows]], kind="stable")]
         annotators = np.unique(self.annotator_codes[rows])
         renumber = np.full(len(self.annotators), -1, dtype=np.int32)
@@ -482,7 +488,7 @@ class Annotations:
         )
 
     def rows_of(self, rows: npt.NDArray[Any], *fields: str) -> dict[str, Any]:
-        """These rows of the fields that are there."""
+        """These rows of the fields that are not None."""
         columns = {name: getattr(self, name) for name in fields}
         return {name: values[rows] for name, values in columns.items() if values is not None}
 
@@ -494,7 +500,7 @@ class Annotations:
         rows : Rows or iterable
             The same item ids in another order, or the rows of predictions.
         against : str, default="predictions"
-            What these ids belong to, for the error message.
+            The name of the table with these ids, for the error message.
 
         Returns
         -------
@@ -506,12 +512,16 @@ class Annotations:
         >>> annotations.align(["b", "a"]).items.tolist()
         ['b', 'a']
         """
-        target_rows = rows if isinstance(rows, Rows) else Rows.from_names(rows)
+        target_rows = rows
+        if not isinstance(target_rows, Rows):
+            target_rows = Rows.from_names(target_rows)
         order = self.rows.match(target_rows, "annotations", against)
-        return self if in_order(order) else self.take(order)
+        if in_order(order):
+            return self
+        return self.take(order)
 
     def with_classes(self, classes: Sequence[object]) -> Annotations:
-        """Return the annotations with other classes, which must include the present ones.
+        """Return the annotations with other classes, which must include the current ones.
 
         Parameters
         ----------
@@ -533,15 +543,17 @@ class Annotations:
         missing = [name for name in self.classes if name not in names]
         if missing:
             raise InputError(
-                f"the annotations have {examples(missing)}, which"
-                f" {'is' if len(missing) == 1 else 'are'} not among {examples(names, 20)}",
+                f"the annotations have {counted(len(missing), 'class')} not among"
+                f" {examples(names, 20)}: {examples(missing)}",
                 "add them",
                 code="unknown-class",
             )
         new_codes = np.array([names.index(name) for name in self.classes], dtype=np.int32)
 
-        def moved(codes: Codes | None) -> Codes | None:
-            return None if codes is None else np.append(new_codes, np.int32(-1))[codes]
+        def recoded(codes: Codes | None) -> Codes | None:
+            if codes is None:
+                return None
+            return np.append(new_codes, np.int32(-1))[codes]
 
         shares = self.label_probabilities
         if shares is not None:
@@ -551,9 +563,9 @@ class Annotations:
             self,
             classes=names,
             scale=self.scale.reordered(self.classes, names),
-            label_codes=moved(self.label_codes),
+            label_codes=recoded(self.label_codes),
             label_probabilities=shares,
-            published=moved(self.published),
+            published=recoded(self.published),
         )
 
     @cached_property
@@ -562,12 +574,12 @@ class Annotations:
         return People.from_columns(self.annotators, self.attributes, self.item_columns)
 
     def with_attributes(self, names: Sequence[str]) -> Annotations:
-        """Return the annotations with these columns alone as attributes of annotators.
+        """Return the annotations with only these columns as attributes of annotators.
 
         Parameters
         ----------
         names : sequence of str
-            Columns with one value per annotator; others are kept as plain columns.
+            Columns with one value per annotator; other attributes become ordinary columns.
 
         Returns
         -------
@@ -581,10 +593,10 @@ class Annotations:
         >>> annotations.with_attributes(["gender"]).people.names
         ('gender',)
         """
-        chosen = list(dict.fromkeys(names))
-        for name in chosen:
+        attribute_names = list(dict.fromkeys(names))
+        for name in attribute_names:
             find_attribute(self, name)
-        attributes = {name: self.attributes[name] for name in chosen}
+        attributes = {name: self.attributes[name] for name in attribute_names}
         item_columns = {
             name: values for name, values in self.item_columns.items() if name not in attributes
         }
@@ -598,14 +610,16 @@ class Annotations:
             item_columns=item_columns,
             annotation_columns=annotation_columns,
         )
-        for name in chosen:
-            annotations.people.attribute(name)  # one that can't be used is refused with its reason
+        for name in attribute_names:
+            annotations.people.attribute(name)  # refuses a column that can't be an attribute
         return annotations
 
     @property
     def split_names(self) -> tuple[str, ...]:
-        """Names of the splits, in order of first appearance; an item may be in none."""
-        return () if self.splits is None else tuple(filter(None, pd.unique(self.splits)))
+        """Names of the splits in order of first appearance, without that of items in no split."""
+        if self.splits is None:
+            return ()
+        return tuple(filter(None, pd.unique(self.splits)))
 
     def split(self, *names: object) -> Annotations:
         """Return the items of one or more splits, in the order of the data.
@@ -630,19 +644,20 @@ class Annotations:
         for name in split_names:
             if name not in self.split_names:
                 raise no_split(name, self.split_names)
-        splits = () if self.splits is None else self.splits
-        return self.take(np.flatnonzero(np.isin(splits, split_names)))
+        if self.splits is None:
+            return self.take([])
+        return self.take(np.flatnonzero(np.isin(self.splits, split_names)))
 
     def pairs(self) -> Annotations:
-        """Return the same labels with a row for each pair of an item and an annotator.
+        """Return the same labels with one row per pair of an item and an annotator.
 
-        Its soft label is what that annotator answered, so that everything that learns or measures
-        by item does it by annotator.
+        The soft label of a pair is the label of this annotator, so that methods that learn from
+        items, or measure them, apply to single annotators.
 
         Returns
         -------
         Annotations
-            Whose rows are pairs.
+            Annotations whose rows are pairs.
 
         Examples
         --------
@@ -652,38 +667,38 @@ class Annotations:
         """
         width = len(self.annotators)
         codes, cells = pd.factorize(_cells(self.item_codes, self.annotator_codes, width))
-        owner, annotator = np.divmod(cells, width)
+        items, annotators = np.divmod(cells, width)
         return replace(
             self,
-            rows=Rows.from_names(self.items[owner], self.annotators[annotator]),
+            rows=Rows.from_names(self.items[items], self.annotators[annotators]),
             item_codes=codes.astype(np.int32),
-            item_columns=rows_of_each(self.item_columns, owner),
+            item_columns=rows_of_each(self.item_columns, items),
             published=None,
-            **self.rows_of(owner, "texts", "contexts", "splits", "item_groups"),
+            **self.rows_of(items, "texts", "contexts", "splits", "item_groups"),
         )
 
     @property
     def whole_texts(self) -> Strings | None:
-        """Text of each item [N] with its context before it, in lines of their own."""
+        """Text of each item [N], with its context on a separate line before it."""
         if self.texts is None or self.contexts is None:
             return self.texts
         parts = zip(self.contexts, self.texts, strict=True)
         return as_names("\n".join(filter(None, pair)) for pair in parts)
 
     def item_column(self, name: str, parameter: str = "column") -> Strings:
-        """Return the value of each item in a column that describes items.
+        """Return the values of a column that describes items.
 
         Parameters
         ----------
         name : str
             One of ``item_columns``, ``split`` or ``item_group``.
         parameter : str, default="column"
-            The caller's parameter that this name was given as, for the error message.
+            The caller's parameter with this name, for the error message.
 
         Returns
         -------
         numpy.ndarray of str, shape [N]
-            Empty text where an item has no value.
+            Empty text for an item without a value.
 
         Examples
         --------
@@ -728,7 +743,7 @@ def rows_of_each(columns: Mapping[str, Strings], rows: npt.NDArray[Any]) -> dict
 
 
 def no_split(name: object, names: Iterable[object]) -> InputError:
-    """The error for a split that the data does not have; ``names`` are those that it has."""
+    """The error for a split that is not in the data; ``names`` are the existing splits."""
     return InputError(
         f"there is no split {name!r}; the data has {examples(names, 20) or 'no splits'}",
         f"name one that it has, or the column of splits: {option('columns', {'split': 'NAME'})}",
@@ -737,7 +752,7 @@ def no_split(name: object, names: Iterable[object]) -> InputError:
 
 
 def find_attribute(annotations: Any, name: str) -> Sequence[str]:
-    """The values [A] of an attribute of the annotators; one that they have not is refused."""
+    """The values [A] of an attribute of the annotators; an unknown name is refused."""
     columns: Mapping[str, Sequence[str]] = getattr(annotations, "attributes", {})
     if name not in columns:
         raise InputError(
@@ -750,7 +765,7 @@ def find_attribute(annotations: Any, name: str) -> Sequence[str]:
 
 
 def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
-    """The cell of each pair [M] in a table with so many columns, counted row by row."""
+    """The index of each pair [M] in a flattened table with ``width`` columns."""
     cells: npt.NDArray[np.int64] = rows.astype(np.int64)
     cells *= width  # in place: there may be millions
     cells += columns
@@ -758,12 +773,12 @@ def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
 
 
 _ROUNDED = 0.0101
-"""How far published shares may be off: some are written with two digits."""
+"""Rounding error of published shares, some of which are written with two digits."""
 
 
 def contradiction_message(count: int, items: int) -> str:
-    """What to say about published labels that are not the annotators' choice."""
+    """The warning about published labels that differ from the annotators' majority."""
     return (
         f"hard_label of {count} of {items} items is used as given, though it is not the class that"
-        f" {'its' if count == 1 else 'their'} annotators chose most often"
+        " annotators chose most often"
     )

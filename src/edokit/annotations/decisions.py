@@ -1,4 +1,4 @@
-"""All decisions that a table of annotations leaves open, found in one go."""
+"""All decisions that a table of annotations leaves open, collected in one error."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Result = TypeVar("Result")
 def read_or_ask_all(
     read: Callable[[Mapping[str, Any]], Result], arguments: Mapping[str, Any]
 ) -> Result:
-    """Read with these arguments; where decisions are open, raise one error that lists them all.
+    """Read with these arguments; if decisions are open, raise one error that lists all of them.
 
-    A decision hides those behind it: an empty label comes before a scale. So what is refused is
-    read again with the first choice of every decision, until nothing is open. What is read like
-    this is thrown away.
+    Reading stops at the first open decision: an empty label, for example, is refused before the
+    scale is checked. The table is therefore read again with the first remedy of each decision,
+    until no decision is open. These trial results are discarded.
 
     Parameters
     ----------
     read : callable
-        Reads by arguments of `read_annotations`; raises `OpenDecisionsError` for a decision.
+        Reads with arguments of `read_annotations`; raises `OpenDecisionsError` for a decision.
     arguments : mapping of str to object
-        The arguments that were given.
+        The arguments of the caller.
 
     Raises
     ------
@@ -43,10 +43,10 @@ def read_or_ask_all(
     try:
         return read(arguments)
     except OpenDecisionsError as error:
-        first = error
-    decisions = list(first.decisions)
-    path = first.path
-    trial = with_remedy(arguments, first.remedy)
+        first_error = error
+    decisions = list(first_error.decisions)
+    path = first_error.path
+    trial = with_remedy(arguments, first_error.remedy)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         while decisions[-1].can_be_tried and len(decisions) < _MOST_DECISIONS:
@@ -54,17 +54,17 @@ def read_or_ask_all(
                 read(trial)
                 break
             except OpenDecisionsError as error:
-                further = with_remedy(trial, error.remedy)
                 decisions += error.decisions
                 path = path or error.path
-                if further == trial:
+                next_trial = with_remedy(trial, error.remedy)
+                if next_trial == trial:
                     break
-                trial = further
-            except NothingLeftError:  # follows from a first choice, says nothing of the table
+                trial = next_trial
+            except NothingLeftError:  # a consequence of a trial remedy, not of the table
                 break
             except InputError as error:
-                # A column may have been proposed for the wrong role, of which nothing follows.
-                if "columns" not in first.remedy:
+                # If columns were proposed, this error may follow from a wrong proposal.
+                if "columns" not in first_error.remedy:
                     decisions.append(Decision(error._message, error._hint, code=error.code))
                 break
     raise OpenDecisionsError(decisions, path, arguments) from None

@@ -1,4 +1,4 @@
-"""Labels of a column as classes; variants and sets of labels need an explicit choice."""
+"""Labels of a column as classes; spelling variants and label sets need an explicit decision."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ from edokit._types import Codes, Floats, Strings
 from edokit.scales import Scale, number_list
 
 _SEPARATORS = re.compile(r"[,;|/+]")
-# Sums this close to 1 are not rescaled.
-_SUM_TOLERANCE = 1e-12
-# A label column with texts or ids would fill the memory with counts [N, C].
+_SUM_TOLERANCE = 1e-12  # a sum this close to 1 is not rescaled
+# Limit of counts [N, C]: a column of texts or ids, mapped as label, would exceed the memory.
 _MOST_COUNTS = 1 << 30
 
 
-class LabelAnswers(NamedTuple):
+class EncodedLabels(NamedTuple):
     """The classes, and the label of each annotation: codes [M], or probabilities [M, C]."""
 
     classes: tuple[str, ...]
@@ -44,68 +43,71 @@ class LabelAnswers(NamedTuple):
     probabilities: Floats | None = None
 
 
-class Labels(NamedTuple):
-    """Labels of rows; for multi-label data, cells with the labels in each."""
+class LabelColumn(NamedTuple):
+    """A column of labels; for multi-label data, also the labels in each distinct cell."""
 
     encoded: Encoded
     sets: Mapping[str, Sequence[str]]
 
     @property
     def names(self) -> set[str]:
-        """The single labels."""
-        single = {name for name in self.encoded.names if name not in self.sets}
-        return single.union(*self.sets.values())
+        """All labels, with those in sets."""
+        single_labels = {name for name in self.encoded.names if name not in self.sets}
+        return single_labels.union(*self.sets.values())
 
     def rows(self, name: str) -> npt.NDArray[np.intp]:
-        """The rows with a label, also among others."""
+        """The rows with a label, alone or in a set."""
         cells = enumerate(self.encoded.names)
         codes = [code for code, cell in cells if name in self.sets.get(cell, [cell])]
         return np.flatnonzero(np.isin(self.encoded.codes, codes))
 
     def counts(self) -> dict[str, int]:
-        """The number of rows with each cell."""
+        """The number of rows of each distinct cell."""
         codes = self.encoded.codes
         numbers = np.bincount(codes[codes >= 0], minlength=len(self.encoded.names))
         return dict(zip(self.encoded.names.tolist(), numbers.tolist(), strict=True))
 
     def first(self, place: Callable[[int], str]) -> Callable[[str], str]:
-        """The place of the first row with a label."""
+        """A function from a label to the place of the first row that has it."""
 
-        def place_of(name: str) -> str:
+        def first_place(name: str) -> str:
             rows = self.rows(name)
-            return place(int(rows[0])) if len(rows) else "the declaration"
+            if not len(rows):
+                return "the declaration"
+            return place(int(rows[0]))
 
-        return place_of
+        return first_place
 
-    def renamed(self, names: Mapping[str, str]) -> Labels:
-        """The same rows with some labels replaced, also those in sets."""
-        sets = {
-            cell: list(dict.fromkeys(names.get(label, label) for label in labels))
-            for cell, labels in self.sets.items()
-        }
-        single = {old: new for old, new in names.items() if old not in self.sets}
-        return Labels(renamed(self.encoded, single), sets)
+    def renamed(self, names: Mapping[str, str]) -> LabelColumn:
+        """The same rows with some labels replaced, including those in sets."""
+        sets = {}
+        for cell, labels in self.sets.items():
+            new_labels = [names.get(label, label) for label in labels]
+            sets[cell] = list(dict.fromkeys(new_labels))
+        new_names = {old: new for old, new in names.items() if old not in self.sets}
+        return LabelColumn(renamed(self.encoded, new_names), sets)
 
     def indicators(self, classes: Sequence[str], place: Callable[[int], str]) -> Floats:
-        """Each set as 1 for each of its labels and 0 for the others [M, C]."""
+        """An indicator matrix [M, C]: 1 for each label in a row's set, 0 for the others."""
         cells = [self.sets.get(name, [name]) for name in self.encoded.names]
-        lengths = np.array([len(cell) for cell in cells], dtype=np.intp)
-        parts, place_of = as_names(chain.from_iterable(cells)), self.first(place)
-        listed = Encoded(np.arange(len(parts), dtype=np.int32), parts)
-        codes = recode(listed, classes, "label", "classes", lambda k: place_of(parts[k]))
-        chosen = np.zeros((len(cells), len(classes)))
-        chosen[np.repeat(np.arange(len(cells)), lengths), codes] = 1
-        return np.asarray(chosen[self.encoded.codes])
+        labels = as_names(chain.from_iterable(cells))
+        cell_of_label = np.repeat(np.arange(len(cells)), list(map(len, cells)))
+        first_place = self.first(place)
+        encoded = Encoded(np.arange(len(labels), dtype=np.int32), labels)
+        codes = recode(encoded, classes, "label", "classes", lambda k: first_place(labels[k]))
+        matrix = np.zeros((len(cells), len(classes)))
+        matrix[cell_of_label, codes] = 1
+        return np.asarray(matrix[self.encoded.codes])
 
-    def answers(
+    def encode(
         self,
         classes: Sequence[str] | None,
         n_items: int,
         place: Callable[[int], str],
         *,
         sets: bool,
-    ) -> LabelAnswers:
-        """The labels as annotations hold them; ``classes`` are declared, or None."""
+    ) -> EncodedLabels:
+        """Codes or indicators of classes, which are the declared ``classes`` if not None."""
         order = ordered_classes(classes, self.names)
         if not order:
             raise InputError(
@@ -116,14 +118,14 @@ class Labels(NamedTuple):
         if len(order) * n_items > _MOST_COUNTS:
             raise InputError(
                 f"there are {len(order):,} different labels for {n_items:,} items; the"
-                " column seems to hold something else",
+                " column does not seem to contain labels",
                 f"map the right column with {option('columns', {'label': 'NAME'})}",
                 code="too-many-values",
             )
         if sets:
-            return LabelAnswers(order, None, self.indicators(order, place))
+            return EncodedLabels(order, None, self.indicators(order, place))
         codes = recode(self.encoded, order, "label", "classes", place, can_map=True)
-        return LabelAnswers(order, codes)
+        return EncodedLabels(order, codes)
 
 
 def read_labels(
@@ -135,71 +137,76 @@ def read_labels(
     label_map: Mapping[str, str] | None = None,
     sets: bool = False,
     ignore_case: bool = False,
-) -> Labels:
-    """The labels of a column; ambiguous ones are refused unless an option says how to read them.
+) -> LabelColumn:
+    """The labels of a column; ambiguous labels are refused unless an option decides.
 
     Parameters
     ----------
     column : Encoded
     name : str
-        What the column is called.
+        The name of the column.
     place : callable
         The place of a row, for messages.
     classes : iterable of str or None
-        The declared classes: what is among them is one label.
+        The declared classes; a cell that is a declared class is a single label.
     label_map : mapping of str to str, optional
-        Labels to read as others, as `as_label_map` returns them.
+        Labels to replace, from `as_label_map`.
     sets : bool, default=False
         Whether cells are sets of labels.
     ignore_case : bool, default=False
-        Labels that differ only in case, blanks or how a number is written are the same.
+        Merge labels that differ only in case, blanks or the notation of a number.
     """
-    declared = None if classes is None else set(classes)
+    declared = None
+    if classes is not None:
+        declared = set(classes)
     labels = renamed(column, label_map or {})
     if sets:
         _refuse_broken_lists(labels, declared, place)
-        result = Labels(labels, set_parts(list(labels.names), declared))
+        result = LabelColumn(labels, set_parts(list(labels.names), declared))
     else:
         _refuse_sets(labels, name, declared, place)
-        result = Labels(labels, {})
+        result = LabelColumn(labels, {})
     if not ignore_case and declared is not None:
         return result
     mapping, listed = _variants(result, place, classes or ())
     if mapping and not ignore_case:
         raise open_decision(
-            f"labels in doubtful spellings (case, blanks or how a number is written): {listed}",
-            f"say that they are the same: {option('ignore_case', True)}, or one by one with"
-            f" {option('label_map', mapping)}; or that they are not, by declaring every class"
+            f"labels differ only in case, blanks or the notation of a number: {listed}",
+            f"merge them with {option('ignore_case', True)}, or one by one with"
+            f" {option('label_map', mapping)}; or keep them apart by declaring every class"
             f" ({option('classes')})",
             ignore_case=True,
             code="doubtful-spelling",
         )
     if mapping:
-        warn(f"labels that differ only in case, blanks or as numbers are the same: {listed}")
+        warn(f"labels that differ only in case, blanks or as numbers are merged: {listed}")
     return result.renamed(mapping)
 
 
 def _refuse_sets(
     labels: Encoded, name: str, declared: set[str] | None, place: Callable[[int], str]
 ) -> None:
-    """Refuse cells with a list, or with several labels, where each annotation is one label.
+    """Refuse cells with several labels if an annotation is a single label.
 
-    A name such as 1/2 or R+B is one label unless its parts are labels, too.
+    A name such as 1/2 or R+B is one label unless its parts are also labels.
     """
-    single = {spelling_key(label) for label in declared or labels.names}
+    label_keys = {spelling_key(label) for label in declared or labels.names}
 
     def is_set(cell: str) -> bool:
+        if cell in (declared or ()):
+            return False
         parts = _split(cell)
-        has_several = len(parts) > 1 and single.issuperset(map(spelling_key, parts))
-        return cell not in (declared or ()) and (has_several or _listed(cell) is not None)
+        has_several = len(parts) > 1 and label_keys.issuperset(map(spelling_key, parts))
+        return has_several or _listed(cell) is not None
 
-    if sets := [code for code, cell in enumerate(labels.names) if is_set(cell)]:
+    sets = [code for code, cell in enumerate(labels.names) if is_set(cell)]
+    if sets:
         rows = np.flatnonzero(np.isin(labels.codes, sets))
         raise open_decision(
             f"{place(int(rows[0]))} has a set of labels in column {name!r}:"
             f" {word(labels.names[labels.codes[rows[0]]])} ({counted(len(rows), 'such row')})",
             f"choose {option('scale', 'multi-label')} if annotations are sets of labels; if this is"
-            f" one label, declare every class with {option('classes')}, or read it as another with"
+            f" one label, declare every class with {option('classes')}, or replace it with"
             f" {option('label_map')}",
             scale="multi-label",
             code="undeclared-sets",
@@ -209,56 +216,65 @@ def _refuse_sets(
 def as_label_map(
     label_map: Mapping[Any, object] | None, names: Iterable[str] | None
 ) -> dict[str, str]:
-    """The map with its labels as names; labels outside ``names`` are refused (None: accepted)."""
+    """The map with labels as strings; labels outside ``names``, unless it is None, are refused."""
     mapping = {as_name(old): as_name(new) for old, new in (label_map or {}).items()}
-    labels = set(mapping) if names is None else set(names)
+    labels = set(mapping)
+    if names is not None:
+        labels = set(names)
     unknown = [old for old in mapping if old not in labels]
     if unknown:
         raise InputError(
             f"{option('label_map')} has {examples(unknown)}, but the labels are"
             f" {examples(sorted(labels), 20)}",
-            "check the spelling, blanks included",
+            "check the spelling, including blanks",
             code="unknown-label",
         )
     return mapping
 
 
 def as_points(names: Iterable[str], declared: Iterable[str] | None) -> dict[str, str]:
-    """Numbers by the name that points of a scale have (4.0 and +4 are 4), except declared ones."""
+    """Canonical names of numbers (4.0 and +4 are 4) by their spelling, except declared classes."""
     points: dict[str, str] = {}
     for name in set(names).difference(declared or ()):
         with suppress(ValueError):
-            if math.isfinite(number := float(name.replace("−", "-"))):
+            number = float(name.replace("−", "-"))
+            if math.isfinite(number):
                 points[name] = as_name(number)
     return points
 
 
 def set_parts(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str]]:
-    """The labels of each set; a declared class is one label, whatever characters it has."""
-    return {
-        name: list(dict.fromkeys(_split(name) if (listed := _listed(name)) is None else listed))
-        for name in names
-        if name not in (declared or ())
-    }
+    """The labels of each set; a declared class is one label, whatever characters it contains."""
+    sets = {}
+    for name in names:
+        if name in (declared or ()):
+            continue
+        labels = _listed(name)
+        if labels is None:
+            labels = _split(name)
+        sets[name] = list(dict.fromkeys(labels))
+    return sets
 
 
 def _refuse_broken_lists(
     labels: Encoded, declared: set[str] | None, place: Callable[[int], str]
 ) -> None:
-    """Refuse cells that begin as a list and are none: their parts would have brackets."""
+    """Refuse cells that begin like a list but can't be parsed: labels would contain brackets."""
     for code, name in enumerate(labels.names):
         if name.startswith("[") and _listed(name) is None and name not in (declared or ()):
             row = int(np.flatnonzero(labels.codes == code)[0])
             raise InputError(
-                f"{place(row)} has {word(name)}, which is no list of labels",
+                f"{place(row)} has {word(name)}, which is not a list of labels",
                 """write it as ["rude", "mocking"], or as rude;mocking""",
                 code="invalid-label-set",
             )
 
 
 def _listed(name: str) -> list[str] | None:
-    """The labels of a cell that is a list in JSON, or in Python as pandas writes it."""
-    for read in (json.loads, ast.literal_eval) if name.startswith("[") else ():
+    """The labels of a cell that is a JSON list or, as pandas writes it, a Python list."""
+    if not name.startswith("["):
+        return None
+    for read in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             listed = read(name)
             if isinstance(listed, list) and all(isinstance(part, str | int) for part in listed):
@@ -267,9 +283,11 @@ def _listed(name: str) -> list[str] | None:
 
 
 def single_label(cell: str) -> str:
-    """The label of a cell that is a list of one, else the cell."""
+    """The label of a cell that is a list of one label, else the cell."""
     listed = _listed(cell)
-    return listed[0] if listed and len(listed) == 1 else cell
+    if listed is not None and len(listed) == 1:
+        return listed[0]
+    return cell
 
 
 def _split(name: str) -> list[str]:
@@ -277,10 +295,13 @@ def _split(name: str) -> list[str]:
 
 
 def _variants(
-    labels: Labels, place: Callable[[int], str], declared: Iterable[str]
+    labels: LabelColumn, place: Callable[[int], str], declared: Iterable[str]
 ) -> tuple[dict[str, str], str]:
-    """Labels that differ only in case, blanks or how a number is written: each with its main
-    spelling (the declared, else the most frequent one), and all of them in words."""
+    """Labels that differ only in case, blanks or the notation of a number.
+
+    Returns the main spelling of each (the declared, else the most frequent spelling), and a
+    description of all.
+    """
     groups: dict[str, list[str]] = {}
     for name in sorted(labels.names):
         groups.setdefault(spelling_key(name), []).append(name)
@@ -290,7 +311,7 @@ def _variants(
         for key, variants in groups.items()
         if len(variants) > 1 or variants[0] != main_names.get(key, variants[0].strip())
     }
-    rows = {name: labels.rows(name) for variants in doubtful.values() for name in variants}
+    rows = {name: labels.rows(name) for name in chain.from_iterable(doubtful.values())}
 
     def described(name: str) -> str:
         return (
@@ -304,24 +325,25 @@ def _variants(
     for key, variants in doubtful.items():
         main = main_names.get(key, max(variants, key=preference).strip())
         mapping |= {name: main for name in variants if name != main}
-    listed = [" and ".join(map(described, variants)) for variants in doubtful.values()]
-    remainder = f"; and {len(listed) - 3} more" if len(listed) > 3 else ""
-    if blank := [described(name) for name, main in mapping.items() if not main]:
+    descriptions = [" and ".join(map(described, variants)) for variants in doubtful.values()]
+    text = "; ".join(descriptions[:3])
+    if len(descriptions) > 3:
+        text += f"; and {len(descriptions) - 3} more"
+    blank = [described(name) for name, main in mapping.items() if not main]
+    if blank:
         raise open_decision(
             f"labels are blank: {' and '.join(blank)}",
             f"choose {option('empty', 'drop')}, or fill them in",
             empty="drop",
             code="missing-value",
         )
-    return mapping, "; ".join(listed[:3]) + remainder
+    return mapping, text
 
 
-def ordered_classes(
-    declared: Sequence[object] | None, names_found: Iterable[str]
-) -> tuple[str, ...]:
-    """The declared classes in their order, else those found in class order."""
+def ordered_classes(declared: Sequence[object] | None, labels: Iterable[str]) -> tuple[str, ...]:
+    """The declared classes in their order, else all labels in class order."""
     if declared is None:
-        return class_order(names_found)
+        return class_order(labels)
     names = as_names(declared)
     if not len(names):
         raise InputError(
@@ -333,7 +355,7 @@ def ordered_classes(
 
 
 def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) -> Floats:
-    """Distributions [M, C], rescaled where rounding left their sum off 1; others are refused.
+    """Distributions [M, C], rescaled if rounding changed their sum; others are refused.
 
     ``place`` names a row in the message.
     """
@@ -351,15 +373,21 @@ def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) ->
 
 
 def list_labels_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of lists of labels, as Parquet and JSON have them, as text; others unchanged."""
+    """A column of lists, from Parquet or JSON, as a column of JSON text; others unchanged."""
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
         return column
-    cells = [None if cell is None else json.dumps(cell) for cell in column.to_pylist()]
+    cells = column.to_pylist()
+    for row, cell in enumerate(cells):
+        if cell is not None:
+            cells[row] = json.dumps(cell)
     return pa.chunked_array([pa.array(cells, pa.string())])
 
 
 def unique_ids(names: Iterable[object] | None, length: int, kind: str, per: str) -> Strings:
-    ids = as_names(range(length) if names is None else names)
+    """Names as ids, 0, 1, … if ``names`` is None; they must be unique and not empty."""
+    if names is None:
+        names = range(length)
+    ids = as_names(names)
     if len(ids) != length:
         raise InputError(
             f"there are {len(ids)} {kind}, but {length} {per}s",
@@ -368,7 +396,5 @@ def unique_ids(names: Iterable[object] | None, length: int, kind: str, per: str)
         )
     check_unique(ids, kind, f"give each {per} its own")
     if "" in ids:
-        raise InputError(
-            f"one of the {kind} is empty text", f"name every {per}", code="missing-value"
-        )
+        raise InputError(f"one of the {kind} is empty", f"name every {per}", code="missing-value")
     return ids

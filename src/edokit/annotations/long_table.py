@@ -52,7 +52,7 @@ from edokit.annotations.core import (
     no_split,
 )
 from edokit.annotations.labels import (
-    Labels,
+    LabelColumn,
     as_label_map,
     as_points,
     checked_shares,
@@ -306,7 +306,7 @@ class _LongTable:
 
     def labels(
         self, label_map: Mapping[Any, object] | None
-    ) -> tuple[Labels | None, Mapping[str, str]]:
+    ) -> tuple[LabelColumn | None, Mapping[str, str]]:
         """The labels of all splits, if there is such a column, and the names that replace others.
 
         Classes that occur in other splits only belong to the data, too.
@@ -340,7 +340,9 @@ class _LongTable:
             }
         return labels, mapping
 
-    def of_split(self, split: object, labels: Labels | None) -> tuple[_LongTable, Labels | None]:
+    def of_split(
+        self, split: object, labels: LabelColumn | None
+    ) -> tuple[_LongTable, LabelColumn | None]:
         """The rows of one split, and their labels."""
         if "split" not in self.names:
             raise no_split(split, ())
@@ -353,7 +355,7 @@ class _LongTable:
             labels = labels._replace(encoded=labels.encoded._replace(codes=codes))
         return self.where(is_inside), labels
 
-    def refuse_gaps(self, ids: Mapping[str, Encoded], labels: Labels | None) -> None:
+    def refuse_gaps(self, ids: Mapping[str, Encoded], labels: LabelColumn | None) -> None:
         """Every row must name an item, an annotator and a label."""
         columns = {**ids, **({} if labels is None else {"label": labels.encoded})}
         gaps = []
@@ -378,7 +380,7 @@ class _LongTable:
                 code="missing-value",
             )
 
-    def refuse_outliers(self, labels: Labels | None) -> None:
+    def refuse_outliers(self, labels: LabelColumn | None) -> None:
         """Numbers far from all others, and words among numbers, are hardly points of a scale."""
         if labels is None or self.declared.kind != "ordinal":
             return
@@ -407,13 +409,13 @@ class _LongTable:
         )
 
     def answers(
-        self, labels: Labels | None, item: Encoded
+        self, labels: LabelColumn | None, item: Encoded
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
         """The classes, and the answers as fields of `Annotations`: codes, or probabilities."""
         if labels is None:
             order, shares = self._shares()
             return order, {"label_codes": None, "label_probabilities": shares}
-        answers = labels.answers(self.classes, len(item.names), self.place, sets=self.is_set)
+        answers = labels.encode(self.classes, len(item.names), self.place, sets=self.is_set)
         fields = {"label_codes": answers.codes, "label_probabilities": answers.probabilities}
         return answers.classes, fields
 

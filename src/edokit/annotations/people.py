@@ -1,15 +1,16 @@
 """People: the annotators and their attributes, with levels that can be compared.
 
-A column that has the same value in all rows of an annotator may describe people (gender), or be an
-id (a worker number), a constant, or numbers that need bands (age). `People` decides it once, in one
-place, and keeps the reason for every column that it leaves out.
+A column with one value per annotator may be an attribute of people (gender), numbers that need
+bands (age), an id (a worker number) or a constant. `People` decides this in one place, and keeps
+the reason for every column that is not an attribute.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,14 @@ from edokit._names import as_names, class_order
 from edokit._types import Bools, Ints, Strings
 
 MOST_LEVELS = 50
-"""An attribute with more levels (such as a postcode) says little about any of them."""
+"""Attributes with more levels (such as a postcode) are not used."""
 FEW_PEOPLE = 5
-"""A level with fewer people is too small to speak for anybody else."""
+"""A level with fewer people is too small to represent others."""
 _MOST_NUMBERS = 12
-"""Whole numbers with more distinct values are put into bands."""
+"""Whole numbers with more distinct values are grouped into bands."""
 _MOST_BANDS = 8
 _UNKNOWN = {"", "nan", "na", "n/a", "null", "unknown", "?", "-"}
-"""What a cell holds, in lower case, where a value is not known."""
+"""Cells that denote an unknown value, in lower case."""
 _WHOLE = re.compile(r"\d{1,9}(\.0)?")
 _LEADING = re.compile(r"\D*(\d+)")
 _BELOW = re.compile(r"\s*(under|below|less than|up to|younger than|<)", re.IGNORECASE)
@@ -44,9 +45,9 @@ class Attribute:
     levels : tuple of str
         Its levels in order: numbers and bands ascending, else alphabetical.
     codes : ndarray of shape (A,)
-        Level of each person, as a position in ``levels``; -1 where it is not known.
+        Level of each person, as a position in ``levels``; -1 if it is unknown.
     note : str
-        How values became levels where they are not the values themselves; else empty.
+        How levels were derived from values; empty if they are the values themselves.
     """
 
     name: str
@@ -56,22 +57,22 @@ class Attribute:
 
     @property
     def people(self) -> tuple[int, ...]:
-        """How many people have each level."""
-        known = self.codes[self.codes >= 0]
-        return tuple(np.bincount(known, minlength=len(self.levels)).tolist())
+        """Number of people with each level."""
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.levels))
+        return tuple(counts.tolist())
 
     @property
     def unknown(self) -> int:
-        """How many people have no known level."""
+        """Number of people whose level is unknown."""
         return int((self.codes < 0).sum())
 
     def has(self, levels: Iterable[str]) -> Bools:
-        """Return whether each person has one of these levels; one that nobody has is refused."""
+        """Return whether each person has one of these levels; an unknown level is refused."""
         codes = [self.code(level) for level in levels]
         return np.isin(self.codes, codes)
 
     def code(self, level: str) -> int:
-        """Return the position of a level; one that does not exist is refused."""
+        """Return the position of a level; an unknown level is refused."""
         if level not in self.levels:
             raise InputError(
                 f"nobody has {self.name}={level}",
@@ -92,16 +93,16 @@ class Attribute:
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """The annotators and what is known of them.
+    """The annotators and their attributes.
 
     Attributes
     ----------
     annotators : ndarray of str of shape (A,)
         Their ids.
     attributes : tuple of Attribute
-        What describes them.
+        Their attributes.
     left_out : mapping of str to str
-        Columns with one value per annotator that are no attributes, and why.
+        Columns with one value per annotator that are not attributes, with the reason.
 
     Examples
     --------
@@ -113,7 +114,7 @@ class People:
     (('f', 'm'), (2, 1))
     >>> print(people.describe())
     attributes of annotators: gender (2 levels, unknown for 1 annotator); not used: worker (every
-    person has a value of their own)
+    person has a different value)
     """
 
     annotators: Strings
@@ -125,7 +126,7 @@ class People:
         cls,
         annotators: Strings,
         columns: Mapping[str, Strings],
-        of_items: Iterable[str] = (),
+        item_columns: Iterable[str] = (),
     ) -> People:
         """Decide which columns are attributes, and what their levels are.
 
@@ -135,14 +136,14 @@ class People:
             Ids of the people.
         columns : mapping of str to ndarray of shape (A,)
             Values of each person.
-        of_items : iterable of str, default=()
-            Columns that also have one value per item: they may describe what people were shown.
+        item_columns : iterable of str, default=()
+            Columns that also have one value per item: they may describe items instead of people.
 
         Returns
         -------
         People
         """
-        ambiguous = set(of_items)
+        ambiguous = set(item_columns)
         attributes = []
         left_out = {}
         for name, values in columns.items():
@@ -164,7 +165,7 @@ class People:
         return tuple(attribute.name for attribute in self.attributes)
 
     def attribute(self, name: str) -> Attribute:
-        """Return the attribute of this name; one that people don't have is refused."""
+        """Return the attribute of this name; an unknown name is refused."""
         if name in self.names:
             return self.attributes[self.names.index(name)]
         if name in self.left_out:
@@ -181,49 +182,49 @@ class People:
         )
 
     def codes(self, annotators: Iterable[str]) -> Ints:
-        """Return the positions of people; somebody who is not known is refused."""
-        position = {str(name): code for code, name in enumerate(self.annotators)}
+        """Return the positions of people; an unknown annotator is refused."""
+        code_by_name = {str(name): code for code, name in enumerate(self.annotators)}
         names = [str(name) for name in annotators]
-        unknown = [name for name in names if name not in position]
+        unknown = [name for name in names if name not in code_by_name]
         if unknown:
             raise InputError(
                 f"there is no annotator {examples(unknown)}",
                 f"the annotators are {examples(self.annotators, 5)}",
                 code="unknown-annotator",
             )
-        return np.array([position[name] for name in names], dtype=np.int64)
+        return np.array([code_by_name[name] for name in names], dtype=np.int64)
 
     def with_levels(self, levels: Mapping[str, str | Sequence[str]]) -> Ints:
         """Return the positions of people who have these levels, as in ``{"race": "Black"}``.
 
-        Several levels of an attribute are alternatives, several attributes must all fit.
+        Several levels of an attribute are alternatives; all attributes must match.
         """
-        fits = np.ones(len(self), dtype=bool)
-        for name, wanted in levels.items():
-            alternatives = [wanted] if isinstance(wanted, str) else list(wanted)
-            fits &= self.attribute(name).has(alternatives)
-        return np.flatnonzero(fits)
+        is_match = np.ones(len(self), dtype=bool)
+        for name, alternatives in levels.items():
+            if isinstance(alternatives, str):
+                alternatives = [alternatives]
+            is_match &= self.attribute(name).has(alternatives)
+        return np.flatnonzero(is_match)
 
     def take(self, positions: npt.ArrayLike) -> People:
         """Return some of the people, with all levels."""
-        chosen = np.asarray(positions)
+        codes = np.asarray(positions)
         attributes = tuple(
-            Attribute(kept.name, kept.levels, kept.codes[chosen], kept.note)
-            for kept in self.attributes
+            replace(attribute, codes=attribute.codes[codes]) for attribute in self.attributes
         )
-        return People(self.annotators[chosen], attributes, self.left_out)
+        return People(self.annotators[codes], attributes, self.left_out)
 
     def describe(self) -> str:
-        """Return in one line which columns are attributes, and which are not."""
-        used = ", ".join(attribute.describe() for attribute in self.attributes)
-        text = f"attributes of annotators: {used or 'none'}"
+        """Return one line that says which columns are attributes, and which are not."""
+        descriptions = ", ".join(attribute.describe() for attribute in self.attributes)
+        text = f"attributes of annotators: {descriptions or 'none'}"
         if self.left_out:
             reasons = (f"{name} ({reason})" for name, reason in self.left_out.items())
             text += f"; not used: {', '.join(reasons)}"
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, for a file that `from_dict` reads."""
+        """Return the people as JSON values, which `from_dict` reads."""
         return {
             "annotators": [str(name) for name in self.annotators],
             "attributes": [
@@ -254,71 +255,76 @@ class People:
 
 
 def _as_attribute(name: str, values: Strings) -> tuple[Attribute | None, str]:
-    """The column as an attribute, or why it is none."""
+    """The column as an attribute, or the reason why it is not one."""
     texts = [str(value).strip() for value in values]
-    known = [text for text in texts if text.lower() not in _UNKNOWN]
-    spelling_of, merged = _one_spelling(known)
-    distinct = set(spelling_of.values())
+    known_texts = [text for text in texts if text.lower() not in _UNKNOWN]
+    main_spellings = _main_spellings(known_texts)
+    distinct = set(main_spellings.values())
     if len(distinct) < 2:
-        return None, "the same for everybody" if distinct else "empty"
-    if len(distinct) == len(known):
-        return None, "every person has a value of their own"
-    level_of = spelling_of
-    note = f"{examples(merged)} read in another spelling" if merged else ""
+        if not distinct:
+            return None, "empty"
+        return None, "the same for everybody"
+    if len(distinct) == len(known_texts):
+        return None, "every person has a different value"
+    level_by_text = main_spellings
+    note = ""
+    merged = sorted(text for text, spelling in main_spellings.items() if text != spelling)
+    if merged:
+        note = f"{examples(merged)} read in another spelling"
     if len(distinct) > _MOST_NUMBERS and all(_WHOLE.fullmatch(text) for text in distinct):
-        level_of, note = _bands(distinct)
-    levels = _level_order(set(level_of.values()))
+        level_by_text, note = _bands(distinct)
+    levels = _level_order(set(level_by_text.values()))
     if len(levels) > MOST_LEVELS:
         return None, f"{len(levels)} different values; group them, such as postcodes by region"
-    position = {level: code for code, level in enumerate(levels)}
-    codes = [position[level_of[text]] if text in level_of else -1 for text in texts]
+    code_by_level = {level: code for code, level in enumerate(levels)}
+    code_by_text = {text: code_by_level[level] for text, level in level_by_text.items()}
+    codes = [code_by_text.get(text, -1) for text in texts]
     return Attribute(name, levels, np.array(codes, dtype=np.int64), note), ""
 
 
-def _one_spelling(known: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The most frequent spelling of each value, and values that differ from it in case alone."""
-    count_of: dict[str, int] = {}
-    for text in known:
-        count_of[text] = count_of.get(text, 0) + 1
-    best: dict[str, str] = {}
-    for text in sorted(count_of, key=lambda text: (-count_of[text], text)):
-        best.setdefault(text.casefold(), text)
-    spelling_of = {text: best[text.casefold()] for text in count_of}
-    return spelling_of, sorted(text for text, spelling in spelling_of.items() if text != spelling)
+def _main_spellings(texts: Sequence[str]) -> dict[str, str]:
+    """The most frequent spelling of each text, among those that differ only in case."""
+    counts = Counter(texts)
+    main_by_key: dict[str, str] = {}
+    for text in sorted(counts, key=lambda text: (-counts[text], text)):
+        main_by_key.setdefault(text.casefold(), text)
+    return {text: main_by_key[text.casefold()] for text in counts}
 
 
 def _bands(distinct: set[str]) -> tuple[dict[str, str], str]:
     """Whole numbers as bands of a round width, such as 20-29."""
-    number_of = {text: int(float(text)) for text in distinct}
-    lowest = min(number_of.values())
-    highest = max(number_of.values())
+    numbers = {text: int(float(text)) for text in distinct}
+    lowest = min(numbers.values())
+    highest = max(numbers.values())
     width = 5
     while highest // width - lowest // width + 1 > _MOST_BANDS:
         # 5, 10, 50, 100, 500, …
-        width *= 2 if str(width).startswith("5") else 5
+        if str(width).startswith("5"):
+            width *= 2
+        else:
+            width *= 5
     bands = {}
-    for text, number in number_of.items():
+    for text, number in numbers.items():
         start = number // width * width
         bands[text] = f"{start}-{start + width - 1}"
     return bands, f"bands of {width}"
 
 
 def few_people_sentence(names: list[str]) -> str:
-    """Which levels or panels have fewer than five people."""
+    """A sentence on levels or panels with fewer than five people."""
     listed = ", ".join(names[:8])
     if len(names) > 8:
         listed += f" and {len(names) - 8} more"
-    return f"Fewer than five people: {listed}. What they answer may say little about others."
+    return f"Fewer than five people: {listed}. Their answers may say little about others."
 
 
 def _level_order(levels: set[str]) -> tuple[str, ...]:
-    """Levels in class order; those that all have a number in them by their first number."""
+    """Levels in class order; if all of them contain a number, by their first number."""
     matches = {level: _LEADING.match(level) for level in levels}
-    if all(matches.values()):
-        first = {}
-        for level, match in matches.items():
-            assert match is not None
-            # "under 18" comes before "18-24".
-            first[level] = (int(match[1]), _BELOW.match(level) is None)
-        return tuple(sorted(class_order(levels), key=first.__getitem__))
-    return class_order(levels)
+    sort_keys = {}
+    for level, match in matches.items():
+        if match is None:
+            return class_order(levels)
+        # "under 18" comes before "18-24".
+        sort_keys[level] = (int(match[1]), _BELOW.match(level) is None)
+    return tuple(sorted(class_order(levels), key=sort_keys.__getitem__))

@@ -1,4 +1,4 @@
-"""Which columns of a table of annotations have which role, guessed from names and content."""
+"""Guesses the roles of a table's columns (item, annotator, label, text) from names and content."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ USUAL_NAMES = {
     "label": frozenset(_LABEL.split()),
     "text": frozenset(_TEXT.split()),
 }
-"""What columns of each role are often called, in lower case with underscores."""
+"""Common names of the columns of each role, in lower case with underscores."""
 SHORTEST_TEXT = 15
-"""Characters; a mean length below this is a name or a code rather than a text."""
+"""A column with fewer characters on average contains names or codes instead of texts."""
 _MOST_LABELS = 50
 
 
 def guess_roles(
     table: pa.Table, columns: Mapping[str, str], roles: Mapping[str, str]
 ) -> dict[str, str]:
-    """The column of each role, those that were named and those that can be guessed.
+    """The column of each role: those that were named, and those that can be guessed.
 
-    A role is guessed only where the table lacks its own column, exactly one column has a usual
-    name, and its content agrees: items repeat, annotators differ within items, labels are few, and
-    texts are long and the same for an item. Where several columns qualify, none is chosen.
+    A role is guessed only if the table lacks its default column, exactly one column has a common
+    name, and its content agrees: items repeat, annotators differ within items, there are few
+    labels, and texts are long and the same for an item. If several columns qualify, none is chosen.
 
     Parameters
     ----------
@@ -51,34 +51,34 @@ def guess_roles(
     columns : mapping of str to str
         The columns that were named, by role.
     roles : mapping of str to str
-        The column of each role where no other is named.
+        The default column of each role.
 
     Returns
     -------
     dict of str to str
-        ``columns`` with what was guessed, which a note says.
+        ``columns`` and the guessed columns, which a warning lists.
     """
     guessed: dict[str, str] = {}
     for role, usual_names in USUAL_NAMES.items():
         if role in columns or roles[role] in table.column_names:
             continue
         if role == "label" and class_columns(table.column_names):
-            continue  # shares of classes are the answers
-        taken = {*columns.values(), *guessed.values(), *roles.values()}
-        free = [name for name in table.column_names if name not in taken]
+            continue  # the shares of classes are the labels
+        assigned = {*columns.values(), *guessed.values(), *roles.values()}
         item = guessed.get("item", columns.get("item", roles["item"]))
-        fitting = [
-            name
-            for name in free
-            if _plain(name) in usual_names and _content_fits(table, role, name, item)
-        ]
-        if len(fitting) == 1:
-            guessed[role] = fitting[0]
+        candidates = []
+        for name in table.column_names:
+            if name in assigned or _normalised(name) not in usual_names:
+                continue
+            if _content_fits(table, role, name, item):
+                candidates.append(name)
+        if len(candidates) == 1:
+            guessed[role] = candidates[0]
     if guessed:
         pairs = ", ".join(f"{role}={name}" for role, name in guessed.items())
         warn(
-            f"columns are read as {pairs}, by their names and content; if that is wrong, say which"
-            f" they are: {option('columns', dict.fromkeys(guessed, 'NAME'))}"
+            f"columns are read as {pairs}, by their names and content; if that is wrong, name"
+            f" them: {option('columns', dict.fromkeys(guessed, 'NAME'))}"
         )
     return {**columns, **guessed}
 
@@ -86,28 +86,27 @@ def guess_roles(
 def propose_roles(
     table: pa.Table, names: Mapping[str, str], missing: Sequence[str]
 ) -> dict[str, str]:
-    """Columns that may have the roles that are missing, by their content alone.
+    """Columns that may have the missing roles, by their content alone.
 
-    A message names them for somebody to check; no table is read by them. The item is the column
-    with the most values of those that repeat (and with one text for each value, if there are
-    texts), the annotator the one that names somebody else in
-    nearly every row of an item, the label the one with the fewest values.
+    They are only proposed in a message. As item, the repeating column with the most distinct values
+    is proposed (with a single text per value, if there are texts); as annotator, a column with
+    different values in nearly all rows of an item; as label, the column with the fewest values.
 
     Parameters
     ----------
     table : pyarrow.Table
         One row per annotation.
     names : mapping of str to str
-        The columns whose role is known.
+        The columns with a known role.
     missing : sequence of str
         The roles to propose a column for.
     """
-    free: dict[str, pd.Series] = {}
+    unassigned: dict[str, pd.Series] = {}
     for name in table.column_names:
         if name in names.values():
             continue
         try:
-            free[name] = _values(table, name)
+            unassigned[name] = _values(table, name)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError):
             continue
     proposed: dict[str, str] = {}
@@ -116,44 +115,46 @@ def propose_roles(
         if scores and role in missing:
             name = max(scores, key=scores.__getitem__)
             proposed[role] = name
-            del free[name]
+            del unassigned[name]
 
-    repeated = {name: values for name, values in free.items() if values.duplicated().any()}
+    repeated = {name: values for name, values in unassigned.items() if values.duplicated().any()}
     short = {name: values for name, values in repeated.items() if not _is_long(values)}
     candidates = short or repeated
-    for text in free.values():
+    for text in unassigned.values():
         if _is_long(text):
-            # A text that is the same in all rows of an item tells the item from other columns.
-            fitting = {
+            # All rows of an item have the same text.
+            with_one_text = {
                 name: values
                 for name, values in candidates.items()
                 if text.groupby(values).nunique().max() <= 1
             }
-            candidates = fitting or candidates
+            candidates = with_one_text or candidates
     propose("item", {name: values.nunique() for name, values in candidates.items()})
     item_column = {**names, **proposed}.get("item")
     if item_column is None:
         return proposed
     items = _values(table, item_column)
-    fresh: dict[str, float] = {}
-    varied: dict[str, float] = {}
-    for name, values in free.items():
+    distinct_shares: dict[str, float] = {}
+    label_scores: dict[str, float] = {}
+    for name, values in unassigned.items():
         if values.groupby(items).nunique().max() > 1:
             pairs = pd.DataFrame({"item": items, "value": values})
-            fresh[name] = 1 - pairs.duplicated().mean()
+            distinct_shares[name] = 1 - pairs.duplicated().mean()
             if 1 < values.nunique() <= _MOST_LABELS:
-                varied[name] = -values.nunique()
-    propose("annotator", {name: score for name, score in fresh.items() if name in repeated})
-    propose("label", {name: score for name, score in varied.items() if name in free})
+                label_scores[name] = -values.nunique()
+    propose(
+        "annotator", {name: score for name, score in distinct_shares.items() if name in repeated}
+    )
+    propose("label", {name: score for name, score in label_scores.items() if name in unassigned})
     return proposed
 
 
-def _plain(name: str) -> str:
+def _normalised(name: str) -> str:
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def _content_fits(table: pa.Table, role: str, name: str, item: str) -> bool:
-    """Whether the content of a column may have this role."""
+    """Whether the content of a column is compatible with this role."""
     try:
         values = _values(table, name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError):
