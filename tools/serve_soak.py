@@ -169,8 +169,10 @@ def under_load(
 
 
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
+UNREAD = 20
+"""Clients that never read their answers."""
 MOST_GROWTH = 32 << 20
-"""Bytes that pipelined requests may take."""
+"""Bytes that pipelined requests, and clients that never read, may take."""
 PIPELINED = (
     b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n",
     b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n",
@@ -268,6 +270,54 @@ def pipeline(
     return Flood(answers["all"], largest - before, sorted(health))
 
 
+@dataclass
+class Unread:
+    """What clients that never read their answers did to a server.
+
+    Attributes
+    ----------
+    cut_off : int
+        Connections that the server ended.
+    growth : int
+        Bytes by which the memory of the server grew at most.
+    """
+
+    cut_off: int
+    growth: int
+
+
+def leave_unread(server: Server, connections: int, seconds: float) -> Unread:
+    """Ask for pages on some connections until nothing more can be sent, and read no answer.
+
+    The server must end them within these seconds of the last byte that it took.
+    """
+    content = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 1000
+    before = memory(server.process.pid)
+    largest = before
+    sent: dict[socket.socket, int] = {}
+    for _ in range(connections):
+        line = socket.create_connection(("127.0.0.1", server.port))
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+        line.setblocking(False)
+        sent[line] = 0
+    ends = time.monotonic() + seconds
+    while sent and time.monotonic() < ends:
+        for line, position in list(sent.items()):
+            try:
+                sent[line] = (position + line.send(content[position:])) % len(content)
+                ends = time.monotonic() + seconds
+            except BlockingIOError:
+                continue
+            except OSError:
+                line.close()
+                del sent[line]
+        largest = max(largest, memory(server.process.pid))
+        time.sleep(0.05)
+    for line in sent:
+        line.close()
+    return Unread(connections - len(sent), largest - before)
+
+
 def malformed(rng: random.Random) -> bytes:
     """The bytes of a request that should not be answered with 200."""
     body = json.dumps({"texts": [PLANTED]}).encode()
@@ -352,6 +402,15 @@ def main() -> int:
                     troubles.append("pipelined requests were lost")
             if largest_growth > MOST_GROWTH:
                 troubles.append("pipelined requests took memory")
+            unread = leave_unread(server, UNREAD, 90)
+            print(
+                f"{unread.cut_off} of {UNREAD} clients that never read were cut off,"
+                f" {unread.growth / 2**20:.0f} MiB more memory"
+            )
+            if unread.cut_off < UNREAD:
+                troubles.append("clients that never read were not cut off")
+            if unread.growth > MOST_GROWTH:
+                troubles.append("clients that never read took memory")
             status = server.stop()
             troubles += [f"exit status {status}"] if status else []
         rounds, ends = 0, time.monotonic() + 30 * given.minutes
@@ -367,7 +426,8 @@ def main() -> int:
         troubles += ["a text was written"] if PLANTED in left or "marmalade" in left else []
     tried = (
         f"{given.requests:,} requests, {good:,} beside {beside.total():,} malformed ones,"
-        f" {pipelined:,} pipelined ones ({largest_growth / 2**20:.0f} MiB more memory), {rounds}"
+        f" {pipelined:,} pipelined ones ({largest_growth / 2**20:.0f} MiB more memory), "
+        f" {unread.cut_off} clients that never read cut off, {rounds}"
     )
     outcome = "; ".join(sorted(set(troubles))) or "nothing was lost, nothing was wrong"
     print(f"{tried} ends of the server: {outcome}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 import time
 from functools import partial
@@ -11,7 +12,7 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 import uvicorn
-from serve_soak import Server, pipeline
+from serve_soak import Server, leave_unread, pipeline
 from uvicorn.server import ServerState
 
 from edokit.serve import server as server_module
@@ -19,6 +20,7 @@ from edokit.serve.server import _Log, _Protocol
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 MEGABYTE = 1 << 20
+LONG = 64 * MEGABYTE  # bytes of an answer
 
 
 @linux
@@ -123,6 +125,69 @@ def test_a_pipelined_request_that_never_ends_expires(monkeypatch: pytest.MonkeyP
     received = asyncio.run(answers([whole + whole[:20]]))
     assert received.count(b"HTTP/1.1 200 ") == 1
     assert received.count(b"HTTP/1.1 408 ") == 1
+
+
+async def send_long_answer(scope, receive, send) -> None:  # type: ignore[no-untyped-def]
+    """Answers with more than the buffers of the operating system hold."""
+    headers = [(b"content-length", b"%d" % LONG)]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": bytes(LONG)})
+
+
+async def read_slowly(
+    first_pause: float, state: ServerState, loop_seconds: float = 0.02
+) -> tuple[int, bool]:
+    """Bytes of a long answer that a client got, and whether the server let go of the client.
+
+    The client waits before it reads, and between reads.
+    """
+    config = uvicorn.Config(send_long_answer, log_config=None, ws="none", lifespan="off")
+    protocol = partial(_Protocol, config, state, {})
+    loop = asyncio.get_running_loop()
+    listening = await loop.create_server(protocol, "127.0.0.1", 0)
+    with socket.socket() as line:
+        line.setblocking(False)
+        await loop.sock_connect(line, listening.sockets[0].getsockname())
+        request = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+        await loop.sock_sendall(line, request)
+        await asyncio.sleep(first_pause)
+        is_released = not state.connections
+        size = 0
+        try:
+            while received := await loop.sock_recv(line, 1 << 20):
+                size += len(received)
+                await asyncio.sleep(loop_seconds)
+        except ConnectionResetError:
+            pass
+    listening.close()
+    return size, is_released
+
+
+def test_a_client_that_does_not_take_its_answer_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "PATIENCE", 0.3)
+    size, is_released = asyncio.run(read_slowly(1.0, ServerState()))
+    assert is_released
+    assert size < LONG
+
+
+def test_a_client_that_takes_its_answer_slowly_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "PATIENCE", 30.0)
+    size, is_released = asyncio.run(read_slowly(0.5, ServerState()))
+    assert not is_released
+    assert size > LONG
+
+
+@linux
+@pytest.mark.slow
+def test_clients_that_never_read_lose_their_connections(bundle: Path, tmp_path: Path) -> None:
+    """Behind the command, with its own deadline of 20 seconds."""
+    with Server(bundle, tmp_path) as server:
+        unread = leave_unread(server, 20, 90)
+        assert unread.cut_off == 20
+        assert unread.growth < 32 * MEGABYTE
+        assert httpx.get(f"{server.url}/health").json()["status"] == "ready"
 
 
 def test_a_line_of_the_log_that_repeats_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,15 +13,15 @@ import socket
 import threading
 import time
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Full, Queue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from edokit._errors import InputError, is_loopback, option
 from edokit.serve.access_log import AccessLog
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from edokit.ensemble.escalation import Against
     from edokit.members.familiarity import UnfamiliarPolicy
 
-PATIENCE = 20.0  # seconds in which a request must have arrived
+PATIENCE = 20.0  # seconds in which a request must have arrived, and its answer been taken
 _SHORTEST_TOKEN = 16
 _LONGEST_HEAD = 1 << 16  # bytes of a request around its body
 _GRACE = 60  # seconds in which clients must have taken their answers, once the server stops
@@ -59,21 +59,31 @@ class _Flow(FlowControl):
 class _Protocol(HttpToolsProtocol):
     """HTTP with limits on time, head and pipelined requests of a connection: uvicorn has none.
 
+    A client that does not take an answer before a deadline loses the connection. What fits into the
+    buffers of the operating system counts as taken.
+
     The parser gets the bytes of one request at a time. Further (pipelined) requests wait as bytes,
     at most one read from the socket, and the socket is not read until they are parsed. Left to
     uvicorn, all pipelined requests would be parsed and queued as fast as a client sends them.
     """
 
     _head_size = 0  # bytes of the request around its body
-    _deadline: asyncio.TimerHandle | None = None
+    _deadline: asyncio.TimerHandle | None = None  # of a request
+    _answer_deadline: asyncio.TimerHandle | None = None
     _waiting = b""  # bytes that were received, of which those before _position were parsed
     _position = 0
-    _unanswered = 0  # requests whose heads were parsed
     _is_inside_request = False
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # Requests whose heads were parsed and that are not answered, in their order.
+        self._unanswered: deque[RequestResponseCycle] = deque()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.flow: _Flow = _Flow(transport)
+        # pause_writing is called whenever bytes wait for the client, resume_writing when none do.
+        transport.set_write_buffer_limits(high=0)
         self._deadline = self.loop.call_later(PATIENCE, self._expire)
         if self.limit_concurrency and len(self.connections) >= self.limit_concurrency:
             self.connections.discard(self)  # else uvicorn refuses other connections, too
@@ -83,8 +93,14 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._complete()
+        self._stop_answer_deadline()
         self._waiting = b""
         super().connection_lost(exc)
+        # uvicorn tells the last request alone; the others would go on to write.
+        for request in self._unanswered:
+            request.disconnected = True
+            request.message_event.set()
+        self._unanswered.clear()
 
     def data_received(self, data: bytes) -> None:
         if self._deadline is None:
@@ -93,6 +109,16 @@ class _Protocol(HttpToolsProtocol):
         self._position = 0
         self._parse()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        # Also after close(), which waits for the client to take what is left.
+        if self._answer_deadline is None:
+            self._answer_deadline = self.loop.call_later(PATIENCE, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_answer_deadline()
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._is_inside_request = True
@@ -100,8 +126,8 @@ class _Protocol(HttpToolsProtocol):
             self._deadline = self.loop.call_later(PATIENCE, self._expire)
 
     def on_headers_complete(self) -> None:
-        self._unanswered += 1
         super().on_headers_complete()
+        self._unanswered.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
@@ -113,7 +139,8 @@ class _Protocol(HttpToolsProtocol):
         self._complete()
 
     def on_response_complete(self) -> None:
-        self._unanswered -= 1
+        if self._unanswered:  # a lost connection has none
+            self._unanswered.popleft()
         super().on_response_complete()
         if self._waiting:
             self._parse()
@@ -154,14 +181,19 @@ class _Protocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return False
         if self._is_inside_request:
-            return self._unanswered <= 1
-        return self._unanswered == 0
+            return len(self._unanswered) <= 1
+        return not self._unanswered
 
     def _complete(self) -> None:
         self._head_size = 0
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def _stop_answer_deadline(self) -> None:
+        if self._answer_deadline is not None:
+            self._answer_deadline.cancel()
+            self._answer_deadline = None
 
     def _expire(self) -> None:
         if self.flow.read_paused:  # by us, while an earlier request is answered
