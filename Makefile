@@ -90,7 +90,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python tools/soak.py --jobs $(JOBS) --write docs/reliability.md
 
 docs: $(VENV)/.dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python tools/docs_site.py
 
 release:
 	bash tools/check_release.sh

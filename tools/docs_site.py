@@ -1,20 +1,24 @@
-"""A hook of mkdocs: pages from outside docs/ join the site, and links between all of them hold.
+"""Build the site with Zensical: gather its pages in build/pages, then build them strictly.
 
-README.md is the home page. On GitHub and in an editor links lead from file to file in the
-repository; here each is turned into the link between the two pages. A link to a file that has no
-page (source code, data) becomes plain text.
+    python tools/docs_site.py            # into site/
+
+README.md is the home page, and other files of the repository are pages, too. On GitHub and in an
+editor links lead from file to file in the repository; here each is turned into the link between the
+two pages. A link to a file that has no page (source code, data) becomes plain text.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
-
-from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "build" / "pages"
+"""The pages as Zensical reads them; `docs_dir` of mkdocs.yml."""
 JOINING = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
@@ -33,18 +37,6 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 
 
-def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that live elsewhere, and the examples' own."""
-    for file, place in all_joining().items():
-        files.append(File.generated(config, place, abs_src_path=str(ROOT / file)))
-    return files
-
-
-def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Turn links between files of the repository into links between pages."""
-    return relinked(markdown, page.file.src_uri)
-
-
 def all_joining() -> dict[str, str]:
     """`JOINING`, with a page per example."""
     examples = {
@@ -58,25 +50,78 @@ def all_joining() -> dict[str, str]:
 def relinked(markdown: str, place: str) -> str:
     """The text of the page at this place of the site, its links leading to pages of the site."""
     joining = all_joining()
-    home = {where: file for file, where in joining.items()}
-    source = home.get(place, f"docs/{place}")
+    files = {page: file for file, page in joining.items()}
+    source = files.get(place, f"docs/{place}")
 
-    def turned(found: re.Match[str]) -> str:
-        image, text, target = found.groups()
-        path, hash_, anchor = target.partition("#")
+    def page_link(link: re.Match[str]) -> str:
+        image, text, target = link.groups()
+        path, hash_sign, anchor = target.partition("#")
         if not path or "://" in path or path.startswith("mailto:"):
-            return found[0]
+            return link[0]
         file = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
         if file in joining:
-            there = joining[file]
+            page = joining[file]
         elif file.startswith("docs/"):
-            there = file.removeprefix("docs/")
+            page = file.removeprefix("docs/")
         elif (ROOT / file).exists():
             return text
         else:
-            return found[0]
-        link = posixpath.relpath(there, posixpath.dirname(place) or ".")
-        return f"{image}[{text}]({link}{hash_}{anchor})"
+            return link[0]
+        relative = posixpath.relpath(page, posixpath.dirname(place) or ".")
+        return f"{image}[{text}]({relative}{hash_sign}{anchor})"
 
     parts = FENCE.split(markdown)
-    return "".join(part if part.startswith("```") else LINK.sub(turned, part) for part in parts)
+    for number, part in enumerate(parts):
+        if not part.startswith("```"):
+            parts[number] = LINK.sub(page_link, part)
+    return "".join(parts)
+
+
+def gather() -> None:
+    """Write all pages and images into `PAGES`."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", PAGES)
+    for file, place in all_joining().items():
+        page = PAGES / place
+        page.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / file, page)
+    for page in PAGES.rglob("*.md"):
+        place = page.relative_to(PAGES).as_posix()
+        page.write_text(relinked(page.read_text(encoding="utf-8"), place), encoding="utf-8")
+
+
+def missing_images() -> list[str]:
+    """The images that a page shows and that are not there; Zensical does not look for them."""
+    missing = []
+    for page in sorted(PAGES.rglob("*.md")):
+        for mark, _, target in LINK.findall(page.read_text(encoding="utf-8")):
+            is_local = mark == "!" and "://" not in target
+            if is_local and not (page.parent / target.partition("#")[0]).is_file():
+                missing.append(f"{page.relative_to(PAGES)}: {target}")
+    return missing
+
+
+def pages_outside_navigation() -> list[str]:
+    """The pages that mkdocs.yml does not name; Zensical builds them without a word."""
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
+    named = set(re.findall(r"([\w./-]+\.md)$", navigation, re.MULTILINE))
+    pages = {page.relative_to(PAGES).as_posix() for page in PAGES.rglob("*.md")}
+    return sorted(pages - named)
+
+
+def main() -> int:
+    gather()
+    problems = [f"no such image: {image}" for image in missing_images()]
+    problems += [
+        f"not in the navigation of mkdocs.yml: {page}" for page in pages_outside_navigation()
+    ]
+    if problems:
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    command = [sys.executable, "-m", "zensical", "build", "--strict"]
+    shutil.rmtree(ROOT / "site", ignore_errors=True)
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
