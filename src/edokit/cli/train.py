@@ -44,11 +44,17 @@ class GroupOptions:
         linear, trees, nearest, encoder, embeddings, sklearn, transformer or llm; several as
         linear:5,encoder:5; or a TOML file.
     supervision : str, default="random-select"
-        Targets: random-select, per-annotator, soft or majority.
+        Targets: random-select, per-annotator, per-group, soft or majority.
+    attribute : str, optional
+        With per-group supervision, the attribute of annotators whose levels get a member each.
+    levels : list of str, optional
+        With per-group supervision, the levels that get a member, separated by commas; all if left
+        out.
     draw : str, optional
         random-select draws every epoch or once.
     members : int, optional
-        How many members of a group; 10 (of llm 1) unless the recipe says.
+        How many members of a group; 10 (of llm 1) unless the recipe says, with per-group
+        supervision one for each level.
     option : dict, optional
         An option of the recipe, or GROUP.KEY=VALUE; one that is given several times makes a group
         of members for each value.
@@ -56,6 +62,8 @@ class GroupOptions:
 
     recipe: str = "linear"
     supervision: str = "random-select"
+    attribute: str | None = None
+    levels: options.Names = None
     draw: Annotated[str | None, Parameter(metavar="epoch|once")] = None
     members: int | None = None
     option: Annotated[dict[str, Any] | None, options.parser(recipe_options, "KEY=VALUE")] = None
@@ -68,6 +76,8 @@ class GroupOptions:
             members=self.members,
             supervision=self.supervision,
             draw=self.draw,
+            attribute=self.attribute,
+            levels=self.levels or (),
         )
 
 
@@ -98,6 +108,11 @@ class TrainingFlags:
     ignore_annotator_limit : bool
         Allow more per-annotator members than the least annotated item has annotators (the paper's
         K ≤ min A_i).
+    min_annotators : int
+        With per-group supervision, fewer annotators than this are too few for a level to have a
+        member.
+    small_levels : str
+        What to do with such levels: error, or skip (train no member for them).
     """
 
     random_state: int = 0
@@ -109,6 +124,8 @@ class TrainingFlags:
     budget: float | None = None
     allow_http: bool = False
     ignore_annotator_limit: bool = False
+    min_annotators: int = 5
+    small_levels: Annotated[str, Parameter(metavar="error|skip")] = "error"
 
     def to_options(self, source: str) -> TrainingOptions:
         """Return the options of a training on annotations from this source."""
@@ -123,6 +140,8 @@ class TrainingFlags:
             budget=self.budget,
             allow_http=self.allow_http,
             ignore_annotator_limit=self.ignore_annotator_limit,
+            min_annotators=self.min_annotators,
+            small_levels=self.small_levels,
         )
 
 
@@ -229,17 +248,20 @@ def _records(trained: Trained, splits: Sequence[str]) -> list[dict[str, Any]]:
     scale = next(iter(trained.predictions.values())).scale
     metrics = dict.fromkeys([headline_metric(scale), "ce", "f1"])
 
-    def record(name: str, annotator: str | None, scored: dict[str, Any], scores: str) -> Any:
-        figures = {
-            f"{split} {METRIC[metric].label}": scored[scores][split][metric]
-            for split in splits
-            for metric in metrics
-        }
-        seconds = f"{scored['seconds']:.1f}"
-        return {"member": name, "annotator": annotator, **figures, "seconds": seconds}
+    def record(
+        name: str, targets: dict[str, Any], scored: dict[str, Any], scores: str
+    ) -> dict[str, Any]:
+        row = {"member": name, "annotator": targets.get("annotator")}
+        if has_levels:
+            row["level"] = targets.get("level")
+        for split in splits:
+            for metric in metrics:
+                row[f"{split} {METRIC[metric].label}"] = scored[scores][split][metric]
+        row["seconds"] = f"{scored['seconds']:.1f}"
+        return row
 
-    members = [
-        record(member["name"], member["targets"].get("annotator"), member, "metrics")
-        for member in trained.manifest["members"]
-    ]
-    return [*members, record("mean of all", None, trained.manifest, "mean")]
+    members = trained.manifest["members"]
+    has_levels = any("level" in member["targets"] for member in members)
+    records = [record(member["name"], member["targets"], member, "metrics") for member in members]
+    records.append(record("mean of all", {}, trained.manifest, "mean"))
+    return records

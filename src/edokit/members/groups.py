@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -21,7 +21,14 @@ from edokit.members.recipe_options import (
     learns_people,
 )
 from edokit.members.registry import find_recipe
-from edokit.members.supervision import EPOCH, ONCE, PER_ANNOTATOR, RANDOM_SELECT, SUPERVISIONS
+from edokit.members.supervision import (
+    EPOCH,
+    ONCE,
+    PER_ANNOTATOR,
+    PER_GROUP,
+    RANDOM_SELECT,
+    SUPERVISIONS,
+)
 from edokit.members.trust import refuse_code
 
 _DEFAULT_MEMBERS = 10
@@ -39,24 +46,38 @@ class Group:
     recipe : str
         ``"linear"``, ``"trees"``, ``"nearest"``, ``"encoder"``,
         ``"embeddings"``, ``"sklearn"``, ``"transformer"``, ``"llm"`` or ``"package.module:Class"``.
-    members : int, default=10
-        How many.
+    members : int, default=None
+        How many. None: 10, or 1 where the recipe asks a server; with per-group supervision one for
+        each level, which is all that it can be.
     name : str, default=""
         Its name; the recipe's where none is given.
-    supervision : {"random-select", "per-annotator", "soft", "majority"}
+    supervision : {"random-select", "per-annotator", "per-group", "soft", "majority"}
         Which labels are the targets; "random-select" by default.
     draw : {"epoch", "once"}, default=None
         When random-select draws. None: every epoch if the recipe has epochs.
     options : mapping, default={}
         Options of the recipe; a list of values, or a mapping of names to values, for a group each.
+    attribute : str, default=None
+        With per-group supervision: the attribute of annotators, such as ``"country"``, whose levels
+        get a member each.
+    levels : sequence of str, default=()
+        With per-group supervision: the levels that get a member. Empty: all.
     """
 
     recipe: str
-    members: int = _DEFAULT_MEMBERS
+    members: int | None = None
     name: str = ""
     supervision: str = RANDOM_SELECT
     draw: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    attribute: str | None = None
+    levels: Sequence[str] = ()
+
+    @property
+    def n_members(self) -> int:
+        """How many members the group has, once it is checked and its levels are found."""
+        assert self.members is not None
+        return self.members
 
     @property
     def title(self) -> str:
@@ -68,29 +89,88 @@ class Group:
         recipe = find_recipe(self.recipe)
         name = self.title
         check_folder_name(name)
-        check_number("members", self.members, 1, whole=True)
         one_of("supervision", self.supervision, SUPERVISIONS)
+        members = self.members
+        if self.supervision == PER_GROUP:
+            self._check_levels()
+        else:
+            self._refuse_levels()
+            if members is None:
+                members = usual_members(self.recipe)
+        if members is not None:
+            check_number("members", members, 1, whole=True)
         draws = (EPOCH, ONCE) if recipe.capabilities.epochs else (ONCE,)
         draw = self.draw or draws[0]
         one_of("draw", draw, draws)
         _refuse_retired(self.recipe, self.options)
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
-        if self.supervision == PER_ANNOTATOR and learns_people(recipe, options):
+        learned = {PER_ANNOTATOR: "annotator", PER_GROUP: "level of an attribute"}
+        if self.supervision in learned and learns_people(recipe, options):
             people = recipe.capabilities.people
             raise InputError(
                 f"group {name!r} learns who labelled ({people}), but with"
-                f" {option('supervision', PER_ANNOTATOR)} each member learns one annotator",
+                f" {option('supervision', self.supervision)} each member learns one"
+                f" {learned[self.supervision]}",
                 f"choose another supervision, or leave {people} out",
                 code="conflicting-options",
             )
-        if self.members > 1 and not learns_items(recipe, options):
+        if not learns_items(recipe, options):
+            if self.supervision == PER_GROUP:
+                raise InputError(
+                    f"group {name!r} learns nothing from the items, so that the members of all"
+                    f" levels of {self.attribute} would be the same",
+                    "choose another recipe or supervision",
+                    code="identical-members",
+                )
+            if members != 1:
+                raise InputError(
+                    f"group {name!r} has {option('members', members)}, which would all be the"
+                    " same: it learns nothing from the items",
+                    "ask for one; several models, prompts or personas make members that differ",
+                    code="identical-members",
+                )
+        return replace(
+            self,
+            name=name,
+            members=members,
+            draw=draw,
+            options=recipe.checked_options(options),
+            levels=tuple(self.levels),
+        )
+
+    def _check_levels(self) -> None:
+        """Refuse per-group supervision without an attribute, and levels that are named twice."""
+        if not self.attribute:
             raise InputError(
-                f"group {name!r} has {option('members', self.members)}, which would all be the"
-                " same: it learns nothing from the items",
-                "ask for one; several models, prompts or personas make members that differ",
-                code="identical-members",
+                f"{option('supervision', PER_GROUP)} trains a member for each level of an attribute"
+                " of the annotators, but names none",
+                f"name a column of the annotations: {option('attribute', 'country')}",
+                code="missing-option",
             )
-        return replace(self, name=name, draw=draw, options=recipe.checked_options(options))
+        if isinstance(self.levels, str):
+            raise InputError(
+                f"{option('levels')} is one string, not a list of levels",
+                f"name each of them: {option('levels', ['a', 'b'])}",
+                code="invalid-option",
+            )
+        repeated = sorted({level for level in self.levels if list(self.levels).count(level) > 1})
+        if repeated:
+            raise InputError(
+                f"{option('levels')} names {examples(repeated)} twice",
+                "name it once",
+                code="duplicate-name",
+            )
+
+    def _refuse_levels(self) -> None:
+        """Refuse an attribute or levels with a supervision that does not use them."""
+        for name, value in {"attribute": self.attribute, "levels": self.levels}.items():
+            if value:
+                raise InputError(
+                    f"{option(name, value)} is for per-group supervision, but group {self.title!r}"
+                    f" has {option('supervision', self.supervision)}",
+                    f"leave it out, or choose {option('supervision', PER_GROUP)}",
+                    code="conflicting-options",
+                )
 
     def expanded(self) -> list[Group]:
         """A group for each combination of the values of its options."""
@@ -161,6 +241,8 @@ def parse_groups(
     supervision: str = RANDOM_SELECT,
     draw: str | None = None,
     options: Mapping[str, Any] | None = None,
+    attribute: str | None = None,
+    levels: Sequence[str] = (),
 ) -> list[Group]:
     """Groups from a text such as ``"linear:5,encoder:5"``, or from a TOML file.
 
@@ -170,12 +252,17 @@ def parse_groups(
         A recipe, recipes with numbers of members, or the path of a file with ``[[group]]`` tables;
         a file can't name code: no ``package.module:Class``, and no option ``allow``.
     members : int, default=None
-        Members of a single group whose text gives no number. None: 10, or 1 of ``llm``.
+        Members of a single group whose text gives no number. None: 10, or 1 of ``llm``; with
+        per-group supervision one for each level.
     supervision, draw
         Of groups that don't have their own; see `Group`.
     options : mapping, default=None
         An option goes to every group that has one of that name; ``group.option`` to one group. A
         list of values makes a group for each, see `Group`.
+    attribute : str, default=None
+        Of groups with per-group supervision: whose levels get a member each; see `Group`.
+    levels : sequence of str, default=()
+        Of these groups: the levels that get a member. Empty: all.
 
     Returns
     -------
@@ -203,14 +290,27 @@ def parse_groups(
             code="conflicting-options",
         )
     if is_file:
-        groups = read_groups(text, options or {}, supervision=supervision, draw=draw)
+        groups = read_groups(
+            text,
+            options or {},
+            supervision=supervision,
+            draw=draw,
+            attribute=attribute,
+            levels=levels,
+        )
         with errors_in(text):
             return check_groups(_with_options(groups, options or {}))
     groups = []
     for recipe, count in parts:
-        if count is None:
-            count = usual_members(recipe) if members is None else members
-        groups.append(Group(recipe, count, supervision=supervision, draw=draw))
+        group = Group(
+            recipe,
+            members if count is None else count,
+            supervision=supervision,
+            draw=draw,
+            attribute=attribute,
+            levels=levels,
+        )
+        groups.append(group)
     return check_groups(_with_options(groups, options or {}))
 
 
@@ -237,6 +337,11 @@ def check_groups(groups: Iterable[Group]) -> list[Group]:
     return checked
 
 
+def attributes_of(groups: Iterable[Group]) -> list[str]:
+    """The attributes of annotators that groups learn by."""
+    return list(dict.fromkeys(group.attribute for group in groups if group.attribute))
+
+
 class _GroupTable(Document):
     """A ``[[group]]`` table of a TOML file."""
 
@@ -248,6 +353,8 @@ class _GroupTable(Document):
     supervision: str | None = None
     draw: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
+    attribute: str | None = None
+    levels: list[str] = Field(default_factory=list)
 
 
 class _GroupFile(Document):
@@ -262,15 +369,18 @@ def read_groups(
     *,
     supervision: str = RANDOM_SELECT,
     draw: str | None = None,
+    attribute: str | None = None,
+    levels: Sequence[str] = (),
 ) -> list[Group]:
     """Read groups from a TOML file with a ``[[group]]`` table each.
 
-    ``supervision`` and ``draw`` are those of groups that leave them out. Options that others
-    replace, ``option`` or ``group.option``, may name code.
+    ``supervision``, ``draw``, ``attribute`` and ``levels`` are those of groups that leave them out,
+    the last two of groups with per-group supervision. Options that others replace, ``option`` or
+    ``group.option``, may name code.
     """
     hint = (
         'write [[group]] and under it recipe = "linear"; a group may also have members, name,'
-        " supervision, draw and options"
+        " supervision, draw, attribute, levels and options"
     )
     groups = []
     tables = read_model(path, _GroupFile, title="a file of [[group]] tables", hint=hint).group
@@ -287,12 +397,20 @@ def read_groups(
         }
         group = Group(
             recipe=table.recipe,
-            members=usual_members(table.recipe) if table.members is None else table.members,
+            members=table.members,
             name=table.name,
             supervision=supervision if table.supervision is None else table.supervision,
             draw=draw if table.draw is None else table.draw,
             options=recipe.checked_options(options, source),
+            attribute=table.attribute,
+            levels=table.levels,
         )
+        if group.supervision == PER_GROUP:
+            group = replace(
+                group,
+                attribute=table.attribute or attribute,
+                levels=table.levels or levels,
+            )
         groups.append(group)
     return groups
 

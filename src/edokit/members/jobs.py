@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from edokit.members.supervision import (
     RANDOM_SELECT,
     SOFT,
     majority,
-    per_annotator,
+    per_group,
     random_select,
     soft,
 )
@@ -88,7 +88,7 @@ def fit_job(
         member.save(folder)
     write_arrays(folder / JOB_PREDICTIONS, **arrays)
     card = {
-        **asdict(job),
+        **job.to_dict(),
         "fingerprint": plan.fingerprint(job),
         **card_fields(member, data.classes, data.scale),
         "items": len(fit_data.texts),
@@ -140,7 +140,7 @@ def member_data(plan: TrainingPlan, job: TrainingJob) -> MemberData:
     texts, context = split_context([data.texts[i] for i in train_rows])
     common = MemberData(
         texts=texts,
-        targets=_targets(job, labels, data.hard[train_rows]),
+        targets=_targets(plan, job, labels, data.hard[train_rows]),
         context=context,
         annotations=labels,
         scale=data.scale,
@@ -167,25 +167,32 @@ def _train_rows(plan: TrainingPlan, job: TrainingJob) -> Ints:
     train_rows = rows.train
     if find_recipe(job.recipe).capabilities.epochs:
         train_rows = np.setdiff1d(train_rows, rows.stop)
-    if job.annotator is not None:
-        labelled_rows, _ = per_annotator(plan.data.annotations, job.annotator)
+    annotators = plan.annotators_of(job)
+    if annotators is not None:
+        labelled_rows, _ = per_group(plan.data.annotations, annotators)
         train_rows = train_rows[np.isin(train_rows, labelled_rows)]
         if not len(train_rows):
+            who = f"annotator {job.annotator!r}"
+            if job.level is not None:
+                who = f"annotators with {job.attribute}={job.level}"
             raise InputError(
-                f"annotator {job.annotator!r} labelled none of the items to train on in this fold",
+                f"{who} labelled none of the items to train on in this fold",
                 "ask for fewer members or folds",
                 code="too-few-items",
             )
     return train_rows
 
 
-def _targets(job: TrainingJob, labels: Annotations, hard: Codes) -> Callable[[int], Floats]:
+def _targets(
+    plan: TrainingPlan, job: TrainingJob, labels: Annotations, hard: Codes
+) -> Callable[[int], Floats]:
     """The targets of each epoch."""
     if job.supervision == RANDOM_SELECT:
         draws_once = job.draw == ONCE
         return lambda epoch: random_select(labels, job.seed, 0 if draws_once else epoch)
-    if job.annotator is not None:
-        _, targets = per_annotator(labels, job.annotator)
+    annotators = plan.annotators_of(job)
+    if annotators is not None:
+        _, targets = per_group(labels, annotators)
     elif job.supervision == SOFT:
         targets = soft(labels)
     else:

@@ -162,7 +162,10 @@ def make_manifest(
 def _describe_group(group: Group) -> dict[str, Any]:
     """A group in the manifest, with the defaults of its options."""
     defaults = known_options(find_recipe(group.recipe))
-    return {**asdict(group), "options": {**defaults, **group.options}}
+    description = {**asdict(group), "options": {**defaults, **group.options}}
+    if group.attribute is None:
+        del description["attribute"], description["levels"]
+    return description
 
 
 def _manifest_entry(
@@ -172,9 +175,13 @@ def _manifest_entry(
     jobs = [job for job in plan.jobs if name == job.member]
     job_cards = [cards[job.path] for job in jobs]
     first_job = jobs[0]
-    targets = {"supervision": first_job.supervision, "draw": first_job.draw}
+    targets: dict[str, Json] = {"supervision": first_job.supervision, "draw": first_job.draw}
     if first_job.annotator is not None:
         targets["annotator"] = first_job.annotator
+    if first_job.level is not None:
+        targets["attribute"] = str(first_job.attribute)
+        targets["level"] = first_job.level
+        targets["annotators"] = len(plan.annotators_of(first_job) or ())
     return {
         "name": name,
         "group": first_job.group,

@@ -5,19 +5,29 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, check_seed, option
+from edokit._errors import (
+    InputError,
+    check_number,
+    check_seed,
+    counted,
+    examples,
+    one_of,
+    option,
+    warn,
+)
 from edokit._io.digests import digest_json
 from edokit._types import Codes, Ints
+from edokit.annotations.people import FEW_PEOPLE
 from edokit.members.groups import Group
 from edokit.members.layout import MEMBERS
 from edokit.members.recipe_options import learns_items
 from edokit.members.registry import find_recipe, make_member
-from edokit.members.supervision import PER_ANNOTATOR, most_active
+from edokit.members.supervision import PER_ANNOTATOR, PER_GROUP, most_active
 from edokit.members.texts import Texts
 from edokit.members.training_data import (
     TRAIN,
@@ -33,7 +43,8 @@ from edokit.members.training_data import (
 class TrainingJob:
     """One fit: of a member, or of one fold of it.
 
-    With per-annotator supervision its targets are the labels of ``annotator``.
+    With per-annotator supervision its targets are the labels of ``annotator``, with per-group
+    supervision those of all annotators who have this ``level`` of the ``attribute``.
     """
 
     member: str
@@ -45,6 +56,15 @@ class TrainingJob:
     seed: int
     annotator: str | None = None
     fold: int | None = None
+    attribute: str | None = None
+    level: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields; an attribute and its level only where it has them."""
+        fields = asdict(self)
+        if self.attribute is None:
+            del fields["attribute"], fields["level"]
+        return fields
 
     @property
     def path(self) -> str:
@@ -88,6 +108,11 @@ class TrainingOptions:
     ignore_annotator_limit : bool, default=False
         Whether there may be more per-annotator members than the least annotated item has annotators
         (the paper's K ≤ min A_i).
+    min_annotators : int, default=5
+        With per-group supervision: fewer annotators of the training items than this are too few for
+        a level to have a member.
+    small_levels : {"error", "skip"}, default="error"
+        What to do with such levels: refuse them, or train no member for them and say so.
     """
 
     random_state: int = 0
@@ -101,6 +126,8 @@ class TrainingOptions:
     budget: float | None = None
     allow_http: bool = False
     ignore_annotator_limit: bool = False
+    min_annotators: int = FEW_PEOPLE
+    small_levels: str = "error"
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +158,20 @@ class TrainingPlan:
         operational = find_recipe(job.recipe).capabilities.operational
         options = {key: value for key, value in job.options.items() if key not in operational}
         folds = None if self.folds is None else self.folds.tolist()
-        return digest_json([{**asdict(job), "options": options}, self.data.digest, folds])[:32]
+        fields = {**job.to_dict(), "options": options}
+        if job.level is not None:
+            fields["annotators"] = self.annotators_of(job)
+        return digest_json([fields, self.data.digest, folds])[:32]
+
+    def annotators_of(self, job: TrainingJob) -> list[str] | None:
+        """The annotators whose labels alone are the targets of a job; None: all annotators."""
+        if job.annotator is not None:
+            return [job.annotator]
+        if job.attribute is None or job.level is None:
+            return None
+        attribute = self.data.attributes[job.attribute]
+        has_level = attribute.has([job.level])
+        return [str(name) for name in self.data.annotations.annotators[has_level]]
 
 
 def make_plan(
@@ -146,6 +186,8 @@ def make_plan(
     if options is None:
         options = TrainingOptions()
     check_seed(options.random_state)
+    check_number("min_annotators", options.min_annotators, 1, whole=True)
+    one_of("small_levels", options.small_levels, ("error", "skip"))
     some_learn = any(learns_items(find_recipe(group.recipe), group.options) for group in groups)
     check_splits(data, options.cross_fit, some_learn)
     folds = None
@@ -154,16 +196,25 @@ def make_plan(
         folds = fold_numbers(data, options.cross_fit, options.random_state)
         train_rows = np.flatnonzero(folds >= 0)
     jobs: list[TrainingJob] = []
+    planned: list[Group] = []
     for group in groups:
         _check_recipe(group, data)
-        annotators: list[str] | list[None] = [None] * group.members
+        levels: Sequence[str | None] = ()
+        if group.supervision == PER_GROUP:
+            group = _with_levels(group, data, train_rows, options)
+            levels = group.levels
+        else:
+            levels = [None] * group.n_members
+        annotators: Sequence[str | None] = [None] * group.n_members
         if group.supervision == PER_ANNOTATOR:
             annotators = most_active(
                 data.annotations.take(train_rows),
-                group.members,
+                group.n_members,
                 ignore_limit=options.ignore_annotator_limit,
             )
-        names = member_names(group.name, group.members, annotators)
+        planned.append(group)
+        suffixes = levels if group.supervision == PER_GROUP else annotators
+        names = member_names(group.name, group.n_members, suffixes)
         for number, name in enumerate(names):
             for fold in _group_folds(group, options.cross_fit):
                 job = TrainingJob(
@@ -176,9 +227,77 @@ def make_plan(
                     seed=member_seed(options.random_state, group.name, number, fold),
                     annotator=annotators[number],
                     fold=fold,
+                    attribute=group.attribute,
+                    level=levels[number],
                 )
                 jobs.append(job)
-    return TrainingPlan(data, tuple(groups), tuple(jobs), folds, options)
+    return TrainingPlan(data, tuple(planned), tuple(jobs), folds, options)
+
+
+def _with_levels(
+    group: Group, data: TrainingData, train_rows: Ints, options: TrainingOptions
+) -> Group:
+    """A group with per-group supervision, its levels, and as many members.
+
+    A level with few annotators of the training items is refused or left out. Those that are left
+    out, and annotators whose level is unknown, are counted in a warning.
+    """
+    assert group.attribute is not None
+    attribute = data.attributes[group.attribute]
+    training = data.annotations.take(train_rows)
+    annotations_of = dict(
+        zip(map(str, training.annotators), training.annotations_per_annotator, strict=True)
+    )
+    n_annotations = np.array(
+        [annotations_of.get(str(name), 0) for name in data.annotations.annotators]
+    )
+    is_active = n_annotations > 0
+    chosen_levels = list(group.levels or attribute.levels)
+    codes = [attribute.code(level) for level in chosen_levels]
+    people = {
+        level: int((is_active & (attribute.codes == code)).sum())
+        for level, code in zip(chosen_levels, codes, strict=True)
+    }
+    small = {level: count for level, count in people.items() if count < options.min_annotators}
+    if small:
+        counts = ", ".join(f"{level}: {count}" for level, count in small.items())
+        verb = "has" if len(small) == 1 else "have"
+        message = (
+            f"{len(small)} of the {len(people)} levels of {attribute.name} {verb} fewer than"
+            f" {counted(options.min_annotators, 'annotator')} of the items to train on ({counts})"
+        )
+        if options.small_levels == "error":
+            raise InputError(
+                message,
+                f"leave them out with {option('small_levels', 'skip')}, name the levels to train"
+                f" with {option('levels')}, or allow smaller ones with {option('min_annotators')}",
+                code="small-levels",
+            )
+        warn(f"{message}: no member is trained for them")
+        chosen_levels = [level for level in chosen_levels if level not in small]
+    if len(chosen_levels) < 2:
+        raise InputError(
+            f"per-group supervision needs two levels of {attribute.name} or more, and has"
+            f" {examples(chosen_levels) or 'none'}",
+            f"name an attribute with more levels, or choose {option('supervision', 'soft')}",
+            code="too-few-levels",
+        )
+    is_unknown = is_active & (attribute.codes < 0)
+    if is_unknown.any():
+        labels = int(n_annotations[is_unknown].sum())
+        warn(
+            f"{attribute.name} is unknown for {counted(int(is_unknown.sum()), 'annotator')} of the"
+            f" items to train on: no member of group {group.name!r} learns from their"
+            f" {counted(labels, 'label')}"
+        )
+    if group.members not in (None, len(chosen_levels)):
+        raise InputError(
+            f"{option('members', group.members)}: per-group supervision trains a member for each"
+            f" of the {len(chosen_levels)} levels of {attribute.name}",
+            f"leave it out, or name levels with {option('levels')}",
+            code="conflicting-options",
+        )
+    return replace(group, levels=tuple(chosen_levels), members=len(chosen_levels))
 
 
 def _check_recipe(group: Group, data: TrainingData) -> None:
@@ -203,14 +322,14 @@ def _group_folds(group: Group, n_folds: int | None) -> list[int | None]:
     return list(range(n_folds))
 
 
-def member_names(group: str, members: int, annotators: Sequence[str | None] = ()) -> list[str]:
-    """Names of a group's members; a per-annotator member carries the annotator's name.
+def member_names(group: str, members: int, suffixes: Sequence[str | None] = ()) -> list[str]:
+    """Names of a group's members, each with the name of its annotator or level, if it has one.
 
     Folders have the names of members, so only letters, digits and a few signs of a name stay.
     """
     names = [f"{group}-{number + 1:02d}" for number in range(members)]
-    for number, annotator in enumerate(annotators):
-        suffix = re.sub(r"[^A-Za-z0-9._]+", "-", annotator or "")[:40].strip("-.")
+    for number, name in enumerate(suffixes):
+        suffix = re.sub(r"[^A-Za-z0-9._]+", "-", name or "")[:40].strip("-.")
         if suffix:
             names[number] += f"-{suffix}"
     return names

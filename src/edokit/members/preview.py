@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from edokit._errors import InputError, counted, money
 from edokit._io.markup import Table
-from edokit.members.groups import Group, check_groups
+from edokit.members.groups import Group, attributes_of, check_groups
 from edokit.members.jobs import member_data
 from edokit.members.plan import TrainingJob, TrainingOptions, TrainingPlan, make_plan
 from edokit.members.registry import find_recipe, make_member
@@ -182,8 +182,13 @@ def preview_training(
     2
     """
     settings = replace(options or TrainingOptions(), **changes)
-    data = TrainingData.from_annotations(annotations, unlabelled=settings.unlabelled)
-    plan = make_plan(data, check_groups(groups), settings)
+    checked_groups = check_groups(groups)
+    data = TrainingData.from_annotations(
+        annotations,
+        unlabelled=settings.unlabelled,
+        attributes=attributes_of(checked_groups),
+    )
+    plan = make_plan(data, checked_groups, settings)
     asking = [job for job in plan.jobs if find_recipe(job.recipe).capabilities.endpoint]
     if not asking:
         raise InputError(

@@ -5,6 +5,7 @@ A target is a distribution over classes or, for multi-label data, 0 … 1 for ea
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 # Which labels are a member's targets.
 RANDOM_SELECT = "random-select"  # the label (or set of labels) of an annotator drawn per item
 PER_ANNOTATOR = "per-annotator"  # the labels of one annotator, the most active first
+PER_GROUP = "per-group"  # the labels of all annotators with one level of an attribute
 SOFT = "soft"  # the share of annotators per class or label
 MAJORITY = "majority"  # the hard label, or the labels that more than half of the annotators chose
-SUPERVISIONS = (RANDOM_SELECT, PER_ANNOTATOR, SOFT, MAJORITY)
+SUPERVISIONS = (RANDOM_SELECT, PER_ANNOTATOR, PER_GROUP, SOFT, MAJORITY)
 
 # When random-select draws.
 EPOCH = "epoch"  # at every epoch: over epochs the targets are distributed like the soft labels
@@ -70,8 +72,28 @@ def per_annotator(annotations: Annotations, annotator: str) -> tuple[Ints, Float
 
     Two labels of one item count half each.
     """
+    return per_group(annotations, [annotator])
+
+
+def per_group(annotations: Annotations, annotators: Collection[str]) -> tuple[Ints, Floats]:
+    """The items that some of these annotators labelled [n], and their soft labels of them [n, C].
+
+    Examples
+    --------
+    >>> from edokit import Annotations
+    >>> from edokit.members.supervision import per_group
+    >>> labels = [[0, 1, 1], [None, None, 0], [0, 0, 1]]
+    >>> annotations = Annotations.from_matrix(labels, annotators=["ann", "ben", "cleo"])
+    >>> positions, targets = per_group(annotations, ["ann", "ben"])
+    >>> positions
+    array([0, 2])
+    >>> targets
+    array([[0.5, 0.5],
+           [1. , 0. ]])
+    """
     names = [str(name) for name in annotations.annotators]
-    rows = np.flatnonzero(annotations.annotator_codes == names.index(annotator))
+    codes = [code for code, name in enumerate(names) if name in annotators]
+    rows = np.flatnonzero(np.isin(annotations.annotator_codes, codes))
     positions, row = np.unique(np.asarray(annotations.item_codes)[rows], return_inverse=True)
     targets = np.zeros((len(positions), len(annotations.classes)))
     np.add.at(targets, row, label_shares(annotations, targets.shape[1], rows))

@@ -16,7 +16,7 @@ from edokit._errors import InputError, counted, examples, local_path, option, wa
 from edokit._progress import Progress, no_progress
 from edokit.members.collect import collect_predictions
 from edokit.members.familiarity import familiarity_of
-from edokit.members.groups import Group, check_groups
+from edokit.members.groups import Group, attributes_of, check_groups
 from edokit.members.jobs import Outcome
 from edokit.members.layout import MEMBERS
 from edokit.members.manifest import make_manifest, write_training
@@ -116,10 +116,15 @@ def train_members(
     ('linear-01',)
     """
     settings = replace(options or TrainingOptions(), **changes)
+    checked_groups = check_groups(groups)
     with _training_folder(out, settings.overwrite) as folder:
-        data = TrainingData.from_annotations(annotations, unlabelled=settings.unlabelled)
+        data = TrainingData.from_annotations(
+            annotations,
+            unlabelled=settings.unlabelled,
+            attributes=attributes_of(checked_groups),
+        )
         kept = replace(settings, keep_models=settings.keep_models and out is not None)
-        plan = make_plan(data, check_groups(groups), kept)
+        plan = make_plan(data, checked_groups, kept)
         with session(
             budget=settings.budget, allow_http=settings.allow_http, place=plan.data.place_of
         ):

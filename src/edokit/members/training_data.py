@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -21,6 +21,7 @@ from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
     from edokit.annotations.core import Annotations
+    from edokit.annotations.people import Attribute
 
 TRAIN = "train"
 # What the split to choose by may be called.
@@ -44,21 +45,29 @@ class TrainingData:
         Hard labels [n]; for multi-label data [n, C], 1 for each label that most annotators chose.
     unlabelled : mapping of str to Texts
         Items without annotations, by their split, with the annotators that are to be predicted.
+    attributes : mapping of str to Attribute
+        The attributes of annotators that groups of members learn by, by name.
     """
 
     annotations: Annotations
     texts: tuple[Text, ...]
     hard: Codes
     unlabelled: Mapping[str, Texts] = field(default_factory=dict)
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
     @classmethod
     def from_annotations(
-        cls, annotations: Annotations, *, unlabelled: Mapping[str, Texts] | None = None
+        cls,
+        annotations: Annotations,
+        *,
+        unlabelled: Mapping[str, Texts] | None = None,
+        attributes: Iterable[str] = (),
     ) -> TrainingData:
         """Take texts and annotations.
 
         If the annotations have contexts, texts are pairs (text, context). Items without splits are
-        all "train". ``unlabelled`` are further items, by their split.
+        all "train". ``unlabelled`` are further items, by their split. Of the attributes of the
+        annotators, the named ones are kept.
         """
         if annotations.texts is None:
             raise InputError(
@@ -77,7 +86,9 @@ class TrainingData:
             item_columns={},
             annotation_columns={},
         )
-        data = cls(labelled, texts.texts, np.asarray(annotations.hard_labels()))
+        kept = {name: annotations.people.attribute(name) for name in attributes}
+        hard = np.asarray(annotations.hard_labels())
+        data = cls(labelled, texts.texts, hard, attributes=kept)
         return data._with_unlabelled(unlabelled or {})
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:

@@ -271,7 +271,7 @@ class _RunSteps:
                 self.left_out.append(f"{group.name}: {reason}")
                 continue
             if not self.is_trained(group):
-                seconds_left -= seconds * ingredient.cost * group.members / workers
+                seconds_left -= seconds * ingredient.cost * group.n_members / workers
             if seconds_left < 0 and pool:
                 self.out_of_time.append(group.name)
             else:
@@ -296,7 +296,7 @@ class _RunSteps:
     def is_trained(self, group: Group) -> bool:
         """Whether all folds of the group's members are there."""
         cards = self.folder.glob(f"members/members/{group.name}-??/fold-*/member.json")
-        return len(list(cards)) == FOLDS * group.members
+        return len(list(cards)) == FOLDS * group.n_members
 
     def train_pool(self, pool: list[Group]) -> Trained:
         """Train the pool; groups that are not finished in time are left out."""

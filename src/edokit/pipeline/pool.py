@@ -118,7 +118,7 @@ def write_groups(groups: Sequence[Group], path: Path) -> None:
         lines.append("[[group]]")
         lines.append(f"name = {json.dumps(group.name)}")
         lines.append(f"recipe = {json.dumps(group.recipe)}")
-        lines.append(f"members = {json.dumps(group.members)}")
+        lines.append(f"members = {json.dumps(group.n_members)}")
         lines.append(f"supervision = {json.dumps(group.supervision)}")
         for name, value in group.options.items():
             lines.append(f"options.{name} = {json.dumps(value)}")
