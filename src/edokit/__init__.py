@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
     from edokit.analysis.agreement import agreement
     from edokit.analysis.audit import audit
+    from edokit.analysis.card import disagreement_card
     from edokit.analysis.compare import compare
     from edokit.analysis.diagnose import diagnose
     from edokit.analysis.estimate import estimate
     from edokit.analysis.evaluate import evaluate
     from edokit.analysis.gate import gate
+    from edokit.analysis.labels import check_labels
     from edokit.analysis.plan import plan
     from edokit.analysis.search import search
     from edokit.analysis.search.options import SearchOptions
@@ -67,8 +69,10 @@ __all__ = [
     "add_member",
     "agreement",
     "audit",
+    "check_labels",
     "compare",
     "diagnose",
+    "disagreement_card",
     "estimate",
     "evaluate",
     "fit",
@@ -93,6 +97,7 @@ __getattr__ = lazy_names(
         "annotations.core": ("Annotations",),
         "analysis.agreement": ("agreement",),
         "analysis.audit": ("audit",),
+        "analysis.card": ("disagreement_card",),
         "analysis.compare": ("compare",),
         "bundle": ("Bundle", "load"),
         "datasets.read": ("read_annotations", "write_annotations"),
@@ -101,6 +106,7 @@ __getattr__ = lazy_names(
         "ensemble.classifier": ("EDOClassifier",),
         "ensemble.estimator": ("EDOEnsemble", "fit"),
         "analysis.gate": ("gate",),
+        "analysis.labels": ("check_labels",),
         "analysis.estimate": ("estimate",),
         "analysis.evaluate": ("evaluate",),
         "item_array": ("ItemArray",),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from edokit._errors import InputError, check_number, one_of, option
 
 if TYPE_CHECKING:
+    from edokit.analysis.fit_items import FitItems
     from edokit.annotations.core import Annotations
     from edokit.bundle import Bundle
     from edokit.ensemble.escalation import Escalation
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from edokit.ensemble.panel_table import PanelTable
     from edokit.ensemble.people import PeopleEffects
     from edokit.ensemble.pooled import Pooled
+    from edokit.ensemble.reviews import Review
     from edokit.members.texts import Texts
     from edokit.panels import Panel, PanelComparison
     from edokit.predictions.core import Predictions
@@ -102,6 +104,9 @@ class PredictOptions:
         was fitted with the ensemble.
     review : int, optional
         Also write so many items that most need annotators beside --out, for Label Studio.
+    again : bool, default=False
+        With --review: the items of the fit compete with the new ones, where another label is worth
+        more than a first one.
     annotations : Path, optional
         A source with the texts of the items to review.
     sort : str, optional
@@ -132,6 +137,7 @@ class PredictOptions:
     by: str | None = None
     answer_for: str | None = None
     review: int | None = None
+    again: bool = False
     annotations: Path | None = None
     sort: str | None = None
     unfamiliar: str | None = None
@@ -184,6 +190,8 @@ class PredictOptions:
             )
         if self.review is not None:
             check_number("review", self.review, 1, whole=True)
+        if self.again:
+            self._check_again()
         if self.unfamiliar is not None:
             self._check_unfamiliar(self.unfamiliar)
         if self.escalate is not None:
@@ -194,6 +202,28 @@ class PredictOptions:
                 " given",
                 f"add {option('escalate', '5%')}, or leave it out",
                 code="missing-option",
+            )
+
+    def _check_again(self) -> None:
+        """Refuse to rank labelled items beside answers that are not about all annotators."""
+        if self.review is None:
+            raise InputError(
+                f"{option('again')} is about items to review, without {option('review', 'N')}",
+                "add the number of items to review, or leave it out",
+                code="missing-option",
+            )
+        if self.n_panels or self.judges is not None or self.annotators is not None:
+            raise InputError(
+                f"{option('again')} ranks items by what all annotators would answer, but others are"
+                " asked for",
+                "leave one of them out",
+                code="conflicting-options",
+            )
+        if self.escalate is not None or self.unfamiliar == "people":
+            raise InputError(
+                f"{option('again')} and items that are handed to people can't be in one queue",
+                "leave one of them out",
+                code="conflicting-options",
             )
 
     def _check_unfamiliar(self, policy: str) -> None:
@@ -355,6 +385,7 @@ class Predictor:
         bundled = is_bundle(folder)
         options.check(folder, bundled=bundled)
         self.options = options
+        self._folder = folder
         self._source = source
         self._loading = loading
         self._bundle: Bundle | None = None
@@ -391,6 +422,7 @@ class Predictor:
 
     def write(self, out: Path) -> dict[str, Any]:
         """Write pooled probabilities, of a panel if one is given, as `predict_to_file` does."""
+        from edokit.analysis.labels.again import review_again
         from edokit.ensemble.reviews import predict_to_file
 
         answers: Any = self._answers()
@@ -398,6 +430,15 @@ class Predictor:
         hands_over = self.escalation is not None or self.options.unfamiliar == "people"
         if self.options.review is not None or hands_over:
             texts = self._shown_texts()
+        queue: list[Review] | None = None
+        labelled_items: Sequence[str] = ()
+        if self.options.again and self.options.review is not None:
+            fit_items = self._fit_items()
+            queue = review_again(fit_items, self.options.review)
+            labelled_items = [str(item) for item in fit_items.labels.items]
+            fit_texts = fit_items.labels.whole_texts
+            if texts is not None and fit_texts is not None:
+                texts = dict(zip(labelled_items, fit_texts, strict=True)) | texts
         return predict_to_file(
             self.ensemble,
             answers,
@@ -408,7 +449,14 @@ class Predictor:
             sort=self.options.sort,
             raw=self.options.raw,
             answer_for=self.options.answer_for,
+            queue=queue,
+            labelled_items=labelled_items,
         )
+
+    def _fit_items(self) -> FitItems:
+        from edokit.analysis.fit_items import read_fit_items
+
+        return read_fit_items(self._folder, self.ensemble)
 
     def write_panels(self, out: Path) -> PanelTable:
         """Write the anonymous answer and that of every panel, a row per item and panel."""

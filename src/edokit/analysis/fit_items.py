@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations
 from edokit.datasets.item_groups import item_clusters
 from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.persistence import FILE as ENSEMBLE_FILE
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.views import answer_for_panel
 from edokit.fitdata.inputs import align_inputs
@@ -56,6 +58,49 @@ def ensemble_folder(folder: Path) -> Path:
     if (folder / "ensemble" / RUN_RECORD).exists():
         return folder / "ensemble"
     return folder
+
+
+def is_fit_folder(path: Path) -> bool:
+    """Whether a path is the folder of a run, or of a fitted ensemble, with its record."""
+    place = ensemble_folder(path)
+    return (place / RUN_RECORD).exists() and (place / ENSEMBLE_FILE).exists()
+
+
+@dataclass(frozen=True, eq=False)
+class FitLabels:
+    """The labels of a fit, and the file that they are from.
+
+    Attributes
+    ----------
+    annotations : Annotations
+    path : Path
+    options : mapping of str to object
+        How the file was read: arguments of `read_annotations`.
+    """
+
+    annotations: Annotations
+    path: Path
+    options: Mapping[str, object]
+
+
+def read_fit_labels(folder: Path) -> FitLabels:
+    """Read the annotations that the ensemble in a folder was fitted on, as its record says."""
+    place = ensemble_folder(folder)
+    record = _found_record(place, folder)
+    annotations = record.annotations("annotations", place)
+    path = record.path("annotations", place)
+    if annotations is None or path is None:
+        raise InputError(
+            f"{place / RUN_RECORD} names no annotations",
+            "give the table of annotations instead",
+            code="wrong-folder",
+        )
+    return FitLabels(annotations, path, record.inputs["annotations"].options)
+
+
+def load_fit_items(folder: Path) -> FitItems:
+    """Read what the ensemble in a folder was fitted on, as its record says."""
+    return read_fit_items(folder, EDOEnsemble.load(ensemble_folder(folder)))
 
 
 def read_fit_items(folder: Path, ensemble: EDOEnsemble) -> FitItems:

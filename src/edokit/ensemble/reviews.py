@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from edokit._errors import HAVE, InputError, are, check_number, examples, one_of, option, warn
+from edokit._errors import (
+    HAVE,
+    InputError,
+    are,
+    check_number,
+    counted,
+    examples,
+    one_of,
+    option,
+    warn,
+)
 from edokit._io.atomic import whole_file
 from edokit._io.documents import write_json
 from edokit._io.markup import xml_attribute, xml_text
 from edokit._io.tables import write_tables
 from edokit._package import __version__
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
 from edokit.metrics import entropy_items
@@ -42,22 +52,55 @@ class Review:
     probabilities: Mapping[str, float]
     """Pooled probability of each class, or label."""
     entropy: float
-    spread: float
+    spread: float | None
+    """How far the members are apart; None where there are none."""
     urgency: float
     """Mean of three numbers in [0, 1]: entropy (on a scale: standard deviation), expected minority
     (on a scale: distance from the median) and spread, each as a share of its largest value; of sets
     the mean over labels."""
     reason: str
     """Why, in a sentence: annotators are expected to disagree, or the members are far apart."""
+    labels: int | None = None
+    """How many labels the item has already; None where only new items are considered."""
 
 
-def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Review]:
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Items that have labels already.
+
+    Attributes
+    ----------
+    counts : ndarray of int of shape (N,)
+        How many labels each item has.
+    strength : float
+        How many labels the ensemble's answer counts for.
+    """
+
+    counts: Ints
+    strength: float
+
+    def factors(self) -> Floats:
+        """How much less the next label tells about each item than about a new one [N]."""
+        return np.asarray(((self.strength + 1.0) / (self.strength + self.counts + 1.0)) ** 2)
+
+
+def review(
+    pooled: Pooled,
+    count: int,
+    queue: Sequence[Review] = (),
+    *,
+    labelled: Labelled | None = None,
+) -> list[Review]:
     """The items most in need of annotation, the most urgent first.
 
     Where items are handed to people (``for_people``), only these.
 
     People are needed where annotators are expected to disagree (entropy), where one label would
-    hide a minority's view, and where the members are far apart (spread).
+    hide a minority's view, and where the members are far apart (spread). An item that has labels
+    already needs the next one less: the urgency of an item with n labels is multiplied by
+    ((s + 1) / (s + n + 1))², the factor by which the n labels lower what one more label takes off
+    the expected squared error of the item's soft label, where the ensemble's answer counts as s
+    labels.
 
     Parameters
     ----------
@@ -67,6 +110,8 @@ def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Rev
         How many items; all where there are fewer.
     queue : sequence of Review, default=()
         Items of earlier shards, which compete with these.
+    labelled : Labelled, optional
+        How many labels these items have already; none by default.
 
     Returns
     -------
@@ -92,6 +137,10 @@ def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Rev
     measures = [*_uncertainties(pooled.probabilities, scale), farness]
     shares = np.clip(np.stack(measures, axis=1), 0.0, 1.0)
     urgency = shares.mean(axis=1)
+    # What counts most is the same for new items and for those with labels.
+    spread_counts_most = shares[:, -1] > urgency
+    if labelled is not None:
+        urgency = urgency * labelled.factors()
     candidates = list(queue)
     most_urgent = np.argsort(-urgency, kind="stable")
     if pooled.for_people is not None:
@@ -104,10 +153,15 @@ def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Rev
             likely = zip(pooled.classes, p, strict=True)
             label = [name for name, share in likely if share > 0.5]
         reason = f"the members are far apart: spread {spread:.2f}"
-        if shares[row, -1] <= urgency[row]:
+        if not spread_counts_most[row]:
             reason = _expected_disagreement(pooled.classes, p, scale)
         if pooled.unfamiliar is not None and pooled.unfamiliar[row]:
             reason = "the text is unlike those that the ensemble learned from"
+        n_labels = None
+        if labelled is not None:
+            n_labels = int(labelled.counts[row])
+            if n_labels:
+                reason = f"has {counted(n_labels, 'label')}, and {reason}"
         candidates.append(
             Review(
                 item=str(pooled.items[row]),
@@ -117,6 +171,7 @@ def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Rev
                 spread=spread,
                 urgency=float(urgency[row]),
                 reason=reason,
+                labels=n_labels,
             )
         )
     # Sorting keeps equally urgent ones in the order of the items.
@@ -182,10 +237,13 @@ def _task(review: Review, text: str | None) -> dict[str, Any]:
     data |= {
         "probabilities": dict(review.probabilities),
         "entropy": review.entropy,
-        "spread": review.spread,
         "urgency": review.urgency,
         "reasons": [review.reason],
     }
+    if review.spread is not None:
+        data["spread"] = review.spread
+    if review.labels is not None:
+        data["labels"] = review.labels
     if isinstance(review.label, str):
         labels = [review.label]
     else:
@@ -285,6 +343,8 @@ def predict_to_file(
     raw: bool = False,
     answer_for: str | None = None,
     panel: Panel | None = None,
+    queue: Sequence[Review] | None = None,
+    labelled_items: Collection[str] = (),
 ) -> dict[str, Any]:
     """Write the pooled probabilities of all items; shards are read one by one.
 
@@ -315,6 +375,10 @@ def predict_to_file(
     panel : Panel, optional
         Write what this panel would answer, a row per item, from predictions for pairs of an item
         and an annotator.
+    queue : sequence of Review, optional
+        Labelled items that compete with these for the review.
+    labelled_items : collection of str, default=()
+        All labelled items, which must not be among the new ones.
 
     Returns
     -------
@@ -345,7 +409,7 @@ def predict_to_file(
                 pooled = ensemble.describe(part, answer_for=answer_for, only_knowing=True)
                 yield pooled if panel is None else pooled.panel(panel)
 
-    summary = _Summary(review)
+    summary = _Summary(review, queue, labelled_items)
 
     def tables() -> Iterator[pa.Table]:
         for pooled in pooled_parts():
@@ -367,7 +431,13 @@ def predict_to_file(
             f" {option('annotations')} or {option('texts')}"
         )
     config = write_review(summary.queue, summary.classes, tasks, texts)
-    review_files = {"out": str(tasks), "config": str(config), "items": len(summary.queue)}
+    review_files: dict[str, Any] = {
+        "out": str(tasks),
+        "config": str(config),
+        "items": len(summary.queue),
+    }
+    if summary.competes:
+        review_files["again"] = sum(1 for entry in summary.queue if entry.labels)
     return {**result, "review": review_files}
 
 
@@ -391,9 +461,13 @@ def sorted_tables(tables: Iterable[pa.Table], column: str | None) -> Iterator[pa
 class _Summary:
     """What `predict_to_file` reports of pooled items, part by part."""
 
-    def __init__(self, review: int | None) -> None:
+    def __init__(
+        self, review: int | None, queue: Sequence[Review] | None, labelled_items: Collection[str]
+    ) -> None:
         self.review = review
-        self.queue: list[Review] = []
+        self.competes = queue is not None
+        self.labelled_items = frozenset(labelled_items)
+        self.queue: list[Review] = list(queue or ())
         self.classes: tuple[str, ...] = ()
         self.entropy = self.spread = 0.0
         self.items: set[str] = set()  # of pairs
@@ -431,7 +505,21 @@ class _Summary:
             if count is None:
                 count = len(self.queue) + len(pooled.items)
         if count is not None:
-            self.queue = review(pooled, count, self.queue)
+            labelled = None
+            if self.competes:
+                self._refuse_labelled(pooled)
+                labelled = Labelled(np.zeros(len(pooled.items), dtype=np.int64), 1.0)
+            self.queue = review(pooled, count, self.queue, labelled=labelled)
+
+    def _refuse_labelled(self, pooled: Pooled) -> None:
+        twice = [item for item in pooled.items if item in self.labelled_items]
+        if twice:
+            raise InputError(
+                f"{are(len(twice), len(pooled.items), noun='item')} among those of the fit, which"
+                f" {option('again')} ranks with their labels: {examples(twice)}",
+                f"leave them out of the new items, or leave {option('again')} out",
+                code="repeated-item",
+            )
 
     def to_dict(self, rows: int) -> dict[str, Any]:
         """Numbers of items and of pairs, and means over rows."""

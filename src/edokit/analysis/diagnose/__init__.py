@@ -53,7 +53,8 @@ def diagnose(
     Parameters
     ----------
     annotations : Annotations, str or Path
-        Who labelled which item how; a path is read with `edokit.read_annotations`.
+        Who labelled which item how; a path is read with `edokit.read_annotations`, but of the
+        folder of `run` or `fit` the annotations of its fit are read.
     groups : str, optional
         The attribute of the annotators that says which group they belong to. By default groups are
         searched for in the labels.
@@ -94,9 +95,7 @@ def diagnose(
         hint = f"fewer reach no p-value of 5 %; {option('permutations', 0)} tests nothing"
         check_number("permutations", permutations, FEWEST_PERMUTATIONS, whole=True, hint=hint)
     if isinstance(annotations, str | Path):
-        from edokit.datasets.read import read_annotations
-
-        annotations = read_annotations(annotations)
+        annotations = read_source(Path(annotations))
     if not isinstance(annotations, Annotations) or not len(annotations):
         raise InputError(
             f"{option('annotations')} holds no annotations to diagnose",
@@ -154,6 +153,16 @@ def diagnose(
         groups=compared,
         people=annotations.people.describe() if annotations.attributes else "",
     )
+
+
+def read_source(path: Path) -> Annotations:
+    """Return the annotations in a file, or those of the fit in a folder."""
+    from edokit.analysis.fit_items import is_fit_folder, read_fit_labels  # slow to import
+    from edokit.datasets.read import read_annotations
+
+    if is_fit_folder(path):
+        return read_fit_labels(path).annotations
+    return read_annotations(path)
 
 
 def _describe_groups(

@@ -75,10 +75,11 @@ def _budget(plan: Plan) -> str:
 
 def tables(plan: Plan) -> list[Table]:
     """The error of the soft label, and what the budget buys."""
-    return [_soft_label_table(plan), _budget_table(plan)]
+    return [soft_label_table(plan), _budget_table(plan)]
 
 
-def _soft_label_table(plan: Plan) -> Table:
+def soft_label_table(plan: Plan) -> Table:
+    """The error of the soft label by annotators per item."""
     records = []
     for row in plan.curve:
         record = {"annotators": str(row["annotators"])}

@@ -1,0 +1,220 @@
+"""The sentences and tables of a card, all made of its result objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from edokit._errors import counted
+from edokit._io.markup import Cell, Table
+from edokit.analysis.card.result import CardSection
+from edokit.analysis.diagnose.groups.result import GroupComparison, LevelComparison, value_of
+from edokit.analysis.diagnose.groups.text import LIMITS, method_sentence, shown_class
+from edokit.analysis.plan.text import soft_label_table
+from edokit.metrics import METRIC
+from edokit.scales import DeclaredScale
+
+if TYPE_CHECKING:
+    from edokit.analysis.card.result import DisagreementCard
+    from edokit.analysis.plan.result import Plan
+
+COEFFICIENTS = {
+    "krippendorff_alpha": "Krippendorff's alpha",
+    "fleiss_kappa": "Fleiss' kappa",
+    "cohen_kappa": "Cohen's kappa (mean of pairs)",
+    "gwet_ac1": "Gwet's AC1",
+    "gwet_ac2": "Gwet's AC2",
+}
+VARIANCE = {
+    "item": "items",
+    "annotator": "annotators (strictness)",
+    "group_item": "groups of annotators by items",
+    "rest": "rest: noise, views of single annotators",
+}
+FEW_LABELS = 3
+"""With fewer labels of an item, the entropy of its soft label says little."""
+SMALL_ERROR = 0.1
+"""Expected L1 distance up to which a soft label is called close to that of everybody: the share of
+a class is wrong by 5 percentage points. On an ordinal scale, a twentieth of its length."""
+
+
+def sections(card: DisagreementCard) -> list[CardSection]:
+    """Who labelled, agreement, structure, groups, the best possible score, annotators needed."""
+    return [
+        _who_labelled(card),
+        _agreement(card),
+        _structure(card),
+        _groups(card),
+        _best_score(card),
+        _annotators_needed(card),
+    ]
+
+
+def _who_labelled(card: DisagreementCard) -> CardSection:
+    diagnosis = card.diagnosis
+    per_item = diagnosis.coverage["per_item"]
+    per_annotator = diagnosis.coverage["per_annotator"]
+    sentences = [
+        f"{counted(diagnosis.annotators, 'annotator')} gave"
+        f" {counted(diagnosis.annotations, 'label')} to {counted(diagnosis.items, 'item')}:"
+        f" {_range(per_item)} per item, {_range(per_annotator)} per annotator.",
+        f"The answer scale is {diagnosis.scale}.",
+    ]
+    shares = []
+    for name, share in diagnosis.balance["shares"].items():
+        shares.append(f"{name} {share:.0%}")
+    sentences.append(f"Labels: {', '.join(shares)}.")
+    if diagnosis.coverage["single"]:
+        sentences.append(f"{counted(diagnosis.coverage['single'], 'item')} with a single label.")
+    if not card.levels:
+        sentences.append("Nothing is known of the annotators but their ids.")
+        return CardSection("Who labelled", sentences)
+    records: list[dict[str, Cell]] = []
+    for attribute, levels in card.levels.items():
+        for level, people in levels.items():
+            records.append({"attribute": attribute, "level": level, "people": people})
+    return CardSection("Who labelled", sentences, [Table.from_records("Annotators", records)])
+
+
+def _range(figures: dict[str, float]) -> str:
+    if figures["min"] == figures["max"]:
+        return f"{figures['min']:g}"
+    return f"{figures['min']:g} to {figures['max']:g} (median {figures['median']:g})"
+
+
+def _agreement(card: DisagreementCard) -> CardSection:
+    agreement = card.diagnosis.agreement
+    if agreement["pairwise"] is None:
+        return CardSection("Agreement", [f"Unknown: {agreement['reason']}."])
+    records: list[dict[str, Cell]] = []
+    for name, title in COEFFICIENTS.items():
+        value = agreement[name]
+        if value is not None and value["estimate"] is not None:
+            records.append({"coefficient": title, **value})
+    sentences = []
+    if agreement["distance"] is None:
+        sentences.append(
+            f"Two labels of an item agree in {agreement['pairwise']:.1%} of the cases"
+            f" ({agreement['by_chance']:.1%} by chance)."
+        )
+    else:
+        distance = agreement["distance"]
+        sentences.append(
+            f"Two labels of an item are {distance['pairwise']:.2f} apart"
+            f" ({distance['by_chance']:.2f} by chance)."
+        )
+    sentences.append(f"{card.diagnosis.entropy['unanimous']:.0%} of the items are unanimous.")
+    note = f"95 % intervals over items; {agreement['weights']} weights."
+    table = Table.from_records("Agreement beyond chance", records, [note], digits=3)
+    return CardSection("Agreement", sentences, [table])
+
+
+def _structure(card: DisagreementCard) -> CardSection:
+    diagnosis = card.diagnosis
+    sentences = [advice.text for advice in diagnosis.advice if advice.topic == "structure"]
+    variance = diagnosis.variance
+    if variance is None or "total" not in variance:
+        return CardSection("Structure or noise", sentences)
+    records = []
+    for name, title in VARIANCE.items():
+        part = variance[name]
+        record: dict[str, Cell] = {"part": title, "share": "unknown", "low": None, "high": None}
+        if part is not None:
+            for key in ("share", "low", "high"):
+                record[key] = f"{part[key]:.1%}"
+        records.append(record)
+    table = Table.from_records("Variance of the labels", records, ["95 % intervals over items."])
+    return CardSection("Structure or noise", sentences, [table])
+
+
+def _groups(card: DisagreementCard) -> CardSection:
+    groups = card.diagnosis.groups
+    title = "Which groups differ"
+    if groups is None or not groups.levels:
+        return CardSection(title, ["No attributes of the annotators were compared."])
+    differing = [level.name for level in groups.levels if level.differs == "yes"]
+    undecided = [level.name for level in groups.levels if level.differs == "can't tell"]
+    sentences = []
+    if differing:
+        sentences.append(f"A difference to the others is shown for {', '.join(differing)}.")
+    else:
+        sentences.append(
+            "No difference is shown; intervals say how large one could have been missed."
+        )
+    if undecided:
+        sentences.append(f"One can't tell for {', '.join(undecided)}.")
+    sentences.append(LIMITS)
+    records = [_level_record(card, level) for level in groups.levels]
+    table = Table.from_records("Groups", records, [_method(groups)], digits=3)
+    return CardSection(title, sentences, [table])
+
+
+def _method(groups: GroupComparison) -> str:
+    sentence = method_sentence(groups)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _level_record(card: DisagreementCard, level: LevelComparison) -> dict[str, Cell]:
+    groups = card.diagnosis.groups
+    assert groups is not None
+    record: dict[str, Cell] = {"level": level.name, "people": level.people}
+    if level.mean is None:
+        return record
+    answer = shown_class(groups, level)
+    record["answer"] = answer or "mean point"
+    for key in ("mean", "difference", "low", "high"):
+        record[key] = value_of(getattr(level, key), answer)
+    record["p (corrected)"] = level.p_adjusted
+    record["differs"] = level.differs
+    return record
+
+
+def _best_score(card: DisagreementCard) -> CardSection:
+    records: list[dict[str, Cell]] = []
+    for name, value in card.best_possible.items():
+        records.append({"metric": METRIC[name].short, "best possible": value})
+    sentences = [
+        "No model can score better against these soft labels than the soft labels themselves:"
+        " where annotators disagree, cross-entropy has a floor above 0."
+    ]
+    if card.diagnosis.coverage["per_item"]["min"] < FEW_LABELS:
+        sentences.append(
+            f"Soft labels of fewer than {FEW_LABELS} annotators hide disagreement, so that this"
+            " floor is too low."
+        )
+    table = Table.from_records("Best possible values", records)
+    return CardSection("The best score any model could reach", sentences, [table])
+
+
+def _annotators_needed(card: DisagreementCard) -> CardSection:
+    title = "Annotators needed"
+    plan = card.plan
+    if plan is None:
+        reason = "Unknown: too few items have labels of two annotators."
+        return CardSection(title, [reason])
+    return CardSection(title, [_needed_sentence(card, plan)], [soft_label_table(plan)])
+
+
+def _needed_sentence(card: DisagreementCard, plan: Plan) -> str:
+    """How many annotators bring the soft label close to that of everybody."""
+    name = "md"
+    limit = SMALL_ERROR
+    unit = ""
+    if name not in plan.curve[0]["soft_label"]:
+        name = "w1"
+        scale = DeclaredScale(card.diagnosis.scale).resolve(card.diagnosis.classes)
+        limit = SMALL_ERROR / 2 * (scale.span or 1.0)
+        unit = f" (a twentieth of the scale is {limit:g})"
+    short = METRIC[name].short
+    for row in plan.curve:
+        error = row["soft_label"][name][0]
+        if error <= limit:
+            return (
+                f"{counted(row['annotators'], 'annotator')} per item are the smallest planned"
+                f" number whose expected {short} of a soft label, {error:.3f}, is at most"
+                f" {limit:g}{unit}."
+            )
+    last = plan.curve[-1]
+    return (
+        f"With {counted(last['annotators'], 'annotator')} per item the expected {short} of a soft"
+        f" label is still {last['soft_label'][name][0]:.3f}, above {limit:g}{unit}."
+    )

@@ -1,0 +1,212 @@
+"""How likely each label is, given the text, the other annotators and this person's habit.
+
+The label that annotator a gave item i is predicted from the labels of the others on i, whose shares
+are shrunk towards what the text says (the cross-fitted answer of an ensemble), or towards the
+shares of all labels where no ensemble is known:
+
+    (s · prior_i + sum of the others' labels) / (s + number of others)
+
+The prior strength s, in labels, is chosen by the likelihood of all labels; on an ordinal scale, so
+is the width over which neighbouring points count. This prediction for anybody is then shifted by
+how annotator a differs from the others (`PeopleEffects`), learned from other items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from edokit._types import Bools, Floats, Ints
+from edokit.analysis.human_labels import HumanLabels
+from edokit.annotations.core import Annotations
+from edokit.datasets.item_groups import item_clusters
+from edokit.ensemble.people import PeopleEffects
+from edokit.rows import sums
+from edokit.scales import Scale
+
+STRENGTHS = 2.0 ** np.arange(-4, 10)
+"""Prior strengths, in labels, that are tried."""
+WIDTHS = (0.05, 0.1, 0.2, 0.4)
+"""Shares of an ordinal scale over which nearness falls to a third."""
+SMALLEST_PROBABILITY = 1e-6
+FOLDS = 5
+FEWEST_LABELS = 50
+"""With fewer labels, no habits are learned."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelProbabilities:
+    """Predictions of M single labels.
+
+    Attributes
+    ----------
+    from_text : ndarray of shape (M, C) or None
+        The ensemble's answer to the item of each label; NaN for items that it has no answer for.
+    from_others : ndarray of shape (M, C)
+        Shares of the other annotators' labels of the item; NaN where nobody else labelled it.
+    n_others : ndarray of int of shape (M,)
+        How many other annotators labelled the item.
+    anonymous : ndarray of shape (M, C)
+        What text and others predict for anybody.
+    personal : ndarray of shape (M, C)
+        What they predict for this annotator.
+    strength : float
+        How many labels the text, or the shares of all labels, count for; the mean over labels of
+        multi-label data.
+    """
+
+    from_text: Floats | None
+    from_others: Floats
+    n_others: Ints
+    anonymous: Floats
+    personal: Floats
+    strength: float
+
+
+def predict_labels(
+    labels: HumanLabels, pool: Floats | None, *, habits: bool = True
+) -> LabelProbabilities:
+    """Predict each label from the others of its item, the pool [N, C], and the person's habit."""
+    scale = labels.scale
+    prior = _priors(labels, pool)[labels.item_codes]
+    totals = sums(labels.shares, labels.item_codes, len(labels.counts))
+    others = totals[labels.item_codes] - labels.shares
+    n_others = labels.counts[labels.item_codes] - 1
+    predictions = []
+    strengths = []
+    for prior_table, own_table, others_table in zip(
+        scale.tables(prior),
+        scale.tables(labels.shares),
+        _tables_of_counts(scale, others, n_others),
+        strict=True,
+    ):
+        prediction, strength = _shrunken(prior_table, own_table, others_table, scale)
+        predictions.append(prediction)
+        strengths.append(strength)
+    anonymous = predictions[0]
+    if scale.is_multi_label:
+        anonymous = np.stack([table[:, 1] for table in predictions], axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        from_others = others / np.where(n_others > 0, n_others, np.nan)[:, None]
+    from_text = None
+    if pool is not None:
+        from_text = pool[labels.item_codes]
+    personal = anonymous
+    if habits:
+        personal = _with_habits(labels, anonymous)
+    return LabelProbabilities(
+        from_text=from_text,
+        from_others=from_others,
+        n_others=n_others,
+        anonymous=anonymous,
+        personal=personal,
+        strength=float(np.mean(strengths)),
+    )
+
+
+def _priors(labels: HumanLabels, pool: Floats | None) -> Floats:
+    """What is expected of each item before anybody labels it [N, C]."""
+    overall = np.broadcast_to(labels.shares.mean(axis=0), (len(labels.counts), labels.classes))
+    if pool is None:
+        return np.array(overall)
+    return np.where(np.isnan(pool), overall, pool)
+
+
+def _tables_of_counts(scale: Scale, others: Floats, n_others: Ints) -> list[Floats]:
+    """The others' labels by class [M, C]; for multi-label data, by label: not chosen, chosen."""
+    if not scale.is_multi_label:
+        return [others]
+    return [np.stack([n_others - chosen, chosen], axis=1) for chosen in others.T]
+
+
+def _shrunken(
+    prior: Floats, own_labels: Floats, others: Floats, scale: Scale
+) -> tuple[Floats, float]:
+    """The prediction [M, C] with the likeliest prior strength and nearness, and that strength."""
+    best = prior
+    best_strength = float(STRENGTHS[-1])
+    highest = -np.inf
+    n_others = others.sum(axis=1, keepdims=True)
+    for kernel in _kernels(scale, prior.shape[1]):
+        near_others = others @ kernel
+        for strength in STRENGTHS:
+            prediction = (strength * prior + near_others) / (strength + n_others)
+            prediction = np.maximum(prediction, SMALLEST_PROBABILITY)
+            likelihood = float((own_labels * np.log(prediction)).sum())
+            if likelihood > highest:
+                best = prediction
+                best_strength = float(strength)
+                highest = likelihood
+    return best / best.sum(axis=1, keepdims=True), best_strength
+
+
+def _kernels(scale: Scale, classes: int) -> list[Floats]:
+    """How much a label counts for each class [C, C]: for its own alone, or for near ones, too."""
+    kernels = [np.eye(classes)]
+    if scale.span is not None:
+        places = np.array(scale.positions) / scale.span
+        distances = np.abs(places[:, None] - places)
+        for width in WIDTHS:
+            nearness = np.exp(-distances / width)
+            kernels.append(nearness / nearness.sum(axis=1, keepdims=True))
+    return kernels
+
+
+def _with_habits(labels: HumanLabels, anonymous: Floats) -> Floats:
+    """Predictions [M, C] shifted by how each annotator differs, learned from other items."""
+    if len(anonymous) < FEWEST_LABELS:
+        return anonymous
+    pairs = _first_labels(labels.annotations)
+    fold_of_label = _item_folds(labels)[labels.item_codes]
+    personal = np.array(anonymous)
+    names = [str(name) for name in labels.annotations.annotators]
+    for fold in range(FOLDS):
+        is_held_out = fold_of_label == fold
+        learned = np.flatnonzero(~is_held_out)
+        if not is_held_out.any() or not len(learned):
+            continue
+        people = PeopleEffects.fit(anonymous[learned], pairs.take(learned), attributes=())
+        annotator_codes = people.person_codes(names)[labels.annotator_codes[is_held_out]]
+        personal[is_held_out] = people.answers(anonymous[is_held_out], annotator_codes)
+    return personal
+
+
+def _first_labels(annotations: Annotations) -> Annotations:
+    """The first label of each annotator for each item, with a row for each."""
+    if annotations.repeated.any():
+        is_first = ~annotations.repeated
+        annotations = replace(
+            annotations,
+            item_codes=annotations.item_codes[is_first],
+            annotator_codes=annotations.annotator_codes[is_first],
+            annotation_columns={},
+            **annotations.rows_of(is_first, "label_codes", "label_probabilities"),
+        )
+    return annotations.pairs()
+
+
+def _item_folds(labels: HumanLabels) -> Ints:
+    """The fold of each item [N]; items that belong together are in one."""
+    clusters = item_clusters(labels.annotations)
+    if clusters is None:
+        clusters = np.arange(len(labels.counts))
+    numbers = np.unique(clusters, return_inverse=True)[1]
+    n_clusters = int(numbers.max()) + 1
+    return np.asarray(np.random.default_rng(0).permutation(n_clusters)[numbers] % FOLDS)
+
+
+def label_probabilities(shares: Floats, predicted: Floats, scale: Scale) -> Floats:
+    """The predicted probability of each label [M].
+
+    For multi-label data, it is that of the label whose being chosen, or not, is least likely.
+    """
+    if scale.is_multi_label:
+        return np.asarray(choice_probabilities(shares, predicted).min(axis=1))
+    return np.asarray((shares * predicted).sum(axis=1))
+
+
+def choice_probabilities(shares: Floats, predicted: Floats) -> Floats:
+    """For multi-label data, the probability that each label is chosen as it was [M, L]."""
+    is_chosen: Bools = shares > 0.5
+    return np.where(is_chosen, predicted, 1.0 - predicted)

@@ -1,0 +1,91 @@
+"""The card of a dataset: every number from a result object, in Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import edokit
+from commands import status
+from edokit import Annotations, InputError, disagreement_card
+
+TITLES = [
+    "Who labelled",
+    "Agreement",
+    "Structure or noise",
+    "Which groups differ",
+    "The best score any model could reach",
+    "Annotators needed",
+]
+
+
+@pytest.mark.parametrize("regime", ["two-camps", "seven-points", "three-labels"])
+def test_every_scale_has_a_card_with_its_own_numbers(regime: str) -> None:
+    annotations = edokit.simulate(regime, random_state=0, items=(60, 0, 1)).annotations
+    diagnosis = edokit.diagnose(annotations, by=[], permutations=0)
+    card = disagreement_card(annotations, diagnosis=diagnosis, name="our data")
+    assert [section.title for section in card.sections()] == TITLES
+    alpha = diagnosis.agreement["krippendorff_alpha"]["estimate"]
+    for text in (card.markdown(), card.latex()):
+        assert f"{alpha:.3f}" in text
+        assert f"{len(annotations.items)} items" in text
+        assert "Disagreement in our data" in text
+    assert card.plan is not None
+    assert f"{card.plan.curve[0]['annotators']}" in card.markdown()
+
+
+def test_groups_that_differ_are_named() -> None:
+    rng = np.random.default_rng(0)
+    strict = rng.random((150, 12)) < np.repeat([0.15, 0.75], 6)
+    columns = {
+        "item": np.repeat(np.arange(150), 12),
+        "annotator": np.tile(np.arange(12), 150),
+        "label": np.where(strict, "yes", "no").ravel(),
+        "team": np.tile(np.repeat(["red", "blue"], 6), 150),
+    }
+    card = disagreement_card(Annotations.from_table(columns))
+    sections = {section.title: section for section in card.sections()}
+    assert "team=blue, team=red" in sections["Which groups differ"].sentences[0]
+    assert ["team", "red", 6] in [list(row) for row in sections["Who labelled"].tables[0].rows]
+
+
+def test_what_is_unknown_is_said() -> None:
+    single = Annotations.from_matrix([["a"], ["b"], ["a"]])
+    text = disagreement_card(single, by=[]).markdown()
+    assert "too few items have labels of two annotators" in text
+    assert "no item has two labels" in text
+    assert "hide disagreement" in text
+
+
+def test_names_stay_text_in_latex_and_markdown() -> None:
+    odd = Annotations.from_matrix([["a_b", "50%"], ["50%", "a_b"]] * 10)
+    card = disagreement_card(odd, by=[])
+    assert r"a\_b" in card.latex()
+    assert r"50\%" in card.latex()
+    assert r"\_" not in card.markdown().replace(r"a\_b", "")
+
+
+@pytest.mark.parametrize("ending", [".md", ".tex"])
+def test_the_command_writes_it(
+    ending: str, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / f"card{ending}"
+    words = ["--card", out, "--permutations", 0, "--json"]
+    assert status("diagnose", small_run, *words) == 0
+    card = json.loads(capsys.readouterr().out)["card"]
+    text = out.read_text(encoding="utf-8")
+    assert f"{card['best_possible']['ce']:.4f}" in text
+    out.write_text("somebody's notes", encoding="utf-8")
+    assert status("diagnose", small_run, *words) == 2
+    assert out.read_text(encoding="utf-8") == "somebody's notes"
+    assert status("diagnose", small_run, "--card", tmp_path / "card.docx") == 2
+    assert ".tex" in capsys.readouterr().err
+
+
+def test_another_ending_is_refused() -> None:
+    card = disagreement_card(Annotations.from_matrix([["a", "b"], ["b", "b"]]), by=[])
+    with pytest.raises(InputError, match=r"\.md or \.tex"):
+        card.write("card.pdf")
