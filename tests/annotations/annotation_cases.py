@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from edokit.annotations.core import Annotations
+from edokit import Annotations
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)

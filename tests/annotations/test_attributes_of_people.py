@@ -7,6 +7,7 @@ import pytest
 
 from edokit import Annotations, InputError
 from edokit.annotations.people import People
+from tests.errors import raises_code
 
 
 def annotations_with(**columns: list[str]) -> Annotations:
@@ -95,7 +96,7 @@ def test_attributes_can_be_chosen_and_none_is_lost():
     assert chosen.people.names == ("gender",)
     assert sorted(chosen.to_table().column_names) == sorted(annotations.to_table().column_names)
     assert annotations.with_attributes([]).people.names == ()
-    with pytest.raises(InputError, match="'shoe'"):
+    with raises_code("unknown-attribute", "'shoe'"):
         annotations.with_attributes(["shoe"])
 
 
@@ -103,10 +104,10 @@ def test_people_are_found_by_levels_and_what_does_not_exist_is_named_with_what_d
     people = annotations_with(gender=["f", "f", "m", "m"], age=["old", "new", "old", "new"]).people
     assert people.with_levels({"gender": "f", "age": ["old", "new"]}).tolist() == [0, 1]
     assert people.codes(["p2"]).tolist() == [2]
-    with pytest.raises(InputError, match="gender=x") as refused:
+    with raises_code("unknown-attribute", "gender=x") as refused:
         people.with_levels({"gender": "x"})
     assert "f, m" in str(refused.value.hint)
-    with pytest.raises(InputError, match="'zoe'") as refused:
+    with raises_code("unknown-annotator", "'zoe'") as refused:
         people.codes(["zoe"])
     assert "'p0'" in str(refused.value.hint)
 

@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
-from edokit import Annotations
-from edokit._errors import EDOWarning, InputError
+from edokit import Annotations, EDOWarning
+from tests.errors import raises_code
 
 TABLE = {
     "instance_id": ["a", "a", "b", "b"],
@@ -50,7 +50,7 @@ def test_the_author_of_a_text_is_not_its_annotator() -> None:
     table["user_id"] = ["u1", "u1", "u2", "u2"]
     with (
         pytest.warns(EDOWarning, match="columns are read as"),
-        pytest.raises(InputError, match="'annotator' is missing"),
+        raises_code("missing-column", "'annotator'"),
     ):
         Annotations.from_table(table)
 
@@ -59,7 +59,7 @@ def test_of_two_columns_that_may_be_the_label_none_is_chosen() -> None:
     table = {**TABLE, "toxicity": ["0", "1", "0", "1"]}
     with (
         pytest.warns(EDOWarning, match="columns are read as"),
-        pytest.raises(InputError, match="'label' is missing"),
+        raises_code("missing-column", "'label'"),
     ):
         Annotations.from_table(table)
 

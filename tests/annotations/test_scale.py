@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 
-from edokit.annotations.core import Annotations
+from edokit import Annotations
 
 CLASSES = 3
 

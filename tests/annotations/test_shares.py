@@ -11,8 +11,8 @@ from annotation_cases import assert_same
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit._errors import InputError
-from edokit.annotations.core import Annotations
+from edokit import Annotations, InputError
+from tests.errors import raises_code
 
 
 @given(st.lists(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), min_size=1))
@@ -41,22 +41,32 @@ def test_names_are_given_or_come_from_a_frame() -> None:
 @pytest.mark.parametrize(
     ("shares", "options", "words"),
     [
-        ([[0.5, 0.5], [0.5, 0.6]], {"items": ["a", "b"]}, r"item 'b' has \(0.5, 0.6\)"),
-        ([[-0.5, 1.5]], {}, r"item '0' has \(-0.5, 1.5\)"),
-        ([[np.nan, 1]], {}, r"item '0' has \(nan, 1\)"),
-        ([[np.inf, -np.inf]], {}, r"item '0' has \(inf, -inf\)"),
-        ([[None, 1]], {}, r"item \'0\' has \(nan"),
-        (np.ma.array([[0.5, 0.5]], mask=[[True, False]]), {}, r"item \'0\' has \(nan"),
-        ([["a", "b"]], {}, "soft labels are numbers"),
-        ([[1], [0.5, 0.5]], {}, "soft labels are numbers"),
-        ([0.5, 0.5], {}, r"shape \[items, classes\]; .* shape \(2,\)"),
-        (np.zeros((0, 2)), {}, r"shape \[items, classes\]; .* shape \(0, 2\)"),
-        ([[0.5, 0.5]], {"classes": ["a"]}, "1 class names, but 2 columns"),
-        ([[0.5, 0.5]], {"classes": ["a", "a"]}, "class names are not unique"),
+        (
+            [[0.5, 0.5], [0.5, 0.6]],
+            {"items": ["a", "b"]},
+            ("invalid-probabilities", "item 'b'", "(0.5, 0.6)"),
+        ),
+        ([[-0.5, 1.5]], {}, ("invalid-probabilities", "item '0'", "(-0.5, 1.5)")),
+        ([[np.nan, 1]], {}, ("invalid-probabilities", "item '0'")),
+        ([[np.inf, -np.inf]], {}, ("invalid-probabilities", "item '0'", "(inf, -inf)")),
+        ([[None, 1]], {}, ("invalid-probabilities", "item '0'")),
+        (
+            np.ma.array([[0.5, 0.5]], mask=[[True, False]]),
+            {},
+            ("invalid-probabilities", "item '0'"),
+        ),
+        ([["a", "b"]], {}, ("wrong-shape",)),
+        ([[1], [0.5, 0.5]], {}, ("wrong-shape",)),
+        ([0.5, 0.5], {}, ("wrong-shape", "[items, classes]", "(2,)")),
+        (np.zeros((0, 2)), {}, ("wrong-shape", "[items, classes]", "(0, 2)")),
+        ([[0.5, 0.5]], {"classes": ["a"]}, ("lengths-differ", "1 class", "2 columns")),
+        ([[0.5, 0.5]], {"classes": ["a", "a"]}, ("duplicate-name",)),
     ],
 )
-def test_bad_shares_are_told_in_one_line(shares: Any, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
+def test_bad_shares_are_told_in_one_line(
+    shares: Any, options: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    with raises_code(*words):
         Annotations.from_soft_labels(shares, **options)
 
 

@@ -12,14 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from edokit._errors import EDOError
+from edokit import Annotations, EDOError, Predictions, read_predictions, write_predictions
 from edokit._io.documents import read_json
 from edokit._io.tables import read_table, write_table
-from edokit.annotations.core import Annotations
-from edokit.predictions.core import Predictions
-from edokit.predictions.files import write_predictions
 from edokit.predictions.join import join_models
-from edokit.predictions.shards import read_predictions
 
 
 def read_annotations(path: Path) -> object:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from edokit._errors import InputError
+from edokit import InputError
 from edokit._io.documents import Count, Document, Json, Names, read_model
+from tests.errors import raises_code
 
 
 class Member(Document):
@@ -63,6 +64,6 @@ def test_an_error_names_the_file_the_place_and_the_value(
 
 
 def test_an_error_does_not_quote_long_text(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="text of 300 characters") as caught:
+    with raises_code("wrong-content", "300 characters") as caught:
         read(tmp_path, '{"kind": "k", "members": "%s"}' % ("word " * 60))
     assert "word word" not in str(caught.value)

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from edokit._errors import InputError
+from edokit import InputError
 from edokit._io.tables import number_column, read_table
+from tests.errors import raises_code
 
 
 def rows_of(path: Path, content: str | bytes) -> list[object]:
@@ -82,24 +83,26 @@ def test_columns_of_numbers_are_read_as_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("item,item\n1,2\n", "has several columns named 'item'"),
-        ("item,label\n", "has no rows"),
-        ("item,label", "has no rows"),
-        ("\n", "has no rows"),
-        ("\ufeff", "has no rows"),
-        ("item,label\n1,a\n2\n", "Row #3: Expected 2 columns, got 1"),
-        ("item,label\n1,a\n\n2,b,c\n", "Row #3: Expected 2 columns, got 3"),
-        ('item,label\n1,"a\nb"\n2,b,c\n', "Row #3: Expected 2 columns, got 3"),
-        ('item,text\n1,"never closed\n2,b\n', "quotation mark .* never closed.* last .. char"),
-        ('item,text\n1,"cut', "quotation mark .* never closed"),
-        ('item,text\n1,"', "quotation mark .* never closed"),
-        ('item,text\n1,"""', "quotation mark .* never closed"),
-        ('item,text\n1,"\n', "quotation mark .* never closed"),
-        ("x" * 200_000 + ",b\n1,2\n", "can't be read as a CSV file"),
+        ("item,item\n1,2\n", ("duplicate-column", "'item'")),
+        ("item,label\n", ("no-rows",)),
+        ("item,label", ("no-rows",)),
+        ("\n", ("no-rows",)),
+        ("\ufeff", ("no-rows",)),
+        ("item,label\n1,a\n2\n", ("unreadable-file", "Row #3: Expected 2 columns")),
+        ("item,label\n1,a\n\n2,b,c\n", ("unreadable-file", "Row #3: Expected 2 columns")),
+        ('item,label\n1,"a\nb"\n2,b,c\n', ("unreadable-file", "Row #3: Expected 2 columns")),
+        ('item,text\n1,"never closed\n2,b\n', ("unclosed-quote", "17 char")),
+        ('item,text\n1,"cut', ("unclosed-quote",)),
+        ('item,text\n1,"', ("unclosed-quote",)),
+        ('item,text\n1,"""', ("unclosed-quote",)),
+        ('item,text\n1,"\n', ("unclosed-quote",)),
+        ("x" * 200_000 + ",b\n1,2\n", ("unreadable-file",)),
     ],
 )
-def test_a_damaged_csv_is_told_in_one_line(content: str, words: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=words):
+def test_a_damaged_csv_is_told_in_one_line(
+    content: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    with raises_code(*words):
         rows_of(tmp_path / "t.csv", content)
 
 
@@ -129,14 +132,14 @@ def test_the_place_of_the_first_byte_that_is_not_utf8_is_named(before: int, tmp_
 
 
 def test_utf16_is_recognised(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is not UTF-8.*iconv -f utf-16"):
+    with raises_code("invalid-unicode", "UTF-8", "utf-16"):
         rows_of(tmp_path / "t.csv", "item,text\n1,a\n".encode("utf-16"))
 
 
 def test_the_row_that_holds_no_number_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("item,p_0\n1,0.5\n2,\n3,50%\n4,x\n")
-    with pytest.raises(InputError, match=r"'p_0' of .* has '50%' in row 3.* 0.25 for 25%"):
+    with raises_code("not-a-number", "'p_0'", "'50%'", "row 3", "0.25", "25%"):
         number_column(read_table(path), "p_0")
 
 
@@ -160,27 +163,30 @@ def test_json_lines_may_start_with_a_mark_and_skip_lines(suffix: str, tmp_path: 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ('{"item":1}\n{"item":"a"}\n', "'item' mixes types: row 1 holds int, row 2 holds str"),
-        ('{"a":[1]}\n\n{"a":["x"]}\n', "'a' is not a column"),
-        ('{"item":"a"}\n{"item":true}\n', "row 1 holds str, row 2 holds bool"),
+        (
+            '{"item":1}\n{"item":"a"}\n',
+            ("mixed-types", "'item' mixes", "row 1", "int", "row 2", "str"),
+        ),
+        ('{"a":[1]}\n\n{"a":["x"]}\n', ("mixed-types", "'a'")),
+        ('{"item":"a"}\n{"item":true}\n', ("mixed-types", "row 1", "str", "row 2", "bool")),
         (
             '{"item":1}\n{"item":',
-            "row 2 .* in column 9: Expecting value.*may be cut off",
+            ("invalid-json", "row 2", "column 9: Expecting"),
         ),
-        ('[{"item":1}]\n', "row 1 .* is not a JSON object.*write one object per line"),
-        ('{"item":1}\n3\n', "row 2 .* is not a JSON object"),
-        ("null\n", "row 1 .* is not a JSON object"),
-        ('\ufeff \nnull\n{"item":1}\n', "row 1 .* is not a JSON object"),
-        ('{"item":1,"item":2}\n', "row 1 .* holds the key 'item' twice"),
-        ('{"item":"\\ud800"}\n', "row 1 .* contains half a character"),
-        ("\n\n", "has no rows"),
-        ('{"item":"café"}\n'.encode("latin1"), r"is not UTF-8.*line 1, at byte 12"),
+        ('[{"item":1}]\n', ("wrong-content", "row 1")),
+        ('{"item":1}\n3\n', ("wrong-content", "row 2")),
+        ("null\n", ("wrong-content", "row 1")),
+        ('\ufeff \nnull\n{"item":1}\n', ("wrong-content", "row 1")),
+        ('{"item":1,"item":2}\n', ("duplicate-key", "row 1", "'item'")),
+        ('{"item":"\\ud800"}\n', ("invalid-unicode", "row 1")),
+        ("\n\n", ("no-rows",)),
+        ('{"item":"café"}\n'.encode("latin1"), ("invalid-unicode", "UTF-8", "line 1", "byte 12")),
     ],
 )
 def test_damaged_json_lines_are_told_with_their_row(
-    content: str | bytes, words: str, tmp_path: Path
+    content: str | bytes, words: tuple[str, ...], tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=words):
+    with raises_code(*words):
         rows_of(tmp_path / "t.jsonl", content)
 
 
@@ -192,7 +198,7 @@ def test_a_cut_parquet_is_told_in_one_line(tmp_path: Path) -> None:
     pq.write_table(pa.table({"item": [str(k) for k in range(100)]}), path)
     whole = path.read_bytes()
     for length in (3, 10, len(whole) // 2, len(whole) - 1):
-        with pytest.raises(InputError, match=r"can't be read as a Parquet file.*may be cut off"):
+        with raises_code("unreadable-file"):
             rows_of(path, whole[:length])
 
 
@@ -200,17 +206,17 @@ def test_text_in_parquet_must_be_utf8(tmp_path: Path) -> None:
     offsets = pa.py_buffer(np.array([0, 1], np.int32))
     bad = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xe9")])
     pq.write_table(pa.table({"item": bad}), tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="UTF8"):
+    with raises_code("unreadable-file", "UTF8"):
         read_table(tmp_path / "t.parquet")
 
 
 def test_a_parquet_with_a_name_twice_or_no_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["item", "item"]), path)
-    with pytest.raises(InputError, match="several columns named"):
+    with raises_code("duplicate-column"):
         read_table(path)
     pq.write_table(pa.table({"item": pa.array([], pa.string())}), path)
-    with pytest.raises(InputError, match="has no rows"):
+    with raises_code("no-rows"):
         read_table(path)
 
 
@@ -218,7 +224,7 @@ def test_a_parquet_with_a_name_twice_or_no_rows_is_refused(tmp_path: Path) -> No
 
 
 def test_only_known_endings_are_tables(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"t\.docx is not a table.* end in \.csv"):
+    with raises_code("unknown-ending", "t.docx", ".csv"):
         rows_of(tmp_path / "t.docx", "x")
 
 
@@ -247,9 +253,7 @@ def test_number_columns_keep_float32_and_make_gaps_nan() -> None:
 
 def test_a_column_that_no_number_fits_is_refused_at_its_first_row() -> None:
     table = pa.table({"p": [[0.5], [0.5]], "q": ["1", "two"]})
-    with pytest.raises(
-        InputError, match=r"'p' of the table has .* in row 1, which is not a number"
-    ):
+    with raises_code("not-a-number", "'p'", "row 1"):
         number_column(table, "p")
-    with pytest.raises(InputError, match=r"'q' of m.csv has 'two' in line two"):
+    with raises_code("not-a-number", "'q'", "m.csv", "'two'"):
         number_column(table, "q", "m.csv", lambda row: ["line one", "line two"][row])

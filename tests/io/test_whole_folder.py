@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from edokit._errors import InputError
 from edokit._io.atomic import discard, remove_leftovers, whole_folder
+from tests.errors import raises_code
 
 
 def test_a_folder_appears_when_all_is_written(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_folder_that_came_first_stays(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="can't write"), whole_folder(tmp_path / "file" / "a"):
+    with raises_code("unwritable-file"), whole_folder(tmp_path / "file" / "a"):
         pass
 
 

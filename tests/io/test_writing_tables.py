@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit._errors import InputError
 from edokit._io.tables import number_column, read_table, write_table
+from tests.errors import raises_code
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 ROWS = st.lists(st.tuples(TEXT, TEXT, st.floats(allow_nan=False, allow_infinity=False)), min_size=1)
@@ -71,13 +71,11 @@ def test_tables_of_many_batches_are_written_in_order(tmp_path: Path) -> None:
 
 
 def test_what_a_csv_cannot_hold_is_refused_and_nothing_written(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"t\.csv can't hold .* neither text nor numbers.*write Parquet"
-    ):
+    with raises_code("unsupported-type", "t.csv"):
         write_table(pa.table({"item": [[1, 2]]}), tmp_path / "new" / "t.csv")
-    with pytest.raises(InputError, match="tables are written to files ending in"):
+    with raises_code("unknown-ending"):
         write_table(pa.table({"item": [1]}), tmp_path / "t.xlsx")
-    with pytest.raises(InputError, match="several columns named"):
+    with raises_code("duplicate-column"):
         write_table(pa.table([pa.array([1])] * 2, names=["a", "a"]), tmp_path / "t.csv")
     assert list(tmp_path.iterdir()) == []
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from metric_cases import simulated
 
-from edokit import metrics
+from edokit import Scale, metrics
 from edokit.metrics.compute import annotation_errors
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
 
 
 @pytest.mark.parametrize("classes", [2, 5])

@@ -11,9 +11,9 @@ from metric_cases import Problem, simulated
 from scipy import stats
 
 from edokit import metrics
-from edokit._errors import InputError
 from edokit.metrics import resampling as intervals
 from edokit.scales import NOMINAL
+from tests.errors import raises_code
 
 POPULATION = simulated(200_000, 3, seed=99)
 TRUTH = metrics.compute_metrics(*POPULATION)
@@ -245,17 +245,17 @@ def test_memory_does_not_grow_with_the_samples() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"samples": 0}, "samples is 0, .* of at least 1"),
-        ({"samples": 10.5}, "samples is 10.5"),
-        ({"level": 95}, "level is 95"),
-        ({"level": "high"}, "level is 'high'"),
-        ({"random_state": -1}, "random_state is -1"),
-        ({"random_state": None}, "random_state is None"),
-        ({"metrics": ["r2"]}, "metrics must be one of"),
+        ({"samples": 0}, ("invalid-number", "samples")),
+        ({"samples": 10.5}, ("invalid-number", "samples", "10.5")),
+        ({"level": 95}, ("invalid-number", "level", "95")),
+        ({"level": "high"}, ("invalid-number", "level", "'high'")),
+        ({"random_state": -1}, ("invalid-number", "random_state")),
+        ({"random_state": None}, ("invalid-number", "random_state")),
+        ({"metrics": ["r2"]}, ("unknown-choice",)),
     ],
 )
-def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message) as refused:
+def test_bad_options_are_refused(options: dict[str, object], message: tuple[str, ...]) -> None:
+    with raises_code(*message) as refused:
         metrics.bootstrap(*simulated(5, 2), **options)
     assert refused.value.hint
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edokit import Scale
 from edokit.metrics import MetricSums, compute_metrics, metrics_of
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
 
 SCALES = [NOMINAL, Scale("ordinal", (0, 1, 4)), Scale("multi-label")]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edokit import Scale
 from edokit.metrics import MetricSums, best_possible, bootstrap, compute_metrics
-from edokit.scales import Scale
 
 SETS = Scale("multi-label")
 # Written by tools/icm_reference.py with PyEvALL.

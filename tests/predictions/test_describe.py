@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit.predictions.core import Predictions
-from edokit.predictions.files import write_predictions
+from edokit import Predictions, write_predictions
 from edokit.predictions.shards import describe_predictions
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edokit._errors import EDOWarning, InputError
+from edokit import EDOWarning, InputError
 from edokit.predictions.join import join_models
 
 

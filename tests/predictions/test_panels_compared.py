@@ -6,15 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edokit._errors import InputError
-from edokit.ensemble.estimator import EDOEnsemble
+from edokit import EDOEnsemble, Panel, Predictions, Scale, write_predictions
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reviews import compare_panels
-from edokit.panels import Panel, PanelComparison
-from edokit.predictions.core import Predictions
-from edokit.predictions.files import write_predictions
+from edokit.panels import PanelComparison
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
+from tests.errors import raises_code
 
 ONE, OTHER = Panel(("u", "v"), name="lenient"), Panel(("w", "x"), name="strict")
 WHOSE = ("u", "v", "w", "x", "")
@@ -109,13 +107,13 @@ def test_shards_are_compared_as_the_whole(tmp_path: Path):
 def test_panels_of_different_items_are_refused():
     predictions = pool(P).take([k for k in range(15) if k not in (12, 13)])
     ensemble = EDOEnsemble().fit(pool(P).anonymous(), ["c0", "c1", "c1"])
-    with pytest.raises(InputError, match="i2"):
+    with raises_code("items-differ", "i2"):
         compare_panels(ensemble, predictions, ONE, OTHER)
 
 
 def test_panels_of_the_same_name_are_refused():
     ensemble = EDOEnsemble().fit(pool(P).anonymous(), ["c0", "c1", "c1"])
-    with pytest.raises(InputError, match="'lenient'"):
+    with raises_code("duplicate-name", "'lenient'"):
         compare_panels(ensemble, pool(P), ONE, Panel(("w",), name="lenient"))
 
 
