@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from edokit._errors import InputError, examples, local_path, option
 from edokit._io.atomic import discard, whole_folder
@@ -13,7 +12,7 @@ from edokit.members.card import card_fields, write_card
 from edokit.members.existing import ExistingModel
 from edokit.members.groups import check_folder_name
 from edokit.members.layout import EXISTING, HAS_CONTEXTS, MANIFEST, MEMBERS
-from edokit.members.manifest import new_manifest, read_manifest, scale_of
+from edokit.members.manifest import ManifestContent, new_manifest, read_manifest, scale_of
 from edokit.members.resume import member_cards
 from edokit.scales import check_same_scale
 
@@ -78,7 +77,9 @@ def add_member(
         )
     with output_folder(folder, "members", overwrite=overwrite):
         _check_only_existing(folder)
-        manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+        manifest = None
+    if (folder / MANIFEST).exists():
+        manifest = read_manifest(folder)
         if manifest is not None:
             classes = _check_classes(folder, manifest["data"]["classes"], classes)
         member = ExistingModel.read(str(model), classes, labels, trust=trust)
@@ -131,7 +132,7 @@ def _write_member(member: ExistingModel, folder: Path) -> None:
         write_card(card, member_folder)
 
 
-def _write_entry(manifest: Mapping[str, Any], name: str, folder: Path) -> None:
+def _write_entry(manifest: ManifestContent, name: str, folder: Path) -> None:
     """Write the manifest of a folder with one more member, or another of this name."""
     entry = {
         "name": name,

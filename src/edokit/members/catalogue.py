@@ -155,7 +155,10 @@ def get_encoder(
     cache = hub_cache()
     if cache is None:
         raise missing_extra("`edo models get` needs the package huggingface_hub", "encoder")
-    fetch = _copier(encoder, cache, Path(source)) if source is not None else _downloader(encoder)
+    if source is None:
+        fetch = _downloader(encoder)
+    else:
+        fetch = _copier(encoder, cache, Path(source))
     for done, file in enumerate(encoder.files):
         progress(done, len(encoder.files), file.name)
         path = fetch(file)

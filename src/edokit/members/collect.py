@@ -140,7 +140,9 @@ def _job_predictions(
 
 def soft_supervision(supervision: str | None) -> dict[str, str]:
     """The note in ``member_info`` that a member learned soft labels, which `compare` reads."""
-    return {"supervision": SOFT} if supervision == SOFT else {}
+    if supervision != SOFT:
+        return {}
+    return {"supervision": SOFT}
 
 
 def fold_details(folds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

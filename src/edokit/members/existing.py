@@ -97,7 +97,9 @@ class _NetworkClassifier:
                 code="unsupported-model",
             )
         self.labels = [str(config.id2label[k]) for k in range(config.num_labels)]
-        self.scale = Scale("multi-label") if config.problem_type == _MULTI_LABEL else NOMINAL
+        self.scale = NOMINAL
+        if config.problem_type == _MULTI_LABEL:
+            self.scale = Scale("multi-label")
         self.device = choose_device(device)
         self.network = self.network.to(self.device).eval()
         self.reader = Reader(load_tokenizer(model), 512, vocabulary=vocabulary_size(model))

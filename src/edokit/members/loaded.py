@@ -20,7 +20,7 @@ from edokit.members.collect import fold_details, soft_supervision
 from edokit.members.contexts import Text, split_context
 from edokit.members.familiarity import Familiarity
 from edokit.members.layout import CARD, HAS_CONTEXTS, JOB_PREDICTIONS, MEMBERS
-from edokit.members.manifest import join_manifests, scale_of
+from edokit.members.manifest import ManifestContent, join_manifests, scale_of
 from edokit.members.recipe import Member, predict_texts
 from edokit.members.registry import find_recipe
 from edokit.members.spending import current_session
@@ -299,7 +299,7 @@ class LoadedMembers:
         return pooled
 
 
-def _annotator_of(entry: Mapping[str, Any]) -> str | None:
+def _annotator_of(entry: ManifestContent) -> str | None:
     """The annotator on whose labels a member was trained, with per-annotator supervision."""
     targets = entry.get("targets")
     if not isinstance(targets, dict) or targets.get("annotator") is None:

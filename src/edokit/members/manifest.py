@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -31,6 +31,8 @@ from edokit.scales import DeclaredScale, Scale, check_same_scale
 if TYPE_CHECKING:
     from edokit.predictions.core import Predictions
 
+ManifestContent: TypeAlias = dict[str, Any]
+"""The content of a manifest, or a part of it, whose fields `Manifest` checks."""
 # Metrics by name; None where one can't be computed.
 Scores = dict[str, float | None]
 
@@ -78,7 +80,7 @@ class Manifest(Document):
     data: _ManifestData
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> ManifestContent:
     """The manifest of a folder of members."""
     path = folder / MANIFEST
     if not path.is_file():
@@ -87,19 +89,19 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             "name a folder that `edo train` finished (start it again and it resumes)",
             code="wrong-folder",
         )
-    manifest: dict[str, Any] = read_json(path)
+    manifest: ManifestContent = read_json(path)
     to_model(manifest, Manifest, path, title="a manifest of trained members", hint="train again")
     with errors_in(path):
         scale_of(manifest["data"])
     return manifest
 
 
-def scale_of(description: Mapping[str, Any]) -> Scale:
+def scale_of(description: ManifestContent) -> Scale:
     """The answer scale in a manifest or a member's card."""
     return DeclaredScale(description["scale"]).resolve(description["classes"])
 
 
-def new_manifest(classes: Sequence[str], scale: Scale) -> dict[str, Any]:
+def new_manifest(classes: Sequence[str], scale: Scale) -> ManifestContent:
     """The manifest of a folder in which nothing was trained yet."""
     return {
         "format": FORMAT,
@@ -123,7 +125,7 @@ def make_manifest(
     predictions: Mapping[str, Predictions],
     failed: Sequence[Outcome],
     cards: Cards,
-) -> dict[str, Any]:
+) -> ManifestContent:
     """Groups, members with their metrics, those of the uniform mean, failures, versions."""
     data = plan.data
     labelled = {
@@ -131,7 +133,9 @@ def make_manifest(
         for split, table in predictions.items()
         if table.annotators is None and split not in data.unlabelled
     }
-    names = next(iter(predictions.values())).members if predictions else ()
+    names: Sequence[str] = ()
+    if predictions:
+        names = next(iter(predictions.values())).members
     members = []
     for number, name in enumerate(names):
         metrics = {
@@ -159,7 +163,7 @@ def make_manifest(
     }
 
 
-def _describe_group(group: Group) -> dict[str, Any]:
+def _describe_group(group: Group) -> ManifestContent:
     """A group in the manifest, with the defaults of its options."""
     defaults = known_options(find_recipe(group.recipe))
     description = {**asdict(group), "options": {**defaults, **group.options}}
@@ -170,7 +174,7 @@ def _describe_group(group: Group) -> dict[str, Any]:
 
 def _manifest_entry(
     plan: TrainingPlan, name: str, cards: Cards, metrics: Mapping[str, Scores]
-) -> dict[str, Any]:
+) -> ManifestContent:
     """A member in the manifest, from the cards of its folds, which say more."""
     jobs = [job for job in plan.jobs if name == job.member]
     job_cards = [cards[job.path] for job in jobs]
@@ -210,7 +214,7 @@ def _scores(data: TrainingData, table: Predictions, probabilities: Floats) -> Sc
 
 
 def write_training(
-    out: Path, predictions: Mapping[str, Predictions], manifest: dict[str, Any]
+    out: Path, predictions: Mapping[str, Predictions], manifest: ManifestContent
 ) -> None:
     """Write predictions, and the manifest last."""
     from edokit.predictions.files import write_predictions
@@ -221,7 +225,7 @@ def write_training(
     write_json(manifest, out / MANIFEST)
 
 
-def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Path]]:
+def join_manifests(folders: Sequence[Path]) -> tuple[ManifestContent, dict[str, Path]]:
     """One manifest of the members of several folders, and the folder of each member.
 
     Where a member reads contexts unlike the manifest says, or has its classes in another order, its
@@ -235,7 +239,7 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
     reference = manifests[0]["data"]
     has_contexts = any(manifest["data"][HAS_CONTEXTS] for manifest in manifests)
     data = {**reference, HAS_CONTEXTS: has_contexts}
-    members: list[dict[str, Any]] = []
+    members: list[ManifestContent] = []
     folder_of: dict[str, Path] = {}
     for folder, manifest in zip(folders, manifests, strict=True):
         folder_data = manifest["data"]

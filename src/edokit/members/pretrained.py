@@ -70,8 +70,9 @@ def local_folder(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> P
     if path.is_dir():
         if any((path / name).is_file() for name in files):
             return path
-        negation = "neither" if len(files) > 1 else "no"
-        problem = f"holds {negation} {' nor '.join(files)}"
+        problem = f"holds no {files[0]}"
+        if len(files) > 1:
+            problem = f"holds neither {' nor '.join(files)}"
     elif path.exists() or _looks_local(model):
         problem = "is a file" if path.exists() else "does not exist"
     else:
@@ -91,7 +92,9 @@ def public_name(model: str) -> str:
     path = Path(model).expanduser()
     if not model or not (path.exists() or _looks_local(model)):
         return model
-    return PureWindowsPath(path.resolve() if path.exists() else model).name
+    if path.exists():
+        return PureWindowsPath(path.resolve()).name
+    return PureWindowsPath(model).name
 
 
 def _from_hub(model: str, **which: Any) -> Path:
@@ -149,7 +152,9 @@ _MODULES = ("Transformer", "StaticEmbedding", *_LAYERS)
 
 def home_of(folder: Path) -> Path:
     """The folder that links in it may lead to; in the cache of the hub they lead to blobs."""
-    return folder.parent.parent if folder.parent.name == "snapshots" else folder
+    if folder.parent.name == "snapshots":
+        return folder.parent.parent
+    return folder
 
 
 def copy_model(model: str, out: Path, onnx_file: Path | None = None) -> str:
@@ -219,8 +224,12 @@ def check_code(folder: Path) -> None:
             continue
         content = read_json(path)
         # Other lists, such as that of the data that a model was trained on, are never loaded.
-        modules = content if path.name == "modules.json" else []
-        settings = content if isinstance(content, dict) else {}
+        modules = []
+        if path.name == "modules.json":
+            modules = content
+        settings = {}
+        if isinstance(content, dict):
+            settings = content
         function = str(settings.get("activation_function", ""))
         custom = "." in function and not function.startswith("torch.nn.")
         if custom or "auto_map" in settings or not all(map(_is_safe_module, modules)):
@@ -231,7 +240,9 @@ def check_code(folder: Path) -> None:
 
 def _is_safe_module(module: object) -> bool:
     """Whether an entry of modules.json is a module of sentence-transformers without code."""
-    package, _, name = str(module.get("type") if isinstance(module, dict) else "").rpartition(".")
+    if not isinstance(module, dict):
+        return False
+    package, _, name = str(module.get("type")).rpartition(".")
     return f"{package}.".startswith("sentence_transformers.") and name in _MODULES
 
 
@@ -292,7 +303,9 @@ def load_backbone(model: str) -> nn.Module:
 
     folder = local_folder(model)
     # A member's own weights are those of its encoder beside its head.
-    names = {r"^backbone\.": ""} if (folder / FINE_TUNED).is_file() else None
+    names = None
+    if (folder / FINE_TUNED).is_file():
+        names = {r"^backbone\.": ""}
     with loading(model):
         backbone, loaded = AutoModel.from_pretrained(
             folder, output_loading_info=True, trust_remote_code=False, key_mapping=names
@@ -359,9 +372,13 @@ def choose_device(device: str | None) -> torch.device:
     """The device to compute on, with the number of the GPU; by default a GPU if there is one."""
     import torch
 
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    gpus = 0
+    if torch.cuda.is_available():
+        gpus = torch.cuda.device_count()
     if device is None:
-        device = "cuda" if gpus else "cpu"
+        device = "cpu"
+        if gpus:
+            device = "cuda"
     try:
         place = torch.device(device)
     except RuntimeError:
@@ -374,7 +391,9 @@ def choose_device(device: str | None) -> torch.device:
             "leave it out to use a GPU if there is one",
             code="unknown-device",
         )
-    return torch.device("cuda", place.index or 0) if place.type == "cuda" else place
+    if place.type == "cuda":
+        return torch.device("cuda", place.index or 0)
+    return place
 
 
 def _encoder(backbone: Any, model: str) -> nn.Module:

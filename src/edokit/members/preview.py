@@ -78,7 +78,9 @@ class TrainingPreview:
         records = []
         for member in self.members:
             for way, forecast in member.forecasts.items():
-                tokens_out = forecast.tokens_out
+                tokens_out = "no limit"
+                if forecast.tokens_out is not None:
+                    tokens_out = f"{forecast.tokens_out:,}"
                 records.append(
                     {
                         "member": member.member,
@@ -87,7 +89,7 @@ class TrainingPreview:
                         "requests": f"{forecast.requests:,}",
                         "cached": f"{forecast.cached:,}",
                         "tokens in": f"{forecast.tokens_in:,}",
-                        "tokens out": "no limit" if tokens_out is None else f"{tokens_out:,}",
+                        "tokens out": tokens_out,
                         "cost": _cost(forecast.cost),
                         "at most": _cost(forecast.most_cost),
                     }
@@ -103,7 +105,9 @@ class TrainingPreview:
             "Tokens are estimated: four bytes each in prompts, and as many as max_tokens allows in"
             " answers; at most, one for each byte of a prompt. --budget reserves the latter."
         )
-        forecasts = [each for member in self.members for each in member.forecasts.values()]
+        forecasts: list[Forecast] = []
+        for member in self.members:
+            forecasts += member.forecasts.values()
         if any(len(member.forecasts) > 1 for member in self.members):
             notes.append("A server that returns no log-probabilities is asked for samples instead.")
         if any(forecast.tokens_out is None for forecast in forecasts):
@@ -119,20 +123,24 @@ class TrainingPreview:
 
     def _totals(self) -> dict[str, float | None]:
         """The cost of all members; one that has a single way of asking counts for both ways."""
-        ways = dict.fromkeys(way for member in self.members for way in member.forecasts)
         totals: dict[str, float | None] = {}
-        for way in ways:
+        for member in self.members:
+            totals |= dict.fromkeys(member.forecasts)
+        for way in totals:
             costs: list[float] = []
             for member in self.members:
                 forecast = member.forecasts.get(way) or next(iter(member.forecasts.values()))
                 if forecast.cost is not None:
                     costs.append(forecast.cost)
-            totals[way] = sum(costs) if len(costs) == len(self.members) else None
+            if len(costs) == len(self.members):
+                totals[way] = sum(costs)
         return totals
 
 
 def _cost(cost: float | None) -> str | None:
-    return None if cost is None else money(cost)
+    if cost is None:
+        return None
+    return money(cost)
 
 
 def preview_training(

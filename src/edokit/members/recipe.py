@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
     from edokit.annotations.core import Annotations
+
+OptionValues: TypeAlias = Mapping[str, Any]
+"""Options of a recipe by name, as a TOML file may hold them: plain values, lists and tables."""
+PlainValues: TypeAlias = Mapping[str, object]
+"""Values that a JSON document may hold, by name."""
 
 # For each text the annotators whose labels are to be predicted.
 Annotators = Sequence[Iterable[str]] | None
@@ -235,12 +240,12 @@ class Member:
         return None
 
     @property
-    def history(self) -> Sequence[Mapping[str, Any]]:
+    def history(self) -> Sequence[PlainValues]:
         """Plain values about each epoch of its training, for ``member.json``."""
         return ()
 
     @property
-    def details(self) -> Mapping[str, Any]:
+    def details(self) -> PlainValues:
         """Plain values about a fitted member, for ``member.json`` and ``Predictions.member_info``.
 
         ``cost`` is of one item; ``requests`` and ``failures`` are counts.
@@ -248,7 +253,7 @@ class Member:
         return {}
 
     @classmethod
-    def checked_options(cls, options: Mapping[str, Any], source: str = "") -> dict[str, Any]:
+    def checked_options(cls, options: OptionValues, source: str = "") -> OptionValues:
         """Options with the content of the files that they name.
 
         ``source`` is the file that sets them, empty if the user does: what would run code, or send

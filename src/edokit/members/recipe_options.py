@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from edokit._errors import InputError, check_number, examples, one_of
-from edokit.members.recipe import Member
+from edokit.members.recipe import Member, OptionValues
 
 # What an option may be.
 OptionValue = str | int | float | bool | None
@@ -25,7 +25,7 @@ class Range(NamedTuple):
     above: bool = False
 
 
-def known_options(recipe: type[Member]) -> dict[str, Any]:
+def known_options(recipe: type[Member]) -> dict[str, OptionValue]:
     """The recipe's options and their defaults."""
     reserved = {"n_classes"}
     if recipe.capabilities.device:
@@ -37,7 +37,7 @@ def known_options(recipe: type[Member]) -> dict[str, Any]:
     }
 
 
-def learns_people(recipe: type[Member], options: Mapping[str, Any]) -> bool:
+def learns_people(recipe: type[Member], options: OptionValues) -> bool:
     """Whether a member with these options learns who labelled."""
     name = recipe.capabilities.people
     if name is None:
@@ -45,13 +45,13 @@ def learns_people(recipe: type[Member], options: Mapping[str, Any]) -> bool:
     return bool(options.get(name, known_options(recipe)[name]))
 
 
-def learns_items(recipe: type[Member], options: Mapping[str, Any]) -> bool:
+def learns_items(recipe: type[Member], options: OptionValues) -> bool:
     """Whether a member with these options learns from the items to train on."""
     return recipe.capabilities.trained or learns_people(recipe, options)
 
 
 def check_options(
-    owner: str, defaults: Mapping[str, Any], options: Mapping[str, Any]
+    owner: str, defaults: Mapping[str, OptionValue], options: OptionValues
 ) -> dict[str, Any]:
     """Options in the types of their defaults; text such as "3" or "true" is converted."""
     unknown = [name for name in options if name not in defaults]
@@ -65,7 +65,7 @@ def check_options(
     return {name: _typed(name, value, defaults[name]) for name, value in options.items()}
 
 
-def _typed(name: str, value: Any, default: OptionValue) -> Any:
+def _typed(name: str, value: object, default: OptionValue) -> object:
     """The value of an option in the type of its default."""
     if isinstance(value, str) and not isinstance(default, str):
         value = plain_value(value)
@@ -75,7 +75,9 @@ def _typed(name: str, value: Any, default: OptionValue) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        shown = repr(default).lower() if kind is bool else repr(default)
+        shown = repr(default)
+        if kind is bool:
+            shown = shown.lower()
         raise InputError(
             f"the option {name} is {value!r}, but must be {_NOUNS.get(kind, kind.__name__)}",
             f"its default is {shown}",

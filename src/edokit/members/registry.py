@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, TypeGuard
 
 from edokit._errors import InputError, examples
 from edokit.members import recipes
-from edokit.members.recipe import Capabilities, Member
+from edokit.members.recipe import Capabilities, Member, OptionValues
 
 
 def recipe_names() -> list[str]:
@@ -26,7 +25,9 @@ def find_recipe(name: str) -> type[Member]:
         return _find_own(name)
     module_name, colon, class_name = name.partition(":")
     if not colon or module_name in recipe_names():
-        hint = f"write {module_name}:10 for ten members" if colon else "choose one of these"
+        hint = "choose one of these"
+        if colon:
+            hint = f"write {module_name}:10 for ten members"
         raise InputError(
             f"there is no recipe {examples([name])}; recipes are {examples(recipe_names(), 20)} and"
             " 'package.module:Class'",
@@ -96,7 +97,7 @@ def _is_member(value: object) -> TypeGuard[type[Member]]:
 
 
 def make_member(
-    name: str, n_classes: int, options: Mapping[str, Any], device: str | None = None
+    name: str, n_classes: int, options: OptionValues, device: str | None = None
 ) -> Member:
     """A member that is not fitted yet."""
     recipe: Any = find_recipe(name)  # the parameters of a recipe are its own

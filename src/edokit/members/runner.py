@@ -44,8 +44,13 @@ def run_jobs(
     if on_device:
         devices = available_devices(plan.options.device)
     waiting = [(job, devices[number % len(devices)]) for number, job in enumerate(jobs)]
-    asked_jobs = 1 if capabilities.endpoint else plan.options.jobs
-    n_jobs = min(count_jobs(asked_jobs, jobs, devices if on_device else None), len(jobs))
+    asked_jobs = plan.options.jobs
+    if capabilities.endpoint:
+        asked_jobs = 1
+    shared_devices = None
+    if on_device:
+        shared_devices = devices
+    n_jobs = min(count_jobs(asked_jobs, jobs, shared_devices), len(jobs))
     starts_here = asked_jobs is None and not on_device
     longest_seconds = 0.0
     while waiting and (n_jobs == 1 or starts_here):
@@ -121,7 +126,9 @@ def count_jobs(
 def _weight_bytes(job: TrainingJob) -> int:
     """The size of the pretrained weights that a job names; 0 if it names none."""
     name = find_recipe(job.recipe).capabilities.pretrained
-    return 0 if name is None else weight_bytes(job.options.get(name))
+    if name is None:
+        return 0
+    return weight_bytes(job.options.get(name))
 
 
 def _free_bytes(device: str | None) -> int:
@@ -143,7 +150,9 @@ def available_devices(device: str | None) -> tuple[str | None, ...]:
         import torch
     except ImportError:
         return (device,)
-    n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    n_gpus = 0
+    if torch.cuda.is_available():
+        n_gpus = torch.cuda.device_count()
     if n_gpus < 2:
         return (device,)
     return tuple(f"cuda:{number}" for number in range(n_gpus))

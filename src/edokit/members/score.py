@@ -126,7 +126,9 @@ def score_models(
     if not models:
         raise InputError("no model is named to score texts with", "name one", code="empty-option")
     checked = Texts.from_texts(texts)
-    class_names = None if classes is None else [str(name) for name in classes]
+    class_names = None
+    if classes is not None:
+        class_names = [str(name) for name in classes]
     class_of: dict[str, LabelMap] = {}
     answers = []
     scale = NOMINAL

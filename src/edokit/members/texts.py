@@ -48,7 +48,9 @@ class Texts:
         if isinstance(texts, Texts):
             return texts.checked()
         if isinstance(texts, str) or not isinstance(texts, Iterable):
-            kind = "one string" if isinstance(texts, str) else type(texts).__name__
+            kind = type(texts).__name__
+            if isinstance(texts, str):
+                kind = "one string"
             raise InputError(
                 f"{option('texts')} is {kind}, not a list of texts",
                 "write ['…']",
@@ -72,12 +74,16 @@ class Texts:
         """Parts of ``rows`` texts each."""
         for start in range(0, len(self.items), rows):
             part = slice(start, start + rows)
-            annotators = None if self.annotators is None else self.annotators[part]
+            annotators = self.annotators
+            if annotators is not None:
+                annotators = annotators[part]
             yield Texts(self.items[part], self.texts[part], annotators, self.numbered)
 
     def place(self, item: str) -> str:
         """How messages name the text of an item."""
-        return f"text {int(item) + 1}" if self.numbered else f"the text of item {item!r}"
+        if self.numbered:
+            return f"text {int(item) + 1}"
+        return f"the text of item {item!r}"
 
     def place_of(self, text: Text) -> str:
         """How messages name a text."""
@@ -86,7 +92,9 @@ class Texts:
     def check_lengths(self, most: int) -> None:
         """Raise an error for a text that is longer, with its context, than ``most`` characters."""
         for item, text in zip(self.items, self.texts, strict=True):
-            length = len(text) if isinstance(text, str) else sum(len(part) for part in text)
+            length = len(text)
+            if not isinstance(text, str):
+                length = sum(map(len, text))
             if length > most:
                 raise InputError(
                     f"{self.place(item)} has {length:,} characters, more than {most:,}",

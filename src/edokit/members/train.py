@@ -19,7 +19,7 @@ from edokit.members.familiarity import familiarity_of
 from edokit.members.groups import Group, attributes_of, check_groups
 from edokit.members.jobs import Outcome
 from edokit.members.layout import MEMBERS
-from edokit.members.manifest import make_manifest, write_training
+from edokit.members.manifest import ManifestContent, make_manifest, write_training
 from edokit.members.plan import TrainingJob, TrainingOptions, TrainingPlan, make_plan
 from edokit.members.registry import find_recipe
 from edokit.members.resume import Cards, member_cards, open_folder
@@ -53,7 +53,7 @@ class Trained:
     """
 
     predictions: dict[str, Predictions]
-    manifest: dict[str, Any]
+    manifest: ManifestContent
     failed: tuple[Outcome, ...]
     resumed: int = 0
 

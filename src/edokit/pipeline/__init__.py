@@ -124,8 +124,10 @@ def run(
             source.annotations.people.attribute(name)  # refused before anything is trained
         encoder = None
         if options.quality != "fast":
-            texts = source.to_learn_from.whole_texts
-            encoder = choose_encoder(options.encoder, [] if texts is None else texts.tolist())
+            texts: list[object] = []
+            if source.to_learn_from.whole_texts is not None:
+                texts = source.to_learn_from.whole_texts.tolist()
+            encoder = choose_encoder(options.encoder, texts)
         finished = _finished(folder, source, options, encoder)
         if finished is not None:
             return finished

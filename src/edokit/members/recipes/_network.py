@@ -95,7 +95,10 @@ class Link(nn.Module):  # type: ignore[misc]
         self.scores = n_classes
         self.sets = sets
         # Where the network is, for losses of ordinal scales; no part of what is saved.
-        distances = torch.ones(n_classes - 1) if steps is None else torch.tensor(steps).float()
+        if steps is None:
+            distances = torch.ones(n_classes - 1)
+        else:
+            distances = torch.tensor(steps).float()
         self.register_buffer("steps", distances, persistent=False)
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
@@ -109,18 +112,25 @@ class Link(nn.Module):  # type: ignore[misc]
         if logits.device.type == "mps":  # no double precision there
             logits = logits.cpu()
         shares = torch.softmax(logits.double(), dim=-1)
-        return shares[..., 1] if self.sets else shares
+        if self.sets:
+            return shares[..., 1]
+        return shares
 
-    def shares(self, totals: Floats, count: Any) -> Floats:
+    def shares(self, totals: Floats, count: float | Floats) -> Floats:
         """Shares [..., C] of totals of ``count`` answers, with one more of each added."""
         counts = totals + 1.0
-        total = count + 2.0 if self.sets else counts.sum(-1, keepdims=True)
+        if self.sets:
+            total = count + 2.0
+        else:
+            total = counts.sum(-1, keepdims=True)
         shares: Floats = counts / total
         return shares
 
     def bias(self, shares: Floats) -> Floats:
         """Scores [..., C] at which texts have these shares [..., C]."""
-        return np.log(shares) - np.log1p(-shares) if self.sets else np.log(shares)
+        if self.sets:
+            return np.log(shares) - np.log1p(-shares)
+        return np.log(shares)
 
 
 class Head(nn.Module):  # type: ignore[misc]
@@ -260,7 +270,9 @@ def row_losses(
             total = total + (gaps.cumsum(dim=-1)[..., :-1].square() * steps).sum(dim=-1)
         else:
             total = total + gaps.abs().sum(dim=-1)
-    return total.mean(dim=-1) if sets else total
+    if sets:
+        return total.mean(dim=-1)
+    return total
 
 
 _LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d+)\.")
@@ -275,7 +287,9 @@ def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> l
     layer above, embeddings slowest. Biases, norms and annotators don't decay.
     """
     encoder_rate = options.learning_rate
-    head_rate = encoder_rate if options.head_learning_rate is None else options.head_learning_rate
+    head_rate = options.head_learning_rate
+    if head_rate is None:
+        head_rate = encoder_rate
     layers: dict[str, int | None] = {}
     for name, _ in network.named_parameters():
         if name.startswith("backbone."):
@@ -286,11 +300,15 @@ def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> l
     for name, weight in network.named_parameters():
         if not weight.requires_grad:
             continue
-        decay = weight_decay if weight.dim() > 1 else 0.0
+        decay = 0.0
+        if weight.dim() > 1:
+            decay = weight_decay
         if name in layers:
             # Embeddings, and biases of positions that all layers share, are below layer 0.
             layer = layers[name]
-            height = depth + 1 if layer is None else depth - layer
+            if layer is None:
+                layer = -1
+            height = depth - layer
             rate = encoder_rate * options.layer_decay**height
         elif name in _ANNOTATORS:
             rate = options.annotator_learning_rate

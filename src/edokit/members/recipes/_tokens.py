@@ -105,12 +105,16 @@ class Reader:
             columns = [[str(text) for text in texts]]
         else:
             columns = [list(part) for part in zip(*texts, strict=True)]
-        columns = columns[::-1] if self.context_first else columns
+        if self.context_first:
+            columns = columns[::-1]
         if not single and not self.tokenizer.num_special_tokens_to_add(pair=True):
             columns[0] = [f"{text}\n" for text in columns[0]]  # else nothing is between the two
         if self.instruction:
             columns[0] = [f"{self.instruction}\n{text}" for text in columns[0]]
-        return columns, len(columns) - 1 if self.context_first else 0
+        target = 0
+        if self.context_first:
+            target = len(columns) - 1
+        return columns, target
 
 
 def batches_by_length(lengths: Ints, batch_size: int, rng: np.random.Generator) -> list[Ints]:
@@ -143,7 +147,9 @@ def with_speaker_tags(text: Text) -> Text:
     if isinstance(text, str):
         return text
     utterance, context = text
-    turns = context.split("\n") if context else []
+    turns = []
+    if context:
+        turns = context.split("\n")
     tagged = [f"{_SPEAKERS[(len(turns) - k) % 2]}: {turn}" for k, turn in enumerate(turns)]
     return f"{_SPEAKERS[0]}: {utterance}", "\n".join(tagged)
 

@@ -17,7 +17,7 @@ from transformers import get_linear_schedule_with_warmup
 
 from edokit._errors import InputError, option
 from edokit._progress import Progress
-from edokit._types import Floats, Ints
+from edokit._types import Floats, HardLabels, Ints
 from edokit.members import pretrained
 from edokit.members.arrays import Arrays
 from edokit.members.contexts import Text, with_context
@@ -118,11 +118,17 @@ def new_reader(member: TransformerMember, model: str) -> Reader:
 
 
 def _new_network(backbone: nn.Module, member: TransformerMember) -> MemberNetwork:
-    width = int(backbone.config.hidden_size) * (2 if member.pooling == "mean+target" else 1)
+    width = int(backbone.config.hidden_size)
+    if member.pooling == "mean+target":
+        width *= 2
     scale = member.scale_
     link = _network.Link(member.n_classes, sets=scale.is_multi_label, steps=scale.steps)
     people = member.activity_
-    head = AnnotatorHead(width, link, people) if member.annotators else Head(width, link)
+    head: Head | AnnotatorHead
+    if member.annotators:
+        head = AnnotatorHead(width, link, people)
+    else:
+        head = Head(width, link)
     return MemberNetwork(backbone, member.pooling, head)
 
 
@@ -304,9 +310,14 @@ class Training:
             scores |= {f"known_{name}": pair_scores[name] for name in pair_scores}
         return {f"dev_{name}": scores[name] for name in scores}, score
 
-    def _scores(self, p: Floats, q: Floats, y: Any) -> dict[str, float]:
+    def _scores(self, p: Floats, q: Floats, y: HardLabels | None) -> dict[str, float]:
         """CE, F1 and, of ordinal scales, RPS of probabilities to soft and hard labels."""
         scale = self.data.scale
-        codes = scale.row_codes(scale.hard(q) if y is None else y)
-        scores: Any = compute_metrics(scale.rows(p), scale.rows(q), codes, metrics=("ce", "f1"))
-        return scores if scale.positions is None else {**scores, "rps": rps(p, q, scale.positions)}
+        if y is None:
+            y = scale.hard(q)
+        codes = scale.row_codes(y)
+        computed = compute_metrics(scale.rows(p), scale.rows(q), codes, metrics=("ce", "f1"))
+        scores = {name: float(value) for name, value in computed.items() if value is not None}
+        if scale.positions is not None:
+            scores["rps"] = rps(p, q, scale.positions)
+        return scores

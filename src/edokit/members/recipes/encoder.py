@@ -62,7 +62,10 @@ def _part_vectors(
     An ``encoder`` that is in memory computes them; otherwise they are also kept on disk.
     """
     rows = {part: row for row, part in enumerate(dict.fromkeys(chain(*map(_parts, texts))))}
-    return rows, embed([*rows], model, device) if encoder is None else encoder([*rows])
+    strings = [*rows]
+    if encoder is None:
+        return rows, embed(strings, model, device)
+    return rows, encoder(strings)
 
 
 @dataclass(eq=False)
@@ -144,7 +147,10 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     and the texts hold, so that the same texts are never embedded twice.
     """
     folder = encoder_folder(model)
-    parts = [identity(folder).encode(), b"onnx" if runs_on_onnx(folder, device) else b"torch"]
+    back_end = b"torch"
+    if runs_on_onnx(folder, device):
+        back_end = b"onnx"
+    parts = [identity(folder).encode(), back_end]
     parts += [b"\0" + text.encode("utf-8", "surrogatepass") for text in texts]
     path = cache_folder() / "embeddings" / f"{digest_parts(parts)[:32]}.npy"
     with ExitStack() as stack:

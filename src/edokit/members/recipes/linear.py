@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -113,14 +113,14 @@ def _distinct_counts(texts: tuple[Text, ...]) -> tuple[dict[Text, int], Counts]:
 
 def count(texts: Sequence[Text]) -> Counts:
     """Counts of words and pairs of words, and of 2 to 5 characters in a row."""
-    segments = [[text if isinstance(text, str) else text[0] for text in texts]]
+    pairs = [(text, "") if isinstance(text, str) else text for text in texts]
+    segments = [[text for text, _ in pairs]]
     if have_contexts(texts):
-        segments.append(["" if isinstance(text, str) else text[1] for text in texts])
-    parts = [
-        counter.transform([text.translate(_MARKS) for text in segment])
-        for segment in segments
-        for counter in _counters()
-    ]
+        segments.append([context for _, context in pairs])
+    parts = []
+    for segment in segments:
+        cleaned = [text.translate(_MARKS) for text in segment]
+        parts += [counter.transform(cleaned) for counter in _counters()]
     empty = sparse.csr_matrix((len(texts), WIDTH * (len(BLOCKS) - len(parts))))
     joined: sparse.csr_matrix = sparse.hstack([*parts, empty], format="csr", dtype=np.float32)
     joined.sort_indices()
@@ -132,7 +132,7 @@ def count(texts: Sequence[Text]) -> Counts:
 
 
 @cache
-def _counters() -> tuple[Any, Any]:
+def _counters() -> tuple[HashingVectorizer, HashingVectorizer]:
     options = {"n_features": WIDTH, "norm": None, "alternate_sign": False, "dtype": np.float32}
     return (
         HashingVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b", **options),

@@ -224,7 +224,10 @@ class NearestMember(Member):
         vectors = sparse.csr_matrix(self._vectors)
         arrays: dict[str, Any] = {part: getattr(vectors, part) for part in _SPARSE}
         arrays |= {"multi_label": self._scale.is_multi_label, **vars(self._effects)}
-        arrays |= vars(self._tfidf) if self.model is None else {"model": self.model}
+        if self.model is None:
+            arrays |= vars(self._tfidf)
+        else:
+            arrays["model"] = self.model
         for name, lookup in (("everybody", self._everybody), ("own", self._own)):
             arrays |= {f"{name} {key}": value for key, value in vars(lookup).items()}
         write_arrays(folder / _FILE, **{key: np.array(value) for key, value in arrays.items()})
@@ -232,11 +235,15 @@ class NearestMember(Member):
     @classmethod
     def load(cls, folder: Path, *, models: Mapping[str, Path] | None = None) -> NearestMember:
         """Read what ``save`` wrote; with ``models``, its encoder is among them."""
-        keys = [f"{name} {key.name}" for name in ("everybody", "own") for key in fields(Lookup)]
+        parts_of_lookup = [key.name for key in fields(Lookup)]
+        keys = [f"everybody {key}" for key in parts_of_lookup]
+        keys += [f"own {key}" for key in parts_of_lookup]
         arrays: dict[str, Any] = read_arrays(folder / _FILE, (*_ARRAYS, *keys))
         names = tuple(arrays["annotators"].tolist())
         parts = [arrays[part] for part in _SPARSE]
-        model = str(arrays["model"]) if "model" in arrays else None
+        model = None
+        if "model" in arrays:
+            model = str(arrays["model"])
         member = cls(arrays["effects"].shape[1] - 1, model=model, annotators=bool(names))
         member._scale = Scale("multi-label") if arrays["multi_label"] else NOMINAL
         member._vectors = sparse.csr_matrix(tuple(parts[:3]), parts[3])
@@ -246,10 +253,8 @@ class NearestMember(Member):
             member._vectors = member._vectors.toarray()
             member._encoder.use_encoder(models)
         member._effects = AnnotatorEffects(names, arrays["effects"])
-        member._everybody, member._own = (
-            Lookup(**{key.name: arrays[f"{name} {key.name}"] for key in fields(Lookup)})
-            for name in ("everybody", "own")
-        )
+        member._everybody = Lookup(*(arrays[f"everybody {key}"] for key in parts_of_lookup))
+        member._own = Lookup(*(arrays[f"own {key}"] for key in parts_of_lookup))
         return member
 
     def _embed(self, texts: Sequence[Text]) -> Any:
@@ -262,8 +267,9 @@ class NearestMember(Member):
     def _near(self, vectors: Any) -> Floats:
         """Cosines [B, N] of vectors with the texts of the training; 0 if negative."""
         cosines = vectors @ self._vectors.T
-        dense = cosines.toarray() if self.model is None else cosines
-        return np.asarray(np.maximum(dense, 0.0), dtype=np.float64)
+        if self.model is None:
+            cosines = cosines.toarray()
+        return np.asarray(np.maximum(cosines, 0.0), dtype=np.float64)
 
     def _left_out(self, rows: Ints) -> Floats:
         """Cosines [B, N] of texts of the training; 0 of each with itself."""

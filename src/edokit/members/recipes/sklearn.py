@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +21,7 @@ from edokit._progress import Progress
 from edokit._types import Bools, Floats, Ints
 from edokit.members.arrays import read_arrays, write_arrays
 from edokit.members.contexts import Context, Text, joined, with_context
-from edokit.members.recipe import Annotators, Capabilities, Member, MemberData
+from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, OptionValues
 from edokit.members.recipe_options import Range, check_types
 from edokit.members.recipes._regression import over_all_classes
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TfIdf, counts_of
@@ -74,7 +74,7 @@ class SklearnMember(Member):
         self._new_estimator()
 
     @classmethod
-    def checked_options(cls, options: Mapping[str, Any], source: str = "") -> dict[str, Any]:
+    def checked_options(cls, options: OptionValues, source: str = "") -> OptionValues:
         """Options of which a file may not set ``allow``."""
         if source and options.get("allow"):
             raise code_in_file(source, "allow", str(options["allow"]))
@@ -99,11 +99,15 @@ class SklearnMember(Member):
             counts = counts_of(texts, self._corpus)
             self._tfidf = TfIdf.fit(counts, BLOCK_WEIGHTS, pieces=self.pieces)
         if self._constant:
-            answer = "set" if self._labels else "class"
+            answer = "class"
+            if self._labels:
+                answer = "set"
             warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
             return self
         features = self._transform(texts)
-        parameters = {} if (weights == 1).all() else {self._weight_parameter(): weights}
+        parameters = {}
+        if (weights != 1).any():
+            parameters[self._weight_parameter()] = weights
         seeds = [
             name
             for name, value in self._fitted.get_params().items()
@@ -148,7 +152,10 @@ class SklearnMember(Member):
             if not self._constant:
                 shares[:, self._seen] = self._shares(texts)
             return shares
-        shares = np.ones((len(texts), 1)) if self._constant else self._shares(texts)
+        if self._constant:
+            shares = np.ones((len(texts), 1))
+        else:
+            shares = self._shares(texts)
         return over_all_classes(shares, self._seen, self.n_classes, self._n)
 
     def _shares(self, texts: Sequence[Text]) -> Floats:
@@ -159,7 +166,9 @@ class SklearnMember(Member):
             once = 1 / (self._n + self.n_classes)
             shares: Floats = np.clip(self._fitted.predict(features), once, 1 - once)
             shares = shares.reshape(len(texts), -1)
-            return shares if self._labels else shares / shares.sum(axis=1, keepdims=True)
+            if not self._labels:
+                shares /= shares.sum(axis=1, keepdims=True)
+            return shares
         answers = self._fitted.predict_proba(features)
         if self._labels:
             return np.column_stack([label[:, 1] for label in answers])
@@ -203,8 +212,10 @@ class SklearnMember(Member):
 
     @property
     def _constant(self) -> bool:
-        """Whether there was nothing to tell apart; of labels, whether none was chosen at times."""
-        return len(self._seen) < (1 if self._labels else 2)
+        """Whether all answers were the same: one class, or the same labels."""
+        if self._labels:
+            return len(self._seen) == 0
+        return len(self._seen) < 2
 
     def _transform(self, texts: Sequence[Text]) -> Any:
         if self._tfidf is not None:
@@ -251,8 +262,9 @@ def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
     """The estimator, not fitted; ``allowed`` names packages beside scikit-learn."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        is_name = isinstance(tree, ast.Name | ast.Attribute)
-        estimator = _value(ast.Call(tree, [], []) if is_name else tree, {"sklearn", *allowed})
+        if isinstance(tree, ast.Name | ast.Attribute):
+            tree = ast.Call(tree, [], [])
+        estimator = _value(tree, {"sklearn", *allowed})
         shares = isinstance(estimator, BaseEstimator) and is_regressor(estimator)
         if not shares and not hasattr(type(estimator), "predict_proba"):
             raise ValueError(
@@ -274,7 +286,9 @@ def _value(node: ast.AST, packages: Collection[str]) -> Any:
     """A plain value, a public name of a package, or an estimator that is made by a call."""
     if isinstance(node, ast.List | ast.Tuple):
         values = [_value(element, packages) for element in node.elts]
-        return values if isinstance(node, ast.List) else tuple(values)
+        if isinstance(node, ast.List):
+            return values
+        return tuple(values)
     if isinstance(node, ast.Name | ast.Attribute):
         return _find(ast.unparse(node), packages)
     if not isinstance(node, ast.Call):

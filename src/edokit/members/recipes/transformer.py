@@ -268,7 +268,9 @@ class TransformerMember(Member):
             positions, codes = pairs_of_texts(annotators, len(texts), self.annotators_)
             pairs = Pairs(rows[positions], codes)
         anonymous, answers = tuned.predict(distinct, self.eval_batch_size, pairs)
-        return anonymous[rows] if pairs is None else mean_over_pairs(answers, positions)
+        if pairs is None:
+            return np.asarray(anonymous[rows])
+        return mean_over_pairs(answers, positions)
 
     def save(self, folder: Path) -> None:
         """Write weights (safetensors), configs (JSON) and tokenizer."""

@@ -208,7 +208,9 @@ class TreesMember(Member):
         self._multi_label = data.scale.is_multi_label
         self._n = len(targets)
         if not np.ptp(targets, axis=0).any():
-            answer = "set" if self._multi_label else "class"
+            answer = "class"
+            if self._multi_label:
+                answer = "set"
             warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
         counts = counts_of(texts, self._corpus)
         self._tfidf = _choose_pieces(TfIdf.fit(counts, BLOCK_WEIGHTS), counts, targets, self.pieces)
