@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from edokit._errors import warn
+from edokit._errors import InputError, counted, option, warn
 from edokit.cli import console, options
 
 
@@ -30,6 +30,8 @@ def report(
     /,
     *,
     out: Path | None = None,
+    figures: Path | None = None,
+    figure_format: options.Names = None,
     predictions: Path | None = None,
     annotations: Path | None = None,
     texts: Annotated[bool, options.TWO_SIDED] = True,
@@ -45,6 +47,10 @@ def report(
         A folder made by `edo run`, `edo search`, `edo compare`, `edo demo --out` or `edo fit`.
     out : Path, optional
         The page; report.html in the folder, if not given.
+    figures : Path, optional
+        Also write each chart as a file of its own into this folder.
+    figure_format : list of str, optional
+        Formats of these files: pdf, svg, png, html, json, separated by commas; pdf if not given.
     predictions : Path, optional
         Show these items: the members' predictions of them, …
     annotations : Path, optional
@@ -52,10 +58,21 @@ def report(
     texts : bool, default=True
         Keep the items' texts on the page.
     """
+    from edokit.figures import check_formats, save_figures
     from edokit.predictions.shards import read_predictions
     from edokit.report import collect, write_report
-    from edokit.runs.folder import REPORT, check_page, refuse_links
+    from edokit.runs.folder import REPORT, check_page, output_files, refuse_links
 
+    formats = figure_format or ["pdf"]
+    if figures is None:
+        if figure_format is not None:
+            raise InputError(
+                f"{option('figure_format')} needs {option('figures')}",
+                "name a folder",
+                code="missing-option",
+            )
+    else:
+        check_formats(formats)
     if annotations is None:
         options.refuse(reading, "--annotations, which is not given")
     page = out
@@ -74,4 +91,10 @@ def report(
     write_report(content, page, texts=texts, overwrite=overwrite)
     line = f"{page}: {page.stat().st_size / 1e6:.1f} MB"
     summary = {"out": str(page), "bytes": page.stat().st_size, "missing": content.missing}
-    console.print_result(summary, "\n".join([line, *content.missing]), json)
+    lines = [line, *content.missing]
+    if figures is not None:
+        with output_files(figures, inputs=[run, predictions, annotations], overwrite=overwrite):
+            paths = save_figures(content, figures, formats=formats)
+        summary["figures"] = [str(path) for path in paths]
+        lines.append(f"{figures}: {counted(len(paths), 'figure')}")
+    console.print_result(summary, "\n".join(lines), json)

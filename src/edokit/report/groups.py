@@ -93,9 +93,17 @@ def drawn_classes(found: GroupComparison, attribute: str) -> list[str]:
         return [""]
     if found.scale == "nominal" and len(found.classes) == 2:
         return [found.classes[-1]]
-    clarity = {name: max(_clarity(level, name) for level in levels) for name in found.classes}
-    clearest = sorted(clarity, key=lambda name: -clarity[name])[:MOST_CLASSES]
+    clearest = clearest_classes(found, attribute)[:MOST_CLASSES]
     return [name for name in found.classes if name in clearest]
+
+
+def clearest_classes(found: GroupComparison, attribute: str) -> list[str]:
+    """All classes, those first that show differences between levels most clearly."""
+    levels = [level for level in found.of(attribute) if level.difference is not None]
+    clarity = {}
+    for name in found.classes:
+        clarity[name] = max((_clarity(level, name) for level in levels), default=0.0)
+    return sorted(clarity, key=lambda name: -clarity[name])
 
 
 def _clarity(level: LevelComparison, name: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from edokit._errors import printable
 from edokit._io.digests import policy_digest
@@ -23,7 +23,7 @@ from edokit.report.groups import groups_view
 from edokit.report.items import item_table
 from edokit.report.results import best_values, method_rows, ranked_scores
 from edokit.report.summary import EQUAL, summarize
-from edokit.report.vega import CONFIG, page_spec
+from edokit.report.vega import CONFIG, Spec, page_spec
 from edokit.scales import NOMINAL
 
 # Trials of the front that are also listed as a table.
@@ -96,6 +96,44 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         style=Markup(asset("report.css")),
         count=count,
         terms=_terms(),
+    )
+    # A name may hold a lone surrogate, which no file can.
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+_CHART_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="generator" content="edokit {version}">
+<title>{title}</title>
+</head>
+<body>
+<div id="chart"></div>
+<script type="application/json" id="spec">{spec}</script>
+<script>{library}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+# Expressions are interpreted: the policy of the page allows no evaluation.
+_DRAW = """
+const spec = JSON.parse(document.getElementById("spec").textContent);
+vegaEmbed("#chart", spec, { mode: "vega-lite", renderer: "svg", ast: true, actions: false });
+"""
+
+
+def chart_page(title: str, spec: Spec) -> str:
+    """One chart as a page that needs nothing but a browser."""
+    library = _vega()
+    page = _CHART_PAGE.format(
+        policy=_policy(library, _DRAW),
+        version=__version__,
+        title=escape(title),
+        spec=embed(spec),
+        library=library,
+        script=_DRAW,
     )
     # A name may hold a lone surrogate, which no file can.
     return page.encode("utf-8", "replace").decode("utf-8")
