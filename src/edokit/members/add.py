@@ -78,8 +78,8 @@ def add_member(
     with output_folder(folder, "members", overwrite=overwrite):
         _check_only_existing(folder)
         manifest = None
-    if (folder / MANIFEST).exists():
-        manifest = read_manifest(folder)
+        if (folder / MANIFEST).exists():
+            manifest = read_manifest(folder)
         if manifest is not None:
             classes = _check_classes(folder, manifest["data"]["classes"], classes)
         member = ExistingModel.read(str(model), classes, labels, trust=trust)
