@@ -9,10 +9,11 @@ Simulated annotations (about 8.6 of each item by 400 people, two classes) are wr
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from results import machine, write_section
@@ -106,12 +107,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--annotations", type=int, nargs="+", default=[AIM_ANNOTATIONS])
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cache", type=Path, default=Path("large-benchmark"))
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     arguments = parser.parse_args()
     sizes = sorted(arguments.annotations)
     measurements = []
     for size in sizes:
-        measurements.append(measure(size, arguments.jobs, arguments.folder))
+        file = arguments.cache / f"{size}-{arguments.jobs}.json"
+        if not file.exists():
+            arguments.cache.mkdir(parents=True, exist_ok=True)
+            measurement = measure(size, arguments.jobs, arguments.folder)
+            file.write_text(json.dumps(asdict(measurement)), encoding="utf-8")
+        measurements.append(Measurement(**json.loads(file.read_text(encoding="utf-8"))))
         print(lines(measurements)[-1], flush=True)
     sizes_text = " ".join(map(str, sizes))
     text = [
