@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -249,6 +250,30 @@ def test_every_failure_is_one_line(error: BaseException, code: int, says: str, w
     assert len(plain.stderr.strip().splitlines()) == 1
     assert "somebody's text" not in plain.stderr
     assert ("Traceback" in debug.stderr) == (code == 2)
+
+
+def test_with_json_an_error_is_an_object_with_its_code(whole: Path, tmp_path: Path) -> None:
+    done = edo("data", "info", tmp_path / "nowhere.csv", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    error = json.loads(done.stderr)
+    assert error["code"] == "missing-file"
+    assert "nowhere.csv" in error["error"]
+    assert error["hint"]
+    done = edo("data", "info", whole / "people.csv", "--json", "--ties", "never")
+    assert json.loads(done.stderr)["code"] == "invalid-command"
+
+
+def test_with_json_open_decisions_have_a_code_each_and_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("item,annotator,label\na,x,no\na,x,no\nb,x,\nb,y,yes\n", encoding="utf-8")
+    done = edo("data", "info", path, "--json")
+    error = json.loads(done.stderr)
+    assert error["code"] == "open-decisions"
+    codes = {decision["code"] for decision in error["decisions"]}
+    assert codes == {"missing-value", "duplicate-annotation"}
+    assert error["command"].startswith("edo data info")
+    assert "--duplicates first" in error["command"]
+    assert "--empty drop" in error["command"]
 
 
 def unread(*words: object, both: bool = False) -> tuple[int, bytes]:

@@ -1,10 +1,12 @@
 """The commands put together, and the one place where errors become a line and an exit code.
 
-Errors and warnings are lines on stderr, with options written as one types them.
+Errors and warnings are lines on stderr, with options written as one types them; with ``--json``, an
+error is an object there.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -191,6 +193,9 @@ def _run(app: App, words: Sequence[str], options: Options, debug: bool) -> int:
         if debug:
             traceback.print_exc()
         _drop_output()
+        if "--json" in words:
+            print(json.dumps(_as_json(error, options)), file=sys.stderr, flush=True)  # noqa: T201
+            return USAGE
         for line in _reasons(error, options):
             say(line)
         return USAGE
@@ -228,6 +233,40 @@ def _reasons(error: Exception, options: Options) -> list[str]:
         if isinstance(cause, EDOError):
             break
     return [f"edo: {_reason(error, options)}"]
+
+
+def _as_json(error: Exception, options: Options) -> dict[str, object]:
+    """What went wrong, for a program: one object in place of the lines."""
+    causes = _causes(error)
+    for cause in causes:
+        if not isinstance(cause, EDOError):
+            continue
+        content: dict[str, object] = {
+            "error": options.render(cause._message),
+            "hint": options.render(cause._hint),
+            "code": cause.code,
+        }
+        if isinstance(cause, OpenDecisionsError):
+            content["decisions"] = [
+                {
+                    "error": one_line(options.render(decision.message)),
+                    "hint": one_line(options.render(decision.hint)),
+                    "code": decision.code,
+                }
+                for decision in cause.decisions
+            ]
+            content["command"] = one_line(options.command_with(cause.remedy))
+        return content
+    code = "internal-error"
+    if isinstance(error, CycloptsError):
+        code = "invalid-command"
+    elif isinstance(error, OSError):
+        code = "system-error"
+    elif any(isinstance(cause, MemoryError) for cause in causes):
+        code = "too-little-memory"
+    elif any(isinstance(cause, ImportError) for cause in causes):
+        code = "missing-package"
+    return {"error": one_line(_reason(error, options)), "hint": "", "code": code}
 
 
 def _reason(error: Exception, options: Options) -> str:
