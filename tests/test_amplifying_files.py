@@ -27,6 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 import amplify
 
+from tests.errors import raises_code
+
 ALLOWANCE = f"{LIMIT}="
 
 
@@ -190,7 +192,7 @@ def test_a_budget_is_compared_with_the_memory_that_was_free_first(
     budget = MemoryBudget(path)
     for _ in range(9):
         budget.take(10 << 20)
-    with pytest.raises(InputError, match="110 MiB of memory, but 100 MiB are free"):
+    with raises_code("too-large-file", "110 MiB", "100 MiB"):
         budget.take(20 << 20)
 
 

@@ -12,15 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit import Annotations, EDOEnsemble, Predictions
+from edokit import (
+    Annotations,
+    EDOEnsemble,
+    Predictions,
+    read_predictions,
+    search,
+    write_predictions,
+    write_report,
+)
 from edokit._io.tables import write_table
-from edokit.analysis.search import search
-from edokit.members import train_members
+from edokit.members import parse_groups, train_members
 from edokit.members.arrays import write_arrays
-from edokit.members.groups import parse_groups
-from edokit.predictions.files import write_predictions
-from edokit.predictions.shards import read_predictions
-from edokit.report import write_report
 from edokit.runs.inputs import Input
 from edokit.runs.record import RunRecord
 

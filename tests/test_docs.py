@@ -17,10 +17,9 @@ import pytest
 
 import docs_shelf
 from commands import arguments, edo
-from edokit._errors import EDOWarning
+from edokit import EDOWarning, read_annotations
 from edokit.analysis.compare import method as methods
 from edokit.cli.app import COMMANDS
-from edokit.datasets.read import read_annotations
 from edokit.predictions.join import join_models
 from reproduction import __main__ as reproduction
 

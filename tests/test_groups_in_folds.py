@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edokit import Annotations, EDOEnsemble, compare, evaluate
-from edokit._errors import InputError
+from edokit import Annotations, EDOEnsemble, Predictions, compare, evaluate
 from edokit.datasets.split import split_items
 from edokit.fitdata.data import FitData
 from edokit.folds import merge_groups
 from edokit.members.training_data import TrainingData, fold_numbers
-from edokit.predictions.core import Predictions
+from tests.errors import raises_code
 
 N_GROUPS = 30
 SIZE = 4
@@ -95,7 +94,7 @@ def test_folds_of_a_fit_keep_groups_together():
         assert held_out.positions is not None
         folds[held_out.positions] = number
     assert folds_per_group(annotations, folds) == 1
-    with pytest.raises(InputError, match="31 folds are more than the 30 groups"):
+    with raises_code("too-many-folds", "31 folds", "30 groups"):
         data.folds(31)
 
 

@@ -18,25 +18,29 @@ import pyarrow as pa
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from edokit import Annotations, EDOEnsemble
-from edokit._errors import InputError
+from edokit import (
+    Annotations,
+    Bundle,
+    EDOEnsemble,
+    InputError,
+    read_annotations,
+    read_predictions,
+    write_report,
+)
 from edokit._io.documents import read_json
 from edokit._io.npz import read_arrays
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._io.tables import read_table, write_table
-from edokit.bundle import Bundle
-from edokit.datasets.read import read_annotations
+from edokit.members import Group, score_members, train_members
 from edokit.members import arrays as member_arrays
-from edokit.members import score_members, train_members
-from edokit.members.groups import Group, read_groups
+from edokit.members.groups import read_groups
 from edokit.members.loaded import load_member
 from edokit.members.manifest import read_manifest
 from edokit.members.texts import read_texts
 from edokit.predictions.join import join_models
-from edokit.predictions.shards import read_predictions
-from edokit.report import write_report
 from edokit.runs.folder import check_output
 from fuzz_files import whole_files
+from tests.errors import raises_code
 
 WHOLE: dict[str, Any] = {
     "probabilities": np.full((2, 1, 2), 0.5, dtype=np.float32),
@@ -330,7 +334,7 @@ def test_a_folder_that_asks_for_code_is_refused(members: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../out", "a/b", "..", "con\0", "a b", "-x"])
 def test_groups_that_would_name_folders_elsewhere_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="folders are named after groups"):
+    with raises_code("invalid-name"):
         Group("linear", 1, name).checked()
 
 

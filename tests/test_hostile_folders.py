@@ -15,6 +15,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from edokit import (
+    Bundle,
     EDOEnsemble,
     InputError,
     Predictions,
@@ -24,7 +25,6 @@ from edokit import (
     write_predictions,
 )
 from edokit._io.skops import read_estimator_file, write_estimator
-from edokit.bundle import Bundle
 from edokit.report import collect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))

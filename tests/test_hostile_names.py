@@ -15,16 +15,17 @@ from edokit import (
     Annotations,
     EDOEnsemble,
     Predictions,
+    compare,
     read_annotations,
     write_annotations,
     write_predictions,
+    write_report,
 )
 from edokit._errors import printable
 from edokit._io.documents import json_text
 from edokit._io.markup import Table, markdown_text, spreadsheet_text, xml_attribute
-from edokit.analysis.compare import compare
 from edokit.ensemble.reviews import predict_to_file, review, write_review
-from edokit.report import collect, write_report
+from edokit.report import collect
 
 NAMES = {
     "escape": "\x1b[31mred",

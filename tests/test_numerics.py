@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edokit import Annotations, EDOEnsemble, Predictions
+from edokit import Annotations, EDOEnsemble, Objective, Predictions
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
-from edokit.objective.settings import Objective
 from edokit.objective.summaries import Problem
 from edokit.solvers.exact import solve_exact
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import edokit
+from edokit import Scale
 from edokit.metrics import ce, compute_metrics, md
-from edokit.scales import Scale
 from example_cases import EXAMPLES
 
 CLASSES = ("polite", "rude")

@@ -16,7 +16,7 @@ import pytest
 
 import edokit
 from commands import answer, assert_one_line, edo
-from edokit import EDOWarning, InputError, Run, RunOptions, pipeline, simulate
+from edokit import EDOWarning, Run, RunOptions, pipeline, simulate
 from edokit.analysis.scores.result import Gain
 from edokit.analysis.scores.text import result_sentence
 from edokit.members import Group
@@ -24,6 +24,7 @@ from edokit.members.registry import make_member
 from edokit.pipeline.pool import EARLIER_NAMES, Ingredient, default_pool, with_known_names
 from edokit.pipeline.source import read_source
 from edokit.report import collect
+from tests.errors import raises_code
 
 TEXTS = ["what a lovely day", "such a rude and awful reply"]
 pytestmark = pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
@@ -76,7 +77,7 @@ def finished(
         with pytest.raises(KeyboardInterrupt):
             edokit.run(votes, folder, columns=COLUMNS, jobs=1, progress=killed)
         before = cards(folder)
-        with pytest.raises(InputError, match="no finished run"):
+        with raises_code("wrong-folder"):
             Run.load(folder)
         words = ("--column", "item=post", "--column", "text=comment", "--jobs", 1)
         shown = edo("run", votes, "--out", folder, *words)
@@ -173,7 +174,7 @@ def test_a_run_keeps_to_its_time_says_what_it_left_out_and_goes_on(
     assert any("nobody/nothing" in reason for reason in result.left_out)
     more = edokit.run(table, tmp_path / "RUN", quality="good", jobs=1)
     assert len(more.ensemble.members_) == 3
-    with pytest.raises(InputError, match="other annotations"):
+    with raises_code("other-settings"):
         edokit.run(table[table["item"] != table["item"].iloc[0]], tmp_path / "RUN", jobs=1)
 
 
@@ -233,7 +234,7 @@ def test_a_run_on_other_data_or_read_otherwise_is_not_mistaken_for_this_one(
     finished: Any, votes: Path
 ) -> None:
     run, _, _ = finished
-    with pytest.raises(InputError, match="read with other options"):
+    with raises_code("other-settings"):
         edokit.run(votes, run.folder, columns=COLUMNS, drop_annotator=["ann-1"], jobs=1)
     assert Run.load(run.folder).summary == run.summary
 
@@ -266,9 +267,9 @@ def test_columns_that_are_missing_are_named_with_their_flag(tmp_path: Path) -> N
 def test_times_and_qualities_are_checked() -> None:
     assert RunOptions(time="1h30m").seconds == 5400
     for time in ("ten", "0s", "10", ""):
-        with pytest.raises(InputError, match="time"):
+        with raises_code("invalid-number"):
             RunOptions(time=time)
-    with pytest.raises(InputError, match="quality"):
+    with raises_code("unknown-choice", "quality"):
         RunOptions(quality="excellent")  # type: ignore[arg-type]
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edokit.predictions.core import Predictions
-from edokit.predictions.files import write_predictions
+from edokit import Predictions, write_predictions
 
 HEAVY = (
     "{'numpy', 'pandas', 'pyarrow', 'scipy', 'sklearn', 'optuna', 'altair', 'vl_convert', 'torch'}"

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from edokit import Annotations
-from edokit._errors import EDOError, headings, word
+from edokit import Annotations, EDOError, read_annotations
+from edokit._errors import headings, word
 from edokit._io.tables import write_table
-from edokit.datasets.read import read_annotations
 from edokit.members.texts import read_texts
 from edokit.predictions.join import join_models
 from fuzz_damage import another
 from fuzz_files import argilla, label_studio, lewidi
+from tests.errors import raises_code
 
 TEXT = "quiet marmalade evening near the old harbour"
 PARTS = ("quiet marmalade evening", "marmalade evening near", "near the old harbour")
@@ -119,7 +119,7 @@ def test_half_a_character_is_told_without_the_text() -> None:
     table: Any = {"item": ["1"], "annotator": ["a"], "label": ["0"], "text": ["x"]}
     people = Annotations.from_table(table)
     people.texts[0] = TEXT + "\ud800"  # type: ignore[index]
-    with pytest.raises(EDOError, match="not valid Unicode") as caught:
+    with raises_code("invalid-unicode") as caught:
         people.to_table()
     assert TEXT not in str(caught.value)
 

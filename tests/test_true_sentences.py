@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import edokit
-from edokit import Annotations, InputError
+from edokit import Annotations
 from edokit.analysis.scores.text import result_sentence
 from edokit.members import parse_groups
+from tests.errors import raises_code
 
 pytestmark = pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
 WORDS = [a + b + c for a in "bdgklmnprst" for b in "aeiou" for c in "lnrst"]
@@ -153,5 +154,5 @@ def test_groups_of_alike_texts_are_no_gain_on_new_groups(shared: int, tmp_path: 
 def test_five_items_are_too_few(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     truth = np.array([0, 1, 0, 1, 1])
-    with pytest.raises(InputError, match="5 items are too few"):
+    with raises_code("too-many-folds", "5 items"):
         sentence_of(table(signal_texts(truth, rng), lambda i, a: truth[i]), tmp_path)

@@ -6,9 +6,7 @@ import warnings
 from pathlib import Path
 
 import edokit
-from edokit import Annotations, EDOEnsemble
-from edokit._errors import EDOWarning
-from edokit.bundle import Bundle
+from edokit import Annotations, Bundle, EDOEnsemble, EDOWarning
 from edokit.members import parse_groups
 
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 import edokit
-from edokit import Annotations, EDOEnsemble, ItemArray, Predictions, metrics
-from edokit._errors import InputError
+from edokit import Annotations, EDOEnsemble, InputError, ItemArray, Predictions, metrics
 from edokit._io.tables import write_table
 
 LABELS = Annotations.from_matrix(

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from objective_cases import Case, cases, make_case
 
-from edokit._errors import InputError
+from edokit import InputError, Objective
 from edokit.objective.loss import CROSS_ENTROPY, DrawnMember, InMemoryTerm, Linear, joint_loss
-from edokit.objective.settings import Objective, ObjectiveSettings
+from edokit.objective.settings import ObjectiveSettings
 from edokit.objective.summaries import Problem, Summaries
 
 

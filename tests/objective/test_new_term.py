@@ -9,20 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit._errors import InputError
+from edokit import InputError, Objective
 from edokit.ensemble._fit import explain
 from edokit.fitdata.data import FitData
 from edokit.metrics import bs
 from edokit.objective import loss, settings
 from edokit.objective.pools import pool
-from edokit.objective.settings import (
-    CE,
-    GumbelSteps,
-    Objective,
-    ObjectiveSettings,
-    Shape,
-    TermOption,
-)
+from edokit.objective.settings import CE, GumbelSteps, ObjectiveSettings, Shape, TermOption
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 

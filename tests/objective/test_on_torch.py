@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from objective_cases import Case, cases, make_case
 
+from edokit import Objective
 from edokit.objective.loss import Expansion, joint_loss, pool_terms
 from edokit.objective.pools import average_groups, effective_weights, pool, spread_weights
-from edokit.objective.settings import Objective, ObjectiveSettings
+from edokit.objective.settings import ObjectiveSettings
 from edokit.objective.summaries import Problem, Summaries, rank_members
 from tests.objective.gradients import effective_weights_vjp
 

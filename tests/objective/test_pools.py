@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from objective_cases import Case, cases, make_case
 
-from edokit._errors import InputError
+from edokit import InputError
 from edokit.objective import pools
 from edokit.objective.pools import (
     average_groups,

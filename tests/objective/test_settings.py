@@ -6,17 +6,8 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from edokit import Gumbel, SearchSpace
-from edokit._errors import InputError
-from edokit.objective.settings import (
-    CE,
-    LARGEST,
-    PRESETS,
-    Diversity,
-    Objective,
-    Pool,
-    preset_objective,
-)
+from edokit import Gumbel, InputError, Objective, SearchSpace
+from edokit.objective.settings import CE, LARGEST, PRESETS, Diversity, Pool, preset_objective
 from flat_options import flat_ensemble
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from objective_cases import Case, cases, make_case
 
-from edokit._errors import InputError
+from edokit import InputError
 from edokit.objective.pools import pool
 from edokit.objective.summaries import Summaries, rank_members
 

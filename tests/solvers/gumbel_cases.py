@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edokit.datasets.simulate.simulation import simulate
+from edokit import simulate
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.pools import effective_weights, softmax

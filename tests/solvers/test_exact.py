@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from edokit import Objective
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import JointObjective, joint_loss
 from edokit.objective.pools import pool
-from edokit.objective.settings import Objective, ObjectiveSettings
+from edokit.objective.settings import ObjectiveSettings
 from edokit.objective.summaries import Problem, Summaries, rank_members
 from edokit.solvers.exact import local_optima, minimize_on_simplex, solve_exact
 

@@ -9,18 +9,10 @@ import pytest
 from gumbel_cases import Data, fit, random_pool, solve_by_seed, step_by_step, three_of_ten
 from scipy.optimize import minimize
 
-from edokit._errors import InputError
+from edokit import Gumbel, InputError, Objective
 from edokit.objective.loss import joint_loss
 from edokit.objective.pools import effective_weights, softmax
-from edokit.objective.settings import (
-    CE,
-    Diversity,
-    Gumbel,
-    GumbelSteps,
-    Objective,
-    ObjectiveSettings,
-    Pool,
-)
+from edokit.objective.settings import CE, Diversity, GumbelSteps, ObjectiveSettings, Pool
 from edokit.objective.summaries import Problem, Summaries, rank_members
 from edokit.solvers import Solution, batches
 from edokit.solvers.gumbel import solve_gumbel

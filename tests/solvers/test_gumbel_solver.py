@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from gumbel_cases import fit, random_pool, solve_by_seed, step_by_step
 
+from edokit import Objective
 from edokit.objective.loss import JointObjective
-from edokit.objective.settings import CE, GumbelSteps, Objective
+from edokit.objective.settings import CE, GumbelSteps
 from edokit.objective.summaries import Problem, Summaries, rank_members
 from edokit.solvers import batches
 from edokit.solvers import descent as cross_entropies

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from edokit import Objective
 from edokit.objective import loss as module
 from edokit.objective.loss import InMemoryTerm, JointObjective
-from edokit.objective.settings import Objective, ObjectiveSettings
+from edokit.objective.settings import ObjectiveSettings
 from edokit.objective.summaries import Problem
 from edokit.solvers.exact import _active_set, _interior_point
 

@@ -11,15 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from edokit._errors import InputError
+from edokit import Exact, InputError, Objective, Scale
 from edokit.config import FitConfig
 from edokit.fitdata.data import FitData
 from edokit.metrics import rps, w1
 from edokit.objective.loss import SMOOTHING, joint_loss
 from edokit.objective.pools import pool
-from edokit.objective.settings import Exact, GumbelSteps, Objective, ObjectiveSettings, Pool
+from edokit.objective.settings import GumbelSteps, ObjectiveSettings, Pool
 from edokit.objective.summaries import Summaries, rank_members
-from edokit.scales import Scale
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 from shard_cases import cut

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from edokit import Objective, Scale
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.pools import spread
-from edokit.objective.settings import GumbelSteps, Objective, ObjectiveSettings
+from edokit.objective.settings import GumbelSteps, ObjectiveSettings
 from edokit.objective.summaries import rank_members
-from edokit.scales import Scale
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 from shard_cases import cut

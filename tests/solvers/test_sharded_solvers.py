@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edokit import Objective
 from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective.loss import JointObjective, joint_loss
-from edokit.objective.settings import GumbelSteps, Objective, ObjectiveSettings
+from edokit.objective.settings import GumbelSteps, ObjectiveSettings
 from edokit.objective.summaries import Problem
 from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact, streamed_terms

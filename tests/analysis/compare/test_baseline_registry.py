@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from pool_cases import sample
 
-from edokit._errors import InputError
-from edokit.analysis.compare import compare
+from edokit import InputError, compare
 from edokit.analysis.compare import method as methods
 from edokit.analysis.compare.method import (
     WeightedPool,

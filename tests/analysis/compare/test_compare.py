@@ -11,18 +11,21 @@ import pyarrow as pa
 import pytest
 from pool_cases import sample
 
-from edokit import Annotations, Predictions
-from edokit._errors import InputError
+from edokit import (
+    Annotations,
+    EDOEnsemble,
+    InputError,
+    Predictions,
+    compare,
+    write_annotations,
+    write_predictions,
+)
 from edokit._io.tables import write_table
-from edokit.analysis.compare import compare
 from edokit.analysis.compare.method import make_method
 from edokit.analysis.compare.result import Comparison
-from edokit.datasets.read import write_annotations
-from edokit.ensemble.estimator import EDOEnsemble
 from edokit.fitdata.inputs import load_annotations
 from edokit.fitdata.reading import ReadOptions
 from edokit.metrics import ce, compute_metrics
-from edokit.predictions.files import write_predictions
 from edokit.runs.record import RunRecord
 
 QUICK = ("best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")

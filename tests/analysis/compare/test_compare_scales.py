@@ -13,14 +13,13 @@ import pandas as pd
 import pytest
 
 import edokit
-from edokit import Annotations, InputError, Predictions, metrics
-from edokit.analysis.compare import compare
+from edokit import Annotations, InputError, Predictions, Scale, compare, metrics
 from edokit.analysis.compare.method import make_method, method_names
 from edokit.analysis.compare.result import Comparison
 from edokit.objective.pools import pool as weighted
 from edokit.objective.settings import Pool
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
 
 SETS = Scale("multi-label")
 POINTS = Scale("ordinal", (1, 2, 3, 4))

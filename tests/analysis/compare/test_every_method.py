@@ -7,8 +7,7 @@ import pytest
 from pool_cases import quick, sample
 from sklearn.exceptions import NotFittedError
 
-from edokit import Annotations, Predictions
-from edokit._errors import InputError
+from edokit import Annotations, InputError, Predictions
 from edokit.analysis.compare.method import method_names
 
 pytestmark = [

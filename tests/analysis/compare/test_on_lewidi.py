@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edokit import read_annotations, read_predictions
 from edokit.analysis.compare.method import make_method
-from edokit.datasets.read import read_annotations
 from edokit.metrics import ce_items
-from edokit.predictions.shards import read_predictions
 
 COMMITTED = Path(__file__).resolve().parents[3] / "benchmarks" / "lewidi2023"
 METHODS = ("uniform", "best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")

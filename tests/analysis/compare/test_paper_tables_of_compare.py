@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from pool_cases import sample
 
-from edokit._errors import InputError
-from edokit.analysis.compare import compare
+from edokit import InputError, compare
 from edokit.analysis.compare.result import Comparison
 from edokit.analysis.sequential import holm
 from edokit.metrics import compute_metrics, paired_test
@@ -144,8 +143,8 @@ def test_latex_is_a_table_with_rules_and_every_method(samples: tuple) -> None:
 
 def test_the_command_writes_latex(samples: tuple, tmp_path: Path) -> None:
     from commands import edo
+    from edokit import write_predictions
     from edokit._io.tables import write_table
-    from edokit.predictions.files import write_predictions
 
     predictions, annotations = samples[0]
     write_predictions(predictions, tmp_path / "fit.npz")

@@ -10,8 +10,7 @@ import pytest
 from pool_cases import sample
 
 import edokit
-from edokit import Annotations
-from edokit._errors import InputError
+from edokit import Annotations, InputError
 from edokit.analysis.scores.slices import FEWEST_ITEMS
 from edokit.metrics import ce
 

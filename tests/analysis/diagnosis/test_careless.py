@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from diagnose_cases import answered, camps, noise, strict, with_careless
 
-from edokit import Annotations
-from edokit.analysis.diagnose import diagnose
+from edokit import Annotations, diagnose
 from edokit.analysis.diagnose.advice import advise
 from edokit.analysis.diagnose.careless import RATES, chance_of_gain, find_careless
 from edokit.analysis.diagnose.overview import describe_annotators

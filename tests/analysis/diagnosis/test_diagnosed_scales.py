@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edokit import Annotations, read_annotations
-from edokit.analysis.diagnose import diagnose
+from edokit import Annotations, Scale, diagnose, read_annotations
 from edokit.analysis.diagnose.careless import find_careless
 from edokit.analysis.diagnose.overview import agreement, describe_annotators
 from edokit.analysis.diagnose.result import Diagnosis
 from edokit.analysis.diagnose.vectors import LabelVectors
-from edokit.scales import Scale
 
 POINTS = "ordinal:1,2,3,4,5,6,7"
 

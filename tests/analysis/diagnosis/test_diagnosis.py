@@ -11,11 +11,9 @@ import pandas as pd
 import pytest
 from diagnose_cases import camps, noise
 
-from edokit import Annotations
-from edokit._errors import InputError
-from edokit.analysis.diagnose import advice, diagnose, overview
+from edokit import Annotations, InputError, diagnose, read_annotations, write_annotations
+from edokit.analysis.diagnose import advice, overview
 from edokit.analysis.diagnose.result import Diagnosis
-from edokit.datasets.read import read_annotations, write_annotations
 
 KEYS = {
     *("items", "annotators", "annotations", "classes", "scale", "coverage", "balance"),

@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from edokit import Annotations, Predictions, SearchSpace, write_predictions
 from edokit._io.tables import write_table
 from edokit.analysis.search.result import SearchTrial
-from edokit.analysis.search.space import SearchSpace
-from edokit.annotations.core import Annotations
 from edokit.fitdata.data import FitData
-from edokit.predictions.core import Predictions
-from edokit.predictions.files import write_predictions
 
 QUICK = SearchSpace.paper(epochs=1, batch_size=16, learning_rate=(1e-2, 1e-1))
 """The paper's space with one epoch of long steps."""

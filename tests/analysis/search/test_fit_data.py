@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from search_cases import arrays, data
 
-from edokit._errors import InputError
+from edokit import InputError, SearchSpace
 from edokit.analysis.search.options import SearchPlan
-from edokit.analysis.search.space import SearchSpace
 from edokit.analysis.search.statistics import solve
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items, f1, md

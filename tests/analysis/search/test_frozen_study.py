@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from edokit.analysis.search import search
-from edokit.analysis.search.result import SearchResult
-from edokit.analysis.search.space import SearchSpace
+from edokit import SearchResult, SearchSpace, search
 
 FROZEN = Path(__file__).parent / "frozen"
 TRIALS = 14

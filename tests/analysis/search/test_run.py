@@ -13,7 +13,7 @@ import pytest
 from optuna.distributions import FloatDistribution
 from search_cases import QUICK, data, essence
 
-from edokit._errors import InputError
+from edokit import InputError
 from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.proposals import Proposals
 from edokit.analysis.search.result import SearchTrial

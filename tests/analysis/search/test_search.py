@@ -13,14 +13,17 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from search_cases import QUICK, arrays, essence, written
 
-from edokit._errors import EDOWarning, InputError
+from edokit import (
+    EDOEnsemble,
+    EDOWarning,
+    InputError,
+    Predictions,
+    SearchResult,
+    SearchSpace,
+    read_predictions,
+    search,
+)
 from edokit._io.digests import digest_input
-from edokit.analysis.search import search
-from edokit.analysis.search.result import SearchResult
-from edokit.analysis.search.space import SearchSpace
-from edokit.ensemble.estimator import EDOEnsemble
-from edokit.predictions.core import Predictions
-from edokit.predictions.shards import read_predictions
 from edokit.runs.record import RunRecord
 
 P, Q, Y = arrays(items=80, members=6)

@@ -14,9 +14,8 @@ from search_cases import arrays, data, trial
 from test_search_command import QUICK, files
 
 from commands import edo
-from edokit.analysis.search import search
+from edokit import SearchResult, search
 from edokit.analysis.search.options import SearchPlan
-from edokit.analysis.search.result import SearchResult
 from edokit.analysis.search.statistics import Evaluator
 from edokit.cli.search import show
 

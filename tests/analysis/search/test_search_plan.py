@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from edokit._errors import InputError
-from edokit.analysis.search import search
-from edokit.analysis.search.options import SearchOptions, SearchPlan
-from edokit.analysis.search.space import SearchSpace
+from edokit import InputError, SearchOptions, SearchSpace, search
+from edokit.analysis.search.options import SearchPlan
 
 FIXED = SearchSpace(
     **{f"lambda_{t}": 1 for t in ("f1", "ce", "div", "reg")},

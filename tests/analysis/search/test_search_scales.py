@@ -12,19 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 from search_cases import arrays
 
-from edokit._errors import InputError
-from edokit.analysis.search import search
+from edokit import InputError, Scale, SearchSpace, search
 from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.result import ParetoFront
-from edokit.analysis.search.space import SearchSpace, trial_settings
+from edokit.analysis.search.space import trial_settings
 from edokit.analysis.search.statistics import Evaluator
 from edokit.analysis.search.storage import open_storage
 from edokit.analysis.search.study import run_study
 from edokit.fitdata.data import FitData
-from edokit.metrics import compute_metrics, rps
-from edokit.metrics.registry import METRIC
+from edokit.metrics import METRIC, compute_metrics, rps
 from edokit.objective.pools import pool
-from edokit.scales import Scale
 from shard_cases import cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*tied:edokit._errors.EDOWarning")

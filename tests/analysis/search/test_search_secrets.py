@@ -12,9 +12,8 @@ from search_cases import arrays
 from test_search_command import QUICK, files
 
 from commands import edo
-from edokit import search
+from edokit import InputError, search
 from edokit._credentials import without_credentials
-from edokit._errors import InputError
 from edokit.runs.record import command_text
 
 __all__ = ["files"]

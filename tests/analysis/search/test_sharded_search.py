@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit._errors import EDOWarning, InputError
+from edokit import EDOWarning, InputError, Objective
 from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.statistics import Evaluator, solve
 from edokit.config import FitConfig
 from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
-from edokit.objective.settings import PAPER_SOLVERS, Objective, Pool
+from edokit.objective.settings import PAPER_SOLVERS, Pool
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")

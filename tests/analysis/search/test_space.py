@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-from edokit._errors import InputError
-from edokit.analysis.search.space import OBJECTIVE, STEERING, SearchSpace, trial_settings
+from edokit import InputError, SearchSpace
+from edokit.analysis.search.space import OBJECTIVE, STEERING, trial_settings
 from edokit.objective.settings import CHOSEN_STEPS, FLAT_NAMES, TERMS
 
 

@@ -25,7 +25,7 @@ from optuna.trial import TrialState
 from postgres import PASSWORD, QUOTED, USER, Server
 from sqlalchemy.engine import URL, make_url
 
-from edokit._errors import InputError, MissingExtraError
+from edokit import InputError, MissingExtraError
 from edokit.analysis.search import storage as storage_module
 from edokit.analysis.search.storage import StudyStorage, find_storage, masked, open_storage, quiet
 from edokit.runs.record import command_text

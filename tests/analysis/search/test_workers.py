@@ -13,8 +13,7 @@ import pytest
 from optuna.trial import TrialState
 from postgres import Server, silence_workers
 
-from edokit._errors import InputError
-from edokit.analysis.search import search
+from edokit import InputError, search
 from edokit.analysis.search import study as study_module
 from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.statistics import Evaluator
