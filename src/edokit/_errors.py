@@ -1,4 +1,4 @@
-"""What EDO says when something is wrong: the rule, what was given, and what to do."""
+"""Errors and warnings: what is wrong, where, and what to do; and the wording of messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from edokit._credentials import without_credentials
 
 _ADDRESS = re.compile(r"\s*([A-Za-z][\w+.-]+):/|.*://", re.DOTALL)
 _LONGEST = 2000
-"""Characters of a message; what a file holds may be longer than a screen."""
+"""Largest number of characters of a message, which may quote a long file."""
 
 
 _MARKED = re.compile("⟦(.*?)⟧")
@@ -33,12 +33,14 @@ def option(name: str, *value: object) -> str:
     Python shows ``option("ties", "random")`` as ``ties='random'``, the command line as
     ``--ties random``.
     """
-    return f"⟦{json.dumps([name, *value], ensure_ascii=False, default=_plain)}⟧"
+    return f"⟦{json.dumps([name, *value], ensure_ascii=False, default=_json_value)}⟧"
 
 
-def _plain(value: Any) -> Any:
-    """A number of numpy as one of Python, all else as text."""
-    return value.item() if hasattr(value, "item") else str(value)
+def _json_value(value: object) -> object:
+    """A numpy number as a Python number, any other value as text."""
+    if hasattr(value, "item"):
+        return value.item()
+    return str(value)
 
 
 def show_options(text: str, show: Callable[..., str] | None = None) -> str:
@@ -53,28 +55,31 @@ def show_options(text: str, show: Callable[..., str] | None = None) -> str:
     return _MARKED.sub(rendered, text)
 
 
-def typed_values(value: Any) -> list[str]:
-    """The value of an option as one types it: once for each key, names separated by commas."""
+def typed_values(value: object) -> list[str]:
+    """The value of an option on the command line: one per key, names separated by commas."""
     if isinstance(value, dict):
         return [f"{old}={new}" for old, new in value.items()]
     if isinstance(value, list | tuple):
-        doubled = [str(name).replace('"', '""') for name in value]
-        quoted = [
-            f'"{name}"' if name.strip() != name or set(',"') & set(name) else name
-            for name in doubled
-        ]
-        return [",".join(quoted)]
+        fields = []
+        for name in map(str, value):
+            text = name.replace('"', '""')
+            if name.strip() != name or set(',"') & set(name):
+                text = f'"{text}"'
+            fields.append(text)
+        return [",".join(fields)]
     return [str(value)]
 
 
 def _python_option(name: str, *value: object) -> str:
-    return f"{name}={value[0]!r}" if value else name
+    if value:
+        return f"{name}={value[0]!r}"
+    return name
 
 
 class EDOError(Exception):
-    """Anything EDO refuses. The message is one line; ``hint`` says what to do about it.
+    """The base class of EDO's errors. The message is one line; ``hint`` says what to do about it.
 
-    Where data leave several decisions open, ``str(error)`` lists them line by line.
+    If data leave several decisions open, ``str(error)`` lists them line by line.
 
     Parameters
     ----------
@@ -83,20 +88,24 @@ class EDOError(Exception):
     hint : str, default=""
         What to do about it.
     code : str
-        The rule that is broken, such as ``"unknown-class"``: the same wherever it is broken, and
-        however it is worded.
+        The broken rule, such as ``"unknown-class"``: the same wherever the rule is broken, and
+        independent of the wording.
     """
 
     def __init__(self, message: str, hint: str = "", *, code: str) -> None:
         self.code = code
-        self._message, self._hint = one_line(message), one_line(hint)
-        self.message, self.hint = show_options(self._message), show_options(self._hint)
+        self._message = one_line(message)
+        self._hint = one_line(hint)
+        self.message = show_options(self._message)
+        self.hint = show_options(self._hint)
         super().__init__(show_options(self.text))
 
     @property
     def text(self) -> str:
-        """Message and hint, with references to options still in it (see `show_options`)."""
-        return f"{self._message}; {self._hint}" if self._hint else self._message
+        """Message and hint, with references to options (see `show_options`)."""
+        if self._hint:
+            return f"{self._message}; {self._hint}"
+        return self._message
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), code=self.code), (self._message, self._hint)
@@ -106,19 +115,19 @@ class InputError(EDOError, ValueError):
     """The data or a parameter breaks a rule."""
 
     def in_file(self, path: object) -> InputError:
-        """The same error with the file in front, unless it names the file already."""
+        """The same error with the path in front, unless the message contains it."""
         if str(path) in self.message:
             return self
         return type(self)(f"{path}: {self._message}", self._hint, code=self.code)
 
 
 class NothingLeftError(InputError):
-    """What was to be dropped were all rows."""
+    """All rows would be dropped."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the data leave open, and the arguments that would settle it.
+    """A decision that the data leave open, and the arguments that would settle it.
 
     Attributes
     ----------
@@ -127,9 +136,10 @@ class Decision:
     hint : str
         The choices.
     remedy : Mapping[str, object]
-        Arguments of `read_annotations` that settle it; empty where no option does.
+        Arguments of `read_annotations` that settle it; empty if no option does.
     can_be_tried : bool
-        Whether reading goes on with the remedy; a name that only people know can't be tried.
+        Whether reading can continue with the remedy; a name that only the user knows can't be
+        tried.
     code : str
         The rule that the data break, as in `EDOError`.
     """
@@ -150,7 +160,7 @@ class OpenDecisionsError(InputError):
     path : object, default=None
         The file that is read.
     given : mapping of str to object, optional
-        The arguments that it was read with.
+        The arguments with which it was read.
     """
 
     def __init__(
@@ -162,12 +172,12 @@ class OpenDecisionsError(InputError):
         self.decisions = tuple(decisions)
         self.path = path
         self.given = dict(given or {})
-        place = "" if path is None else f"{path}: "
+        place = self._place
         if len(self.decisions) == 1:
-            only = self.decisions[0]
-            if path is not None and str(path) in only.message:
+            decision = self.decisions[0]
+            if str(path) in decision.message:
                 place = ""
-            super().__init__(f"{place}{only.message}", only.hint, code=only.code)
+            super().__init__(f"{place}{decision.message}", decision.hint, code=decision.code)
             return
         listed = "; ".join(f"({number}) {line}" for number, line in self._numbered())
         super().__init__(
@@ -175,8 +185,15 @@ class OpenDecisionsError(InputError):
             f"choose, for example, {self.remedy_text}",
             code="open-decisions",
         )
-        # An error of several lines, since nobody reads ten sentences in one.
+        # As text, the error has one line per decision.
         self.args = (show_options("\n".join([*self.lines, self.closing(self.remedy_text)])),)
+
+    @property
+    def _place(self) -> str:
+        """The file in front of a message; empty if it is not known."""
+        if self.path is None:
+            return ""
+        return f"{self.path}: "
 
     @property
     def remedy(self) -> dict[str, Any]:
@@ -188,23 +205,22 @@ class OpenDecisionsError(InputError):
 
     @property
     def lines(self) -> list[str]:
-        """The decisions line by line, with references to options still in them."""
-        place = "" if self.path is None else f"{self.path}: "
-        heading = one_line(f"{place}{len(self.decisions)} decisions are open:")
+        """The decisions line by line, with references to options (see `show_options`)."""
+        heading = one_line(f"{self._place}{len(self.decisions)} decisions are open:")
         return [heading, *(one_line(f"{number}. {line}") for number, line in self._numbered())]
 
     @property
     def remedy_text(self) -> str:
         """The arguments that settle all decisions, as references to options.
 
-        What was given for the same options is among them.
+        They include the caller's values of the same options.
         """
         remedy = self.remedy
         merged = with_remedy(self.given, remedy)
         return ", ".join(option(name, merged[name]) for name in remedy)
 
     def closing(self, remedy: str) -> str:
-        """The last line: how to go on with ``remedy``, the command or the arguments."""
+        """The last line: how to continue with ``remedy``, the command or the arguments."""
         if all(decision.remedy for decision in self.decisions):
             return f"With the first choice of each: {remedy}"
         return f"When the rest is corrected, with the first choice of each: {remedy}"
@@ -227,19 +243,19 @@ class OpenDecisionsError(InputError):
 
 
 def open_decision(message: str, hint: str, *, code: str, **remedy: Any) -> OpenDecisionsError:
-    """The error for one decision, and the arguments that settle it by its first choice."""
+    """The error for one decision, with the arguments that settle it by its first choice."""
     return OpenDecisionsError([Decision(message, hint, remedy, code=code)])
 
 
 def with_remedy(arguments: Mapping[str, Any], remedy: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with those of a remedy: lists and mappings are joined, others replaced."""
+    """The arguments with a remedy: lists and mappings are joined, other values replaced."""
     merged = dict(arguments)
     for name, value in remedy.items():
-        given = merged.get(name)
+        current = merged.get(name)
         if isinstance(value, Mapping):
-            merged[name] = {**(given or {}), **value}
+            merged[name] = {**(current or {}), **value}
         elif isinstance(value, list):
-            merged[name] = list(dict.fromkeys([*(given or ()), *value]))
+            merged[name] = list(dict.fromkeys([*(current or ()), *value]))
         else:
             merged[name] = value
     return merged
@@ -253,12 +269,12 @@ class MissingExtraError(EDOError, ImportError):
 
 
 def missing_extra(message: str, extra: str) -> MissingExtraError:
-    """The error for a package that is not there; the extra is named as one types it in a clone."""
+    """The error for a package that is not installed; the hint is for a clone of EDO."""
     return MissingExtraError(message, f'in a clone of EDO, run: pip install ".[{extra}]"')
 
 
 class EDOWarning(UserWarning):
-    """Something was decided for you; the message says what, and how to decide otherwise.
+    """EDO made a decision; the message says which, and how to change it.
 
     Parameters
     ----------
@@ -272,48 +288,63 @@ class EDOWarning(UserWarning):
 
 
 def warn(message: str, category: type[EDOWarning] = EDOWarning) -> None:
-    """Warn at the first frame outside this package: the user's own line."""
+    """Warn at the first frame outside this package: the user's line."""
     package = os.path.dirname(__file__) + os.sep
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and (
-        frame.f_code.co_filename.startswith(package)
-        or (frame.f_code.co_filename, frame.f_code.co_name) == ("<string>", "__init__")
-    ):  # the second is a dataclass's
-        frame, level = frame.f_back, level + 1
+    frame = sys._getframe(1)
+    level = 2
+    while frame.f_back is not None:
+        file = frame.f_code.co_filename
+        is_dataclass_init = file == "<string>" and frame.f_code.co_name == "__init__"
+        if not file.startswith(package) and not is_dataclass_init:
+            break
+        frame = frame.f_back
+        level += 1
     warnings.warn(category(message), stacklevel=level)
 
 
 def examples(values: Iterable[object], most: int = 3) -> str:
     """A few values for a message: ``'a', 'b', 'c' and 7 more``."""
-    listed = list(values)
-    texts = map(str, listed[:most])
-    quoted = ", ".join(_quoted(text if len(text) <= 40 else text[:39] + "…") for text in texts)
-    return f"{quoted} and {len(listed) - most} more" if len(listed) > most else quoted
+    texts = list(map(str, values))
+    quoted = []
+    for text in texts[:most]:
+        if len(text) > 40:
+            text = text[:39] + "…"
+        quoted.append(_quoted(text))
+    return _and_more(quoted, len(texts))
 
 
-_WORD = (24, 2)  # characters and words up to which a value is shown
+def _and_more(texts: Sequence[str], total: int) -> str:
+    """Texts separated by commas, and how many more there are in total."""
+    listed = ", ".join(texts)
+    if total > len(texts):
+        listed += f" and {total - len(texts)} more"
+    return listed
+
+
+_WORD = (24, 2)  # largest number of characters and of words of a value that is shown
 
 
 def word(value: object) -> str:
-    """A value for a message; of what may be somebody's text only the length."""
+    """A value for a message; if it may be somebody's text, only its length."""
     return _unless_text(value, *_WORD)
 
 
 def is_text(value: object) -> bool:
-    """Whether `word` gives only the length, so that no option may name the value either."""
+    """Whether `word` shows only the length; then options in messages must not name the value."""
     return _exceeds(str(value), *_WORD)
 
 
 def headings(names: Iterable[object], most: int = 20) -> str:
-    """Column names for a message; where a header is missing they may be somebody's text."""
+    """Column names for a message; without a header, they may be somebody's text."""
     listed = list(names)
-    quoted = ", ".join(_unless_text(name, 40, 5) for name in listed[:most])
-    return f"{quoted} and {len(listed) - most} more" if len(listed) > most else quoted
+    return _and_more([_unless_text(name, 40, 5) for name in listed[:most]], len(listed))
 
 
 def _unless_text(value: object, length: int, words: int) -> str:
     text = str(value)
-    return f"text of {len(text)} characters" if _exceeds(text, length, words) else _quoted(text)
+    if _exceeds(text, length, words):
+        return f"text of {len(text)} characters"
+    return _quoted(text)
 
 
 def _exceeds(text: str, length: int, words: int) -> bool:
@@ -321,8 +352,10 @@ def _exceeds(text: str, length: int, words: int) -> bool:
 
 
 def _quoted(text: str) -> str:
-    """Text in quotes; code points are escaped where the usual ones would look the same."""
-    return repr(text) if text.isascii() or normalize("NFC", text) == text else ascii(text)
+    """Text in quotes; if it is not in Unicode's normal form NFC, characters are escaped."""
+    if text.isascii() or normalize("NFC", text) == text:
+        return repr(text)
+    return ascii(text)
 
 
 def counted(number: int, noun: str) -> str:
@@ -331,19 +364,23 @@ def counted(number: int, noun: str) -> str:
         return f"{number} {noun}"
     if noun.endswith("y"):
         return f"{number} {noun[:-1]}ies"
-    return f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
+    if noun.endswith("s"):
+        return f"{number} {noun}es"
+    return f"{number} {noun}s"
 
 
 def money(value: float | None) -> str:
-    """A cost with four digits and without an exponent; costs have no unit of their own."""
+    """A cost with four digits and without an exponent; its unit is the user's."""
     if value is None:
         return "–"
     digits = f"{Decimal(f'{value:.4g}'):f}".replace("-", "−")
-    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+    if "." in digits:
+        digits = digits.rstrip("0").rstrip(".")
+    return digits
 
 
 def signed(value: float, digits: int = 4) -> str:
-    """A number with its sign: ``+0.0012`` or ``−0.0097``; zero has no minus."""
+    """A number with its sign: ``+0.0012`` or ``−0.0097``; the sign of zero is ``+``."""
     return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
 
 
@@ -358,7 +395,9 @@ def in_bytes(number: float) -> str:
     """A size for a message: ``2.5 GiB``, ``12 MiB``, ``80 KiB``."""
     if number < 2**20:
         return f"{number / 2**10:,.0f} KiB"
-    return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / 2**20:,.0f} MiB"
+    if number < 2**30:
+        return f"{number / 2**20:,.0f} MiB"
+    return f"{number / 2**30:,.1f} GiB"
 
 
 HAVE = ("has", "have")
@@ -368,14 +407,23 @@ def are(
     number: int, of: int | None = None, verb: tuple[str, str] = ("is", "are"), noun: str = ""
 ) -> str:
     """A number with its verb: ``1 is``, ``3 are``, ``1 of 9 has``, ``1 of 9 items is``."""
-    subject = str(number) if of is None else f"{number} of {of}"
-    if noun:
-        subject = counted(number, noun) if of is None else f"{number} of {counted(of, noun)}"
-    return f"{subject} {verb[number != 1]}"
+    if of is None:
+        subject = str(number)
+        if noun:
+            subject = counted(number, noun)
+    else:
+        total = str(of)
+        if noun:
+            total = counted(of, noun)
+        subject = f"{number} of {total}"
+    singular, plural = verb
+    if number == 1:
+        return f"{subject} {singular}"
+    return f"{subject} {plural}"
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
-    """Refuse a mode that does not exist, naming those that do."""
+    """Refuse an unknown choice; the message names the allowed ones."""
     choices = list(allowed)
     if value not in choices:
         raise InputError(
@@ -385,40 +433,41 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
         )
 
 
-def local_path(given: str | Path) -> Path:
-    """The path of a file or a folder; an empty name, ~ and an address (``…://…``) are refused."""
-    if isinstance(given, str) and not given.strip():
+def local_path(name: str | Path) -> Path:
+    """The path of a file or a folder; an empty name, ~ and a URL (``…://…``) are refused."""
+    if isinstance(name, str) and not name.strip():
         raise InputError(
             "a path is empty",
             "name a file or a folder; . is the current folder",
             code="invalid-path",
         )
-    # A path folds :// into :/.
-    if address := _ADDRESS.match(str(given)):
-        # What follows may be a password.
+    # pathlib shortens :// to :/.
+    address = _ADDRESS.match(str(name))
+    if address:
+        # The rest of the URL is not shown, since it may contain a password.
         raise InputError(
-            f"{address[1] or ''}://… is an address and no path, and files are local",
+            f"{address[1] or ''}://… is an address, not a path to a local file",
             "name a file or a folder of this machine",
             code="invalid-path",
         )
-    # Not every shell and no Python replaces it, and nobody wants a folder of this name.
-    if Path(given).parts[:1] == ("~",) and not Path("~").exists():
+    # Python does not expand ~, nor does every shell.
+    if Path(name).parts[:1] == ("~",) and not Path("~").exists():
         raise InputError(
-            f"{given} is no path: ~ was not replaced by your home folder",
-            "write the home folder out; in a shell, a blank instead of = lets it replace ~",
+            f"{name} contains ~, which was not replaced by your home folder",
+            "write the path of your home folder; in a shell, write a blank instead of = before ~",
             code="invalid-path",
         )
     try:
-        str(given).encode()
+        str(name).encode()
     except UnicodeError as error:
         raise InputError(
-            f"the path {given} is not valid Unicode", "rename the file", code="invalid-path"
+            f"the path {name} is not valid Unicode", "rename the file", code="invalid-path"
         ) from error
-    return Path(given)
+    return Path(name)
 
 
 def is_loopback(host: str | None) -> bool:
-    """Whether a name or an address is this machine itself."""
+    """Whether a host name or an address is this machine."""
     from ipaddress import ip_address
 
     with suppress(ValueError):
@@ -436,13 +485,23 @@ def check_number(
     whole: bool = False,
     hint: str = "",
 ) -> None:
-    """Refuse what is no number, or one outside of these bounds."""
-    right_kind = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
-    if not right_kind or not (least < value if above else least <= value) or value > most:
-        bound = f"{'above' if above else 'of at least'} {least:.10g}"
-        bound += f" and at most {most:.10g}" if most < float("inf") else ""
+    """Refuse a value that is not a number within these bounds; with ``whole``, an integer."""
+    noun = "number"
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if whole:
+        noun = "whole number"
+        is_number = isinstance(value, Integral) and not isinstance(value, bool)
+    if above:
+        bound = f"above {least:.10g}"
+        is_valid = is_number and least < value <= most
+    else:
+        bound = f"of at least {least:.10g}"
+        is_valid = is_number and least <= value <= most
+    if most < float("inf"):
+        bound += f" and at most {most:.10g}"
+    if not is_valid:
         raise InputError(
-            f"{option(name)} is {value!r}, but must be a {'whole ' if whole else ''}number {bound}",
+            f"{option(name)} is {value!r}, but must be a {noun} {bound}",
             hint or f"choose another {option(name)}",
             code="invalid-number",
         )
@@ -452,31 +511,38 @@ LARGEST_SEED = 2**32 - 1
 
 
 def check_seed(random_state: object) -> None:
-    """Refuse what is no seed; scikit-learn and Optuna take none above 2³² − 1."""
+    """Refuse an invalid seed; scikit-learn and Optuna accept seeds up to 2³² − 1."""
     check_number("random_state", random_state, 0, LARGEST_SEED, whole=True)
 
 
 def printable(text: str) -> str:
-    """The text with characters written out that would steer a terminal or can't be encoded."""
+    """The text with escape sequences for characters that control a terminal or can't be encoded."""
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    characters = []
+    for character in text:
+        if not character.isprintable():
+            character = repr(character)[1:-1]
+        characters.append(character)
+    return "".join(characters)
 
 
 def one_line(text: str) -> str:
-    """A message as people may see it: one line, no credentials, nothing that steers a terminal."""
+    """A message on one line, without credentials and control characters."""
     line = printable(without_credentials(" ".join(text.split())))
     half = _LONGEST // 2
-    return line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}"
+    if len(line) > _LONGEST:
+        line = f"{line[:half]} … {line[-half:]}"
+    return line
 
 
 @contextmanager
 def errors_in(path: object) -> Iterator[None]:
-    """Errors raised inside name this file."""
+    """Errors that are raised in this context name this file."""
     try:
         yield
     except InputError as error:
-        named = error.in_file(path)
-        if named is error:
+        error_in_file = error.in_file(path)
+        if error_in_file is error:
             raise
-        raise named from error
+        raise error_in_file from error

@@ -203,7 +203,7 @@ def test_join_takes_logits_names_and_gaps_file_by_file(tmp_path: Path) -> None:
     raw.write_text("nr,No,p_yes\nb,-1,2\na,0,0\n", encoding="utf-8")
     names = ("--column", "item=nr", "--column", "p_No=No", "--label-map", "No=no", "--out", out)
     wrong = edo("predictions", "join", soft, raw, *names, "--logits")
-    assert_one_line(wrong, "soft.csv", "are probabilities already", "FILE:logits")
+    assert_one_line(wrong, "soft.csv", "are probabilities, not logits", "FILE:logits")
     wrong = edo("predictions", "join", soft, f"b={raw}", *names)
     assert_one_line(wrong, "member 'b'", "are negative", "FILE:logits")
     wrong = edo("predictions", "join", soft, f"b={raw}:logits", *names)

@@ -166,7 +166,7 @@ def test_a_training_wants_a_folder_without_other_runs(files: Path) -> None:
     assert edo(*words(files, "--methods", "top-5", "--out", files / "compared")).returncode == 0
     for held, name in (("a fitted ensemble", "fitted"), ("a comparison", "compared")):
         refused = edo("train", files / "people.csv", "--out", files / name)
-        assert_one_line(refused, "trained members needs a folder of its own", held)
+        assert_one_line(refused, "trained members needs a separate folder", held)
         assert not (files / name / "members").exists()
 
 

@@ -341,7 +341,7 @@ def test_a_demo_keeps_out_of_other_results(shelf: Path, tmp_path: Path) -> None:
     assert edo(*search(shelf, tmp_path / "run", 4, "--no-report")).returncode == 0
     refused = edo("demo", "--out", tmp_path / "run")
     assert_one_line(refused)
-    assert "a demo needs a folder of its own" in refused.stderr
+    assert "a demo needs a separate folder" in refused.stderr
     trained = edo("train", shelf / "data.csv", "--members", 2, "--out", tmp_path / "members")
     assert trained.returncode == 0
     refused = edo("demo", "--out", tmp_path / "members")

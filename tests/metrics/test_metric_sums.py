@@ -32,7 +32,7 @@ def test_the_sum_over_any_partition_gives_the_metrics_of_the_whole(
     q = np.round(q * 3) / np.round(q * 3).sum(axis=1, keepdims=True)
     y = scale.hard(q)
     ends = sorted({min(cut, items) for cut in cuts} | {0, items})
-    parts = [MetricSums.of(p[a:b], q[a:b], y[a:b], scale) for a, b in pairwise(ends)]
+    parts = [MetricSums.from_arrays(p[a:b], q[a:b], y[a:b], scale) for a, b in pairwise(ends)]
     wanted = compute_metrics(p, q, y, scale=scale)
     found = sum(parts[1:], parts[0]).values()
     assert list(found) == list(wanted) == list(metrics_of(scale))

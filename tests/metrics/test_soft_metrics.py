@@ -57,7 +57,8 @@ def test_soft_f1_of_sets_is_the_formula_over_all_labels() -> None:
     names = ["soft_f1"]
     assert compute_metrics(p, q, y, metrics=names, scale=SETS)["soft_f1"] == pytest.approx(expected)
     parts = [
-        MetricSums.of(p[rows], q[rows], y[rows], SETS, names) for rows in (slice(9), slice(9, 30))
+        MetricSums.from_arrays(p[rows], q[rows], y[rows], SETS, names)
+        for rows in (slice(9), slice(9, 30))
     ]
     assert (parts[0] + parts[1]).values()["soft_f1"] == pytest.approx(expected)
     empty = np.zeros((2, 3))

@@ -124,7 +124,7 @@ def test_case_and_punctuation_make_no_other_answer_and_are_noted(
     with pytest.warns(EDOWarning) as notes:
         made = join_models([sheet], smoothing=0, unparsed="drop", **given)
     read, dropped = (str(note.message) for note in notes)
-    assert "4 of 8 answers differ from a class in case or punctuation alone" in read
+    assert "4 of 8 answers differ from a class only in case or punctuation" in read
     assert "2 of 8 answers are none" in dropped
     assert "'-1' (1), 'yes?' (1)" in dropped
     assert made.probabilities[0, 0] * 6 == pytest.approx([1, 4, 0, 0, 1, 0])

@@ -393,7 +393,7 @@ def _metric_sums(
 ) -> list[MetricSums]:
     P = block.sample.P
     return [
-        MetricSums.of(*block.per_item(pooled(P, v, pool, temperature)), scale=block.scale)
+        MetricSums.from_arrays(*block.per_item(pooled(P, v, pool, temperature)), scale=block.scale)
         for v in weights
     ]
 

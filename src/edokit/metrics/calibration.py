@@ -14,13 +14,13 @@ from edokit.scales import NOMINAL, Scale
 
 # Bins of equal width.
 BINS = 10
-# A share such as 0.3 belongs to the bin that starts there, even if it was rounded down.
+# A share such as 0.3 belongs to the bin that starts at 0.3, even if it was rounded down.
 NUDGE = 1e-6
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability curve; every array [B] is over the bins that are not empty.
+    """A reliability curve; every array [B] has an entry per bin that is not empty.
 
     Attributes
     ----------
@@ -52,15 +52,15 @@ def reliability_curve(
 ) -> Reliability:
     """Reliability curve of predicted probabilities against soft labels.
 
-    Each (item, class) is one point (p_ic, q_ic). With two classes only the second counts, since
-    the first mirrors it.
+    Each (item, class) is a point (p_ic, q_ic). With two classes, only the points of the second are
+    used, since those of the first mirror them.
 
     Parameters
     ----------
     p, q : array-like of shape [N, C], or [N, L] for multi-label data
         Predicted probabilities and soft labels.
     bins : int, default=10
-        Number of bins of p, all of equal width. An edge belongs to the bin above.
+        Number of bins of equal width. An edge belongs to the bin above it.
     scale : Scale, default=NOMINAL
         The answer scale.
 

@@ -20,7 +20,7 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
     if scale.rows(array).shape[1] < 2:
         raise InputError(
             f"{name} has fewer than two classes: its shape is {_shape(array)}",
-            "give a column for every class, also for those that nobody chose",
+            "give a column for every class, including those that nobody chose",
             code="too-few-classes",
         )
 
@@ -43,17 +43,17 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
 def match_rows(
     arrays: Mapping[str, npt.ArrayLike], order: Order | None = None
 ) -> list[npt.ArrayLike]:
-    """The arrays with their rows, and columns, in the order of the last one that has ids.
+    """The arrays with rows and columns in the order of the last array that has ids.
 
-    An array without ids beside one with ids is refused, unless ``order`` says what its rows are.
+    If only some arrays have ids, the others are refused unless ``order`` declares their order.
     """
     if order is not None:
         one_of("order", order, get_args(Order))
     rows = {name: rows_of(values) for name, values in arrays.items()}
-    named = [name for name in arrays if rows[name] is not None]
-    if not named:
+    names_with_ids = [name for name in arrays if rows[name] is not None]
+    if not names_with_ids:
         return list(arrays.values())
-    reference = named[-1]
+    reference = names_with_ids[-1]
     reference_rows = rows[reference]
     assert reference_rows is not None
     classes = None
@@ -63,33 +63,35 @@ def match_rows(
 
     matched: list[npt.ArrayLike] = []
     for name, values in arrays.items():
-        own_rows = rows[name]
-        if own_rows is None:
+        array_rows = rows[name]
+        if array_rows is None:
             if order is None:
                 raise unordered(name, f"{reference} has")
             matched.append(values)
             continue
-        places = own_rows.match(reference_rows, name, reference)
+        places = array_rows.match(reference_rows, name, reference)
         array = _with_columns(name, values, classes)
-        matched.append(array if in_order(places) else array[places])
+        if not in_order(places):
+            array = array[places]
+        matched.append(array)
     return matched
 
 
 def _with_columns(
     name: str, values: npt.ArrayLike, classes: tuple[str, ...] | None
 ) -> npt.NDArray[Any]:
-    """The columns of an array [N, C] in the order of these classes, where both are known."""
+    """The columns of an array [N, C] in the order of these classes, if both are known."""
     array = np.asarray(values)
-    own_classes = classes_of(values)
-    if own_classes is None or classes is None or own_classes == classes or array.ndim != 2:
+    array_classes = classes_of(values)
+    if array_classes is None or classes is None or array_classes == classes or array.ndim != 2:
         return array
-    if {*own_classes} != {*classes}:
+    if {*array_classes} != {*classes}:
         raise InputError(
-            f"{name} is about the classes {examples(own_classes, 20)}, not {examples(classes, 20)}",
+            f"the classes of {name} are {examples(array_classes, 20)}, not {examples(classes, 20)}",
             "give both the same classes: annotations.with_classes(…)",
             code="classes-differ",
         )
-    return array[:, [own_classes.index(label) for label in classes]]
+    return array[:, [array_classes.index(label) for label in classes]]
 
 
 def unordered(name: str, others: str) -> InputError:
@@ -98,13 +100,13 @@ def unordered(name: str, others: str) -> InputError:
         f"{name} has no item ids, but {others}: rows would be compared by position",
         "give what predict_proba or describe returns for named predictions, or"
         " edokit.ItemArray(values, items=…); if rows are in the order of the annotations' items,"
-        " say order='annotations' (where that is no parameter, give np.asarray of all arrays)",
+        " add order='annotations' (in functions without it, give np.asarray of all arrays)",
         code="missing-ids",
     )
 
 
 def of_items(values: Floats, *arrays: npt.ArrayLike) -> Floats:
-    """Values by item [N] of matched arrays, with the ids of their rows."""
+    """Values per item [N] of matched arrays, with the ids of their rows."""
     for array in reversed(arrays):
         rows = rows_of(array)
         if rows is not None:
@@ -115,7 +117,7 @@ def of_items(values: Floats, *arrays: npt.ArrayLike) -> Floats:
 def pair(
     p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL, order: Order | None = None
 ) -> tuple[Floats, Floats]:
-    """Checked predicted probabilities and soft labels, both [N, C] or, multi-label, [N, L]."""
+    """Checked predicted probabilities and soft labels [N, C], or [N, L] for multi-label data."""
     p, q = match_rows({"p": p, "q": q}, order)
     predicted = distributions("p", p, scale)
     soft = distributions("q", q, scale)
@@ -127,7 +129,7 @@ def pair(
         )
     if scale.positions is not None and len(scale.positions) != predicted.shape[1]:
         raise InputError(
-            f"p has {predicted.shape[1]} classes, the scale {len(scale.positions)} positions",
+            f"p has {predicted.shape[1]} classes, but the scale {len(scale.positions)} positions",
             "give one position per class",
             code="shapes-differ",
         )
@@ -155,7 +157,7 @@ def hard_labels(y: npt.ArrayLike, p: Floats, scale: Scale = NOMINAL) -> Ints:
     if array.shape != shape:
         raise InputError(
             f"y has the shape {_shape(array)}, not [{', '.join(map(str, shape))}]",
-            "give one class code each; for multi-label data, 1 for each chosen label, else 0",
+            "give one class code per item; for multi-label data, 1 for each chosen label, else 0",
             code="shapes-differ",
         )
     if array.dtype.kind not in "iub":
@@ -178,7 +180,7 @@ def losses(name: str, values: npt.ArrayLike) -> Floats:
 def as_array(
     name: str, values: npt.ArrayLike, dtype: type[np.float64] | None = None
 ) -> npt.NDArray[Any]:
-    """An array of any type."""
+    """The values as an array."""
     try:
         return np.asarray(values, dtype)
     except (TypeError, ValueError):
@@ -197,7 +199,7 @@ def _finite(name: str, values: npt.ArrayLike, dimensions: int, hint: str) -> Flo
         raise InputError(
             f"{name} has the shape {_shape(array)}, not {axes} with N > 0", hint, code="wrong-shape"
         )
-    hint = "drop or fill in the items that have no value"
+    hint = "drop or fill in the items without a value"
     _refuse(name, array, ~np.isfinite(array), "not a finite number", hint)
     return array
 
@@ -205,9 +207,9 @@ def _finite(name: str, values: npt.ArrayLike, dimensions: int, hint: str) -> Flo
 def _refuse(name: str, values: npt.NDArray[Any], wrong: Bools, problem: str, hint: str) -> None:
     """Refuse an array with wrong values; the message names the first of them."""
     if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        position = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise InputError(
-            f"{name}[{', '.join(map(str, at))}] is {values[at]:.6g}, {problem}"
+            f"{name}[{', '.join(map(str, position))}] is {values[position]:.6g}, {problem}"
             f" ({wrong.sum()} of {wrong.size} are wrong)",
             hint,
             code="invalid-number",

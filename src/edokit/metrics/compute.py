@@ -17,7 +17,7 @@ from edokit.metrics.formulas import RankCorrelation, cross_entropy, shannon
 from edokit.metrics.registry import METRIC, checked_names, metrics_of
 from edokit.scales import NOMINAL, Scale
 
-if TYPE_CHECKING:  # annotations need pandas, which a bare GPU machine has not
+if TYPE_CHECKING:  # annotations need pandas, which a bare GPU machine does not have
     from edokit.annotations.core import Annotations
 
 _BLOCK = 2**16
@@ -35,14 +35,14 @@ def compute_metrics(
 ) -> dict[str, float | None]:
     """Compute several metrics at once.
 
-    Arrays with item ids are matched by id: what ``predict_proba`` and ``describe`` return for named
-    predictions, and the soft and hard labels of annotations. A bare array beside them is refused,
-    unless ``order`` says what its rows are.
+    Arrays with item ids are matched by id: the results of ``predict_proba`` and ``describe`` for
+    named predictions, and the soft and hard labels of annotations. If only some arrays have ids,
+    the others are refused unless ``order`` declares their order.
 
     Parameters
     ----------
     p : array-like of shape [N, C], or [N, L] for multi-label data
-        Predicted probabilities; or what an ensemble's ``describe`` returns.
+        Predicted probabilities, or the result of an ensemble's ``describe``.
     q : Annotations, or array-like of shape [N, C], or [N, L] for multi-label data
         Annotations of the same items, or their soft labels.
     y : array-like of int, shape [N], or [N, L] for multi-label data, default=None
@@ -93,8 +93,8 @@ def compute_metrics(
     return values(names, predicted, soft, hard, labels.scale)
 
 
-class Labels(NamedTuple):
-    """Soft labels, hard labels and their scale, unchecked."""
+class TargetLabels(NamedTuple):
+    """Soft labels, hard labels and their scale, not yet checked."""
 
     soft: npt.ArrayLike
     hard: npt.ArrayLike
@@ -106,22 +106,23 @@ def as_labels(
     q: npt.ArrayLike | Annotations,
     y: npt.ArrayLike | None,
     scale: Scale | None,
-) -> Labels:
+) -> TargetLabels:
     """The labels that p is compared with: arrays, or those of annotations."""
     if not hasattr(q, "soft_labels"):
         if y is None:
             raise InputError(
-                "there are no hard labels y",
-                "give them, or Annotations instead of q",
+                "hard labels y are missing",
+                "give y, or Annotations instead of q",
                 code="missing-labels",
             )
-        return Labels(q, y, scale or NOMINAL)
+        return TargetLabels(q, y, scale or NOMINAL)
     annotations = cast("Annotations", q)
     classes = classes_of(p)
     if classes is not None and {*annotations.classes} < {*classes}:
         annotations = annotations.with_classes(classes)
-    hard = annotations.hard_labels() if y is None else y
-    return Labels(annotations.soft_labels, hard, scale or annotations.scale)
+    if y is None:
+        y = annotations.hard_labels()
+    return TargetLabels(annotations.soft_labels, y, scale or annotations.scale)
 
 
 def best_possible(
@@ -131,21 +132,21 @@ def best_possible(
     metrics: Iterable[str] | None = None,
     scale: Scale = NOMINAL,
 ) -> dict[str, float | None]:
-    """Return the best value of each metric that any answer can have on these labels.
+    """Return the best possible value of each metric on these labels.
 
-    Where annotators disagree, no answer has a CE of 0, and no single answer a distance of 0 to all
+    If annotators disagree, no answer has a CE of 0, and no single answer has a distance of 0 to all
     of them.
 
     Parameters
     ----------
     q, y, metrics, scale
-        As for `compute_metrics`.
+        See `compute_metrics`.
 
     Returns
     -------
     dict of str to float
-        CE: the mean entropy of the soft labels; distances between distributions: 0; ``mad`` and
-        ``label_error``: those of the best single answer for each item.
+        For CE, the mean entropy of the soft labels; for distances between distributions, 0; for
+        ``mad`` and ``label_error``, the value of the best single answer for each item.
 
     Examples
     --------
@@ -175,17 +176,19 @@ def values(
 ) -> dict[str, float | None]:
     """`compute_metrics` on checked arguments."""
     names = tuple(names)
-    sums = MetricSums.of(p[:_BLOCK], q[:_BLOCK], y[:_BLOCK], scale, names)
-    # Many items are summed in blocks, whose intermediate arrays stay in the processor's cache.
+    sums = MetricSums.from_arrays(p[:_BLOCK], q[:_BLOCK], y[:_BLOCK], scale, names)
+    # Items are summed in blocks, so that intermediate arrays stay in the processor's cache.
     for start in range(_BLOCK, len(p), _BLOCK):
         block = slice(start, start + _BLOCK)
-        sums += MetricSums.of(p[block], q[block], y[block], scale, names)
+        sums += MetricSums.from_arrays(p[block], q[block], y[block], scale, names)
     results = sums.values()
     for name in names:
         relative = METRIC[name].relative
         if relative is not None:
             value = float(relative(p, q, y, scale).mean())
-            results[name] = None if np.isnan(value) else value
+            results[name] = None
+            if not np.isnan(value):
+                results[name] = value
     if "entropy_correlation" in results:
         (rho,) = entropy_ranks(p, q, scale)(np.ones((1, len(p))))
         if not np.isnan(rho):
@@ -219,20 +222,20 @@ _Sums = TypeVar("_Sums", bound="MetricSums")
 
 @dataclass(frozen=True, eq=False)
 class MetricSums:
-    """Metrics as sums over items, which add up over shards: ``a + b`` are those of both.
+    """Metrics as sums over items, which can be added over shards as ``a + b``.
 
     Attributes
     ----------
     items : int
-        N.
+        Number of items, N.
     sums : mapping of str to ndarray or None
-        Summed parts of each metric; None for the entropy correlation.
+        Sums of the parts of each metric; None for a metric without a formula.
 
     Examples
     --------
     >>> import numpy as np
     >>> p, q, y = np.array([[0.8, 0.2]]), np.array([[1.0, 0.0]]), np.array([0])
-    >>> shards = [MetricSums.of(p, q, y), MetricSums.of(q, q, y)]
+    >>> shards = [MetricSums.from_arrays(p, q, y), MetricSums.from_arrays(q, q, y)]
     >>> round((shards[0] + shards[1]).values()["ce"], 4)
     0.1116
     """
@@ -241,7 +244,7 @@ class MetricSums:
     sums: Mapping[str, Floats | None]
 
     @classmethod
-    def of(
+    def from_arrays(
         cls,
         p: Floats,
         q: Floats,
@@ -249,7 +252,7 @@ class MetricSums:
         scale: Scale = NOMINAL,
         metrics: Iterable[str] | None = None,
     ) -> MetricSums:
-        """The sums of one shard; parameters as for `compute_metrics`, not checked."""
+        """Return the sums of one shard; see `compute_metrics` for the parameters (not checked)."""
         if metrics is None:
             metrics = metrics_of(scale)
         sums: dict[str, Floats | None] = {}
@@ -272,8 +275,8 @@ class MetricSums:
     def values(self) -> dict[str, float | None]:
         """The metrics by name.
 
-        ``entropy_correlation`` and ``icm_soft`` are None: ranks among all items, and how soft
-        labels vary, are not sums over shards.
+        ``entropy_correlation`` and ``icm_soft`` are None, since ranks among all items and the
+        variation of soft labels can't be computed from sums over shards.
         """
         results: dict[str, float | None] = {}
         for name, total in self.sums.items():

@@ -1,4 +1,4 @@
-"""The interval of a calibration error, which noise biases upwards."""
+"""The interval of a calibration error, an estimate that noise biases upwards."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from edokit._types import Floats
 def ece_ends(measured: Floats, resampled: Floats, level: float) -> tuple[float, float]:
     """Low and high ends, from the gaps of the bins, measured [B] and resampled [samples, B].
 
-    Noise makes the gaps of bins larger, so the ECE is biased upwards, and its resamples more so.
-    The interval has the true values for which the estimate is neither surprisingly high nor low.
-    For each value, the most plausible gaps that add up to it are tried: the measured ones, all
-    moved towards 0, or away from it, by a multiple of their variances.
+    Noise increases the gaps of bins, so the ECE is biased upwards, and its resamples even more. The
+    interval contains the true values for which the estimate is neither surprisingly high nor low.
+    For each value, the most plausible gaps with this sum are tested: the measured gaps, all moved
+    towards 0, or away from it, by a multiple of their variances.
     """
     noise = resampled - measured
     variances = noise.var(axis=0)
@@ -28,19 +28,19 @@ def ece_ends(measured: Floats, resampled: Floats, level: float) -> tuple[float, 
         return np.asarray(signs * np.maximum(np.abs(measured) + multiple * variances, 0.0))
 
     def is_too_low(multiple: float) -> bool:
-        """Whether so high an estimate would be surprising."""
-        drawn = np.abs(moved(multiple) + noise).sum(axis=1)
-        return bool((drawn >= estimate - 1e-12).mean() < tail)
+        """Whether an estimate this high would be surprising."""
+        simulated = np.abs(moved(multiple) + noise).sum(axis=1)
+        return bool((simulated >= estimate - 1e-12).mean() < tail)
 
     def is_too_high(multiple: float) -> bool:
-        """Whether so low an estimate would be surprising."""
-        drawn = np.abs(moved(multiple) + noise).sum(axis=1)
-        return bool((drawn <= estimate + 1e-12).mean() < tail)
+        """Whether an estimate this low would be surprising."""
+        simulated = np.abs(moved(multiple) + noise).sum(axis=1)
+        return bool((simulated <= estimate + 1e-12).mean() < tail)
 
     varied = variances > 0
     if not varied.any():
         return estimate, estimate
-    # Moved so far towards 0, all gaps that vary are 0.
+    # The multiple that moves all varying gaps to 0.
     farthest = float((np.abs(measured[varied]) / variances[varied]).max())
     low = 0.0
     if is_too_low(-farthest):
@@ -55,7 +55,7 @@ def ece_ends(measured: Floats, resampled: Floats, level: float) -> tuple[float, 
 
 
 def _last(holds: Callable[[float], bool], start: float, end: float) -> float:
-    """The last value at which something holds that holds at first, and no longer at the end."""
+    """The largest value at which a condition holds that holds at the start, but not at the end."""
     for _ in range(30):
         middle = (start + end) / 2
         if holds(middle):

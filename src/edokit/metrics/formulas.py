@@ -1,4 +1,4 @@
-"""The formulas of metrics on checked arrays; those of distributions give a value per row."""
+"""The formulas of metrics on checked arrays; formulas of distributions give a value per row."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from edokit.scales import Scale
 
 # Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring.
 CLIP = 1e-12
-# The rounding error that a cumulative share of one half may have.
+# Largest rounding error of a cumulative share of one half.
 ROUNDING = 1e-9
-# Entropies that differ by rounding alone (1/3 and 1 − 2/3) are ties.
+# Entropies that differ only by rounding (1/3 and 1 − 2/3) are ties.
 ENTROPY_DECIMALS = 9
 
 
@@ -40,14 +40,14 @@ def overlap(p: Floats, q: Floats) -> Floats:
 
 
 def soft_f1_parts(p: Floats, q: Floats) -> Floats:
-    """The sizes of the intersection of fuzzy sets, and of both of them together [N, 2]."""
+    """The size of the intersection of fuzzy sets, and the sum of their sizes [N, 2]."""
     return np.stack([overlap(p, q), (p + q).sum(axis=1)], axis=1)
 
 
 def information_contrast(p: Floats, q: Floats) -> Floats:
-    """ICM-Soft of each item in bits [N], as PyEvALL computes it; NaN where a class never varies.
+    """ICM-Soft of each item in bits [N], as PyEvALL computes it; NaN if a class never varies.
 
-    2 I(p) + 2 I(q) − 3 I(max(p, q)): what both say, less what they say together. The information
+    The formula is 2 I(p) + 2 I(q) − 3 I(max(p, q)). The information
     I of a class with probability v > 0 is −log2 P(V ≥ v), where V is normal with the mean of the
     soft labels of all items and their mean absolute deviation.
     """
@@ -103,7 +103,7 @@ def medians(p: Floats) -> npt.NDArray[np.intp]:
 
 
 def decisions(p: Floats, scale: Scale) -> Codes:
-    """Return single answers: the median on a scale, else the most probable class or labels.
+    """Return single answers: the median on an ordinal scale, else the likeliest class or labels.
 
     Returns
     -------
@@ -122,10 +122,10 @@ def decisions(p: Floats, scale: Scale) -> Codes:
 
 
 def ascending_order(numbers: Ints) -> npt.NDArray[np.intp]:
-    """Positions [N] of whole numbers in ascending order, by 16 bits at a time.
+    """Positions [N] of whole numbers in ascending order, sorted by 16 bits at a time.
 
-    numpy counts numbers of 16 bits instead of comparing them: for many items this takes less than
-    half the time of an `argsort` of the numbers.
+    numpy uses a radix sort for numbers of 16 bits: for many items, this takes less than half the
+    time of an `argsort` of the numbers.
     """
     offsets = numbers - numbers.min()
     largest = int(offsets.max())
@@ -139,7 +139,7 @@ def ascending_order(numbers: Ints) -> npt.NDArray[np.intp]:
 
 
 def mid_ranks(values: Floats) -> Floats:
-    """Ranks [B, N] of each row of values, rounded as `RankCorrelation` rounds; ties share one."""
+    """Mid-ranks [B, N] of each row of values, with the rounding of `RankCorrelation`."""
     from scipy.stats import rankdata
 
     rounded = np.rint(values * 10.0**ENTROPY_DECIMALS).astype(np.int64)
@@ -147,10 +147,10 @@ def mid_ranks(values: Floats) -> Floats:
 
 
 class RankCorrelation:
-    """Spearman's ρ of x and y [N] as a function of how often each item is taken.
+    """Spearman's ρ of x and y [N] as a function of the number of times that each item is drawn.
 
-    Called with counts [B, N], it gives ρ of each multiset [B], NaN where undefined. Ranks follow
-    from counts of distinct values, so that a resample costs no sorting.
+    Called with counts [B, N], it returns ρ of each multiset [B], NaN if undefined. Ranks follow
+    from the counts of distinct values, so that resamples need not be sorted.
     """
 
     def __init__(self, x: Floats, y: Floats) -> None:
@@ -168,10 +168,10 @@ class RankCorrelation:
     def __call__(self, counts: Counts | Floats) -> Floats:
         ranks = []
         spread = np.ones(len(counts))
-        for order, first, codes in self._sides:
-            per_value = counts.take(order, axis=1, mode="clip")  # quicker than with checks
-            if len(first) < len(order):
-                per_value = np.add.reduceat(per_value, first, axis=1, dtype=np.int64)
+        for order, starts, codes in self._sides:
+            per_value = counts.take(order, axis=1, mode="clip")  # faster than with bounds checks
+            if len(starts) < len(order):
+                per_value = np.add.reduceat(per_value, starts, axis=1, dtype=np.int64)
             # Twice the mid-rank of each value, less the mean of all items.
             centred = 2.0 * np.cumsum(per_value, axis=1, dtype=np.int64)
             centred -= per_value

@@ -1,4 +1,4 @@
-"""Metrics of distributions as functions of arrays, which are checked."""
+"""Metrics of distributions as functions of arrays, which they check."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def w1(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = Non
     p, q : array-like of shape [N, C]
         Predicted probabilities and soft labels of the ordered classes.
     positions : array-like of shape [C], default=None
-        Where the classes are on the scale, ascending; 0, 1, 2, … if None.
+        Positions of the classes on the scale, ascending; 0, 1, 2, … if None.
 
     Returns
     -------
@@ -242,7 +242,7 @@ def w1(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = Non
 
 
 def w1_items(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> Floats:
-    """Wasserstein-1 distance of each item; parameters as for `w1`.
+    """Wasserstein-1 distance of each item; the parameters are those of `w1`.
 
     Returns
     -------
@@ -259,8 +259,8 @@ def w1_items(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
 def rps(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> float:
     """Ranked probability score Σ_c (F_c − G_c)² of cumulative shares, averaged over items.
 
-    A proper score: the best answer is the annotators' distribution. Parameters as for `w1`; each
-    square counts as much as its step is wide.
+    This score is proper: the best answer is the annotators' distribution. The parameters are those
+    of `w1`; squares are weighted by the distances between neighbouring positions.
 
     Returns
     -------
@@ -275,7 +275,7 @@ def rps(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = No
 
 
 def entropy(q: npt.ArrayLike) -> float:
-    """Mean entropy; that of the soft labels is the lowest CE that predictions can have.
+    """Mean entropy; the entropy of the soft labels is the lowest possible CE.
 
     Parameters
     ----------

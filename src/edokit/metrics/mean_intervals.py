@@ -1,9 +1,9 @@
 """Intervals of means, and of the ratio of two means, over items or groups of items.
 
-A percentile bootstrap is too short on few items, and Student's t on skewed values, as losses are.
-Hall (1992) corrects t for the skewness, which it has to estimate; where the values are symmetric,
-that estimate costs coverage. Here an interval ends where the further of the two ends. It is the
-same for every seed. `benchmarks/coverage.py` measures it.
+A percentile bootstrap is too short with few items, and Student's t with skewed values such as
+losses. Hall (1992) corrects t for the skewness, which has to be estimated; for symmetric values,
+this estimate costs coverage. Here, each end is the farther end of the two intervals. It does not
+depend on a seed. `benchmarks/coverage.py` measures the coverage.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from edokit._types import Floats, Ints
 from edokit.metrics.score_interval import score_interval
 
 FEWEST_UNITS = 10
-"""Fewer independent items, or groups of items, have no interval."""
+"""The least number of independent items, or groups of items, for an interval."""
 LARGEST_RATIO = 11.0
-"""Intervals of ratios end here, at a loss of 1000 %: a denominator near 0 knows no end."""
+"""The largest end of intervals of ratios; a denominator near 0 would give unbounded ends."""
 _BISECTIONS = 50
 
 
 @dataclass(frozen=True, eq=False)
 class UnitDeviations:
-    """A mean over items, and what each independent unit adds to it.
+    """A mean over items, and the deviations of independent units from it.
 
     Attributes
     ----------
     mean : float
     deviations : ndarray of shape [G]
-        One per unit; they sum to 0, and their variance over G is that of the mean.
+        One per unit; their sum is 0, and their variance over G is the variance of the mean.
     is_share : bool
         Whether the value of every item is 0 or 1.
     is_positive : bool
@@ -46,12 +46,12 @@ class UnitDeviations:
 
     @classmethod
     def from_values(cls, values: Floats, clusters: Ints | None) -> UnitDeviations:
-        """From values by item [N]; ``clusters`` [N] are the units of items, or None."""
+        """From values per item [N]; ``clusters`` [N] are the units of items, or None."""
         mean = float(values.mean())
         deviations = values - mean
         if clusters is not None:
             sums = np.bincount(clusters, weights=deviations)
-            # As if all units had the same number of items.
+            # Scaled to units of equal size.
             deviations = np.asarray(sums * (len(sums) / len(values)), dtype=np.float64)
         is_share = bool(((values == 0) | (values == 1)).all())
         return cls(mean, deviations, is_share, bool((values >= 0).all()))
@@ -62,10 +62,10 @@ class UnitDeviations:
         return len(self.deviations)
 
     def ends(self, level: float) -> tuple[float, float]:
-        """Low and high ends of the interval of the mean, which is not below 0 if no value is."""
+        """Low and high ends of the interval of the mean; not below 0 if no value is."""
         moments = _Moments.from_deviations(self.deviations)
         if self.is_share:
-            # A score interval does not collapse where all values are the same.
+            # A score interval does not collapse if all values are equal.
             ends = score_interval(self.mean, moments.error**2, self.units, level=level)
             return float(ends[0]), float(ends[1])
         lowest, highest = moments.reach(level)
@@ -76,7 +76,7 @@ class UnitDeviations:
 
 
 def difference_ends(a: UnitDeviations, b: UnitDeviations, level: float) -> tuple[float, float]:
-    """Low and high ends of the interval of mean(a) − mean(b), of the same units."""
+    """Low and high ends of the interval of mean(a) − mean(b) over the same units."""
     difference = a.mean - b.mean
     moments = _difference_moments(a, b)(1.0)
     lowest, highest = moments.reach(level)
@@ -97,9 +97,9 @@ def ratio_ends(
 ) -> tuple[float, float]:
     """Low and high ends of the interval of mean(a) / mean(b), a ratio that is at least ``lowest``.
 
-    These are the ratios r for which the interval of mean(a − r b) contains 0 (Fieller, 1954): the
-    interval of the ratio excludes 1 exactly where that of the difference excludes 0. The mean of b
-    must be above 0. The interval ends at ``largest`` at the latest.
+    The interval contains the ratios r for which the interval of mean(a − r b) contains 0 (Fieller,
+    1954): it excludes 1 if and only if the interval of the difference excludes 0. The mean of b
+    must be positive. The high end is at most ``largest``.
     """
     moments = _difference_moments(a, b)
 
@@ -115,7 +115,7 @@ def ratio_ends(
 
 
 def _boundary(inside: float, limit: float, contains: Callable[[float], bool]) -> float:
-    """Where an interval ends between a point in it and a limit; the limit if that is in it."""
+    """The end of an interval between a point inside and a limit; the limit if it is inside."""
     if contains(limit):
         return limit
     outside = limit
@@ -152,10 +152,10 @@ class _Moments:
         return cls(math.sqrt(squares / (units * (units - 1))), skewness, units)
 
     def reach(self, level: float) -> tuple[float, float]:
-        """How far below and above 0 an estimate may be whose true value is 0.
+        """The lowest and highest plausible estimates of a mean whose true value is 0.
 
-        In standard errors, the further of Student's t and Hall's. With the skewness γ and
-        k = γ/√G, Hall's transformation of t is t + k t²/3 + k² t³/27 + k/6.
+        In standard errors, each is the farther quantile of Student's t and Hall's t. With the
+        skewness γ and k = γ/√G, Hall's transformation of t is t + k t²/3 + k² t³/27 + k/6.
         """
         from scipy.special import stdtrit  # Student's t
 
@@ -169,7 +169,7 @@ class _Moments:
 
 
 def _inverse_of_hall(t: float, k: float) -> float:
-    """The t value that Hall's transformation turns into this one."""
+    """The inverse of Hall's transformation of t."""
     if abs(k) < 1e-9:
         return t
     cubed = 1 + k * (t - k / 6)
@@ -193,12 +193,12 @@ def _difference_moments(a: UnitDeviations, b: UnitDeviations) -> Callable[[float
 
     def moments(ratio: float) -> _Moments:
         squares = xx - 2 * ratio * xy + ratio**2 * yy
-        # What rounding leaves of equal deviations is no variance.
+        # Equal deviations have a variance of 0, apart from rounding errors.
         if squares < 1e-14 * (xx + ratio**2 * yy):
             squares = 0.0
         if both_shares:
-            # Student's t with a unit more in which the two differ (as Agresti and Min, 2005): the
-            # interval does not collapse where they differ in none.
+            # Student's t with one more unit in which the two differ (Agresti and Min, 2005), so
+            # that the interval does not collapse if all units are equal.
             return _Moments.from_sums(squares + (units - 1) / units, 0.0, units)
         cubes = xxx - 3 * ratio * xxy + 3 * ratio**2 * xyy - ratio**3 * yyy
         return _Moments.from_sums(squares, cubes, units)

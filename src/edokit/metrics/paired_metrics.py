@@ -1,7 +1,8 @@
-"""Paired tests of metrics that are no means over items, such as macro-F1 and the ECE.
+"""Paired tests of metrics that are not means over items, such as macro-F1 and the ECE.
 
-Two methods are exchanged on random items, which changes neither's distribution if they are equally
-good; for a mean over items, this is the sign-flip test. Intervals resample items.
+The answers of two methods are exchanged on random items; if the methods are equally good, this does
+not change the distribution of the difference. For a mean over items, this is the sign-flip test.
+Intervals resample items.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from edokit.metrics.resampling import (
 from edokit.scales import Scale
 
 Differences: TypeAlias = Callable[[Floats], Floats]
-"""The difference of two methods' metrics [B], as a function of counts of units, or of exchanges,
+"""The difference of two methods' metrics [B] as a function of counts of units, or of exchanges
 [B, G]."""
 
 
@@ -40,7 +41,7 @@ def paired_metric_test(
     scale: Scale,
     resampling: Resampling,
 ) -> PairedTest | None:
-    """Test whether two methods differ in a metric that is no mean over items.
+    """Test whether two methods differ in a metric that is not a mean over items.
 
     Parameters
     ----------
@@ -56,8 +57,8 @@ def paired_metric_test(
     Returns
     -------
     PairedTest or None
-        None where the metric is undefined for one of the methods, there are fewer than ten items
-        (or groups of items), or, for macro-F1, a class is the hard label of fewer than ten.
+        None if the metric is undefined for one of the methods, if there are fewer than ten items
+        (or groups of items), or, for macro-F1, if a class is the hard label of fewer than ten.
     """
     clusters = resampling.clusters
     if clusters is None:
@@ -95,12 +96,12 @@ def paired_metric_test(
 def _exchange_p_value(
     of_exchanges: Differences, n_units: int, exchanges: int, rng: np.random.Generator
 ) -> float:
-    """The share of exchanges after which the methods differ as much, with this one."""
+    """The p-value: the share of exchanges with at least the observed difference."""
     observed = abs(float(of_exchanges(np.zeros((1, n_units)))[0]))
     hits = 0
     for flips in flip_rows(n_units, exchanges, rng):
         differences = np.abs(of_exchanges(flips.astype(np.float64)))
-        # What rounding alone tells apart counts as equally extreme, and so does the undefined.
+        # Differences that differ by rounding, and undefined ones, count as equally extreme.
         hits += int((~(differences < observed - 1e-9)).sum())
     return (1 + hits) / (1 + exchanges)
 
@@ -116,8 +117,8 @@ def _unit_sums(parts: Floats, clusters: Ints) -> Floats:
 def _summed_differences(
     combine: Combine, first_parts: Floats, second_parts: Floats, clusters: Ints
 ) -> tuple[Differences, Differences]:
-    first = _unit_sums(first_parts, clusters)
-    second = _unit_sums(second_parts, clusters)
+    first_sums = _unit_sums(first_parts, clusters)
+    second_sums = _unit_sums(second_parts, clusters)
 
     def value(sums: Floats) -> Floats:
         parts = sums[:, :-1]
@@ -126,11 +127,13 @@ def _summed_differences(
         return np.asarray(combine(parts, sums[:, -1]), dtype=np.float64)
 
     def of_samples(counts: Floats) -> Floats:
-        return value(counts @ first) - value(counts @ second)
+        return value(counts @ first_sums) - value(counts @ second_sums)
 
     def of_exchanges(flips: Floats) -> Floats:
-        moved = flips @ (second - first)
-        return value(first.sum(axis=0) + moved) - value(second.sum(axis=0) - moved)
+        exchanged = flips @ (second_sums - first_sums)
+        first_totals = first_sums.sum(axis=0) + exchanged
+        second_totals = second_sums.sum(axis=0) - exchanged
+        return value(first_totals) - value(second_totals)
 
     return of_samples, of_exchanges
 
@@ -149,15 +152,15 @@ def _entropy_differences(
 
     def of_exchanges(flips: Floats) -> Floats:
         is_exchanged = flips[:, clusters] > 0
-        one = np.where(is_exchanged, entropies[1], entropies[0])
-        other = np.where(is_exchanged, entropies[0], entropies[1])
-        return _correlation(mid_ranks(one), soft_ranks) - _correlation(mid_ranks(other), soft_ranks)
+        first_ranks = mid_ranks(np.where(is_exchanged, entropies[1], entropies[0]))
+        second_ranks = mid_ranks(np.where(is_exchanged, entropies[0], entropies[1]))
+        return _correlation(first_ranks, soft_ranks) - _correlation(second_ranks, soft_ranks)
 
     return of_samples, of_exchanges
 
 
 def _correlation(x: Floats, y: Floats) -> Floats:
-    """Pearson's correlation of each row of x [B, N] with y [N]; NaN where it is undefined."""
+    """Pearson's correlation of each row of x [B, N] with y [N]; NaN if it is undefined."""
     centred_x = x - x.mean(axis=1, keepdims=True)
     centred_y = y - y.mean()
     spread = (centred_x**2).sum(axis=1) * (centred_y**2).sum()

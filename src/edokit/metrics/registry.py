@@ -1,7 +1,7 @@
-"""All metrics by name: what they are called, how they are computed, and for which scales.
+"""The registry of metrics: their names, formulas and answer scales.
 
 A metric is one entry of `METRIC`. Evaluations, comparisons, the page and the table in
-``docs/metrics.md`` take everything that they need from it.
+``docs/metrics.md`` use only these entries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from edokit.scales import NOMINAL, Scale, ScaleKind
 
 # Per-item contributions of p, q and y on a scale: one value [N], or several [N, m].
 Formula = Callable[[Floats, Floats, HardLabels, Scale], Floats]
-# A formula of a scale that is known: of p, q and y.
+# A formula for a given scale, as a function of p, q and y.
 ItemFormula = Callable[[Floats, Floats, HardLabels], Floats]
 # The metric from the sums of the contributions, [m] or [..., m], and the number of items.
 Combine = Callable[[Floats, "int | Floats"], npt.ArrayLike]
@@ -64,8 +64,8 @@ class Metric:
         Value of each item [N] from p, q, y and the scale, or several parts [N, m]; None for
         a metric that can't be computed from sums over items.
     relative : callable or None, default=None
-        Where ``formula`` is None, the value of each item [N] relative to all items, of which the
-        metric is the mean; NaN where it is undefined. It is unknown of a folder of shards.
+        If ``formula`` is None, the value of each item [N] relative to all items, NaN if undefined;
+        the metric is its mean. It can't be computed for a folder of shards.
     combine : callable, default: the mean over items
         The metric from the sums of the parts and the number of items.
     direction : {"lower", "higher"}, default="lower"
@@ -73,10 +73,10 @@ class Metric:
     scales : tuple of {"nominal", "ordinal", "multi-label"}, default: all
         The answer scales for which it is defined.
     main : tuple of {"nominal", "ordinal", "multi-label"}, default=()
-        The answer scales on which it is one of the main metrics: those that comparisons and pages
-        show of every method. A main metric is a mean over items.
+        The answer scales on which it is a main metric, which comparisons and pages show for every
+        method. A main metric is a mean over items.
     hard : bool, default=False
-        Whether it is about hard labels alone; the best answer is then y, else q.
+        Whether it depends on hard labels only; the best answer is then y, else q.
     best : str, default=""
         The best possible value in words; empty for 0, or 1 if higher values are better.
 
@@ -131,11 +131,13 @@ class Metric:
     @property
     def arrow(self) -> str:
         """The direction of better values."""
-        return "↑" if self.higher else "↓"
+        if self.higher:
+            return "↑"
+        return "↓"
 
     @property
     def label(self) -> str:
-        """``CE ↓``."""
+        """The short name with the direction, such as ``CE ↓``."""
         return f"{self.short} {self.arrow}"
 
     @property
@@ -172,14 +174,14 @@ def _label_error(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
 
 
 def _macro_parts(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
-    """Whether each class is correctly predicted, and how many of ŷ and y it is in [N, 2C]."""
+    """Whether each class is correctly predicted, and in how many of ŷ and y it occurs [N, 2C]."""
     predicted = scale.indicators(scale.hard(p), p.shape[1])
     hard = scale.indicators(y, p.shape[1])
     return np.hstack([predicted & hard, predicted.astype(np.float64) + hard])
 
 
 def _macro_f1(sums: Floats, items: int | Floats) -> Floats:
-    """The mean over the classes that occur; 1 if all sets of labels are empty, as predicted."""
+    """The mean over the classes that occur; 1 if all label sets are empty and so predicted."""
     hits, occurrences = np.split(sums, 2, axis=-1)
     count = (occurrences > 0).sum(axis=-1)
     by_class = 2 * hits / np.maximum(occurrences, 1.0)
@@ -187,10 +189,10 @@ def _macro_f1(sums: Floats, items: int | Floats) -> Floats:
 
 
 def _soft_f1(sums: Floats, items: int | Floats) -> Floats:
-    """Twice the intersection over both; 1 where all sets of labels are empty, as predicted."""
-    common = sums[..., 0]
-    both = sums[..., 1]
-    return np.where(both > 0, 2 * common / np.where(both > 0, both, 1.0), 1.0)
+    """Twice the intersection over the total size; 1 if both are empty."""
+    intersection = sums[..., 0]
+    size = sums[..., 1]
+    return np.where(size > 0, 2 * intersection / np.where(size > 0, size, 1.0), 1.0)
 
 
 def _calibration_error(gaps: Floats, items: int | Floats) -> Floats:
@@ -357,7 +359,7 @@ def register_metric(metric: Metric) -> Metric:
     Parameters
     ----------
     metric : Metric
-        Its formula takes checked arrays; it is a mean over items, or has parts that add up.
+        A metric with a formula of checked arrays: a mean over items, or with parts that are summed.
 
     Returns
     -------
@@ -422,26 +424,30 @@ def main_metrics(scale: Scale = NOMINAL) -> tuple[str, ...]:
 
 
 def search_metrics(scale: Scale = NOMINAL) -> tuple[str, ...]:
-    """Return what a search optimises on an answer scale: F1, the headline metric, a distance.
+    """Return the objectives of a search on an answer scale: F1, the headline metric, a distance.
 
     Examples
     --------
     >>> search_metrics(Scale("ordinal", (1, 2, 3)))
     ('f1', 'rps', 'w1')
     """
-    distance = "w1" if scale.kind == "ordinal" else "md"
+    distance = "md"
+    if scale.kind == "ordinal":
+        distance = "w1"
     return ("f1", headline_metric(scale), distance)
 
 
 def headline_metric(scale: Scale = NOMINAL) -> str:
-    """Return the metric that ranks methods on an answer scale; it is proper, lower is better.
+    """Return the metric that ranks methods on an answer scale: proper, and lower is better.
 
     Examples
     --------
     >>> headline_metric(), headline_metric(Scale("ordinal", (1, 2, 3)))
     ('ce', 'rps')
     """
-    return "rps" if scale.kind == "ordinal" else "ce"
+    if scale.kind == "ordinal":
+        return "rps"
+    return "ce"
 
 
 # The metrics of the paper's tables.
@@ -454,7 +460,7 @@ def item_values(scale: Scale = NOMINAL) -> dict[str, ItemFormula]:
     Returns
     -------
     dict of str to callable
-        Each takes checked arrays as `compute_metrics` does, and returns an array [N].
+        Functions of checked arrays p, q and y that return an array [N].
 
     Examples
     --------
@@ -480,10 +486,12 @@ def _on_scale(formula: Formula, scale: Scale) -> ItemFormula:
 
 
 def checked_names(metrics: Iterable[str] | None, scale: Scale = NOMINAL) -> list[str]:
-    """The names of metrics, each of them known on this scale."""
+    """The names of metrics; names that are unknown on this scale are refused."""
     if metrics is None:
         return list(metrics_of(scale))
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    names = list(metrics)
     for name in names:
         one_of("metrics", name, metrics_of(scale))
     return names

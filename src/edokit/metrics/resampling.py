@@ -24,11 +24,11 @@ from edokit.metrics.mean_intervals import (
 from edokit.metrics.registry import METRIC, checked_names
 from edokit.scales import Scale
 
-if TYPE_CHECKING:  # annotations need pandas, which a bare GPU machine has not
+if TYPE_CHECKING:  # annotations need pandas, which a bare GPU machine does not have
     from edokit.annotations.core import Annotations
 
 Key = TypeVar("Key", bound=Hashable)
-# Changes of signs in memory at a time. The draws, and so p-values, depend on it.
+# Sign flips in memory at a time. The draws, and therefore p-values, depend on it.
 BLOCK = 1 << 20
 # Items whose counts are in memory at a time.
 DRAWS = 1 << 16
@@ -85,23 +85,23 @@ def bootstrap(
 ) -> dict[str, Interval]:
     """Metrics with intervals over items.
 
-    Intervals of means of one value per item end where the further of Student's t and of Hall's t,
-    corrected for skewness, ends; those of shares (F1) are score intervals. The ECE is biased
-    upwards: its interval has the values for which so high, and so low, an ECE is not surprising.
-    The interval of macro-F1 (over the classes of a resample) and that of the entropy correlation
-    are bootstrap percentiles, as far apart as Student's t demands. Fewer than ten items, or groups
-    of items, have no interval, and neither has macro-F1 where a class is the hard label of fewer
-    than ten items. `docs/coverage.md` says how often intervals are right.
+    For means of one value per item, each end of the interval is the farther end of the intervals by
+    Student's t and by Hall's t, which is corrected for skewness; shares (F1) get score intervals.
+    The ECE is biased upwards: its interval contains the values for which the measured ECE is
+    neither surprisingly high nor low. The intervals of macro-F1 (over the classes of a resample)
+    and of the entropy correlation are bootstrap percentiles, widened by Student's t. No interval is
+    computed for fewer than ten items (or groups of items), or for macro-F1 if a class is the hard
+    label of fewer than ten items. `docs/coverage.md` shows the coverage.
 
     Parameters
     ----------
     p, q, y, metrics, scale, order
-        As for `compute_metrics`; the labels of an item are resampled together.
+        See `compute_metrics`; the labels of an item are resampled together.
     clusters : array of int of shape [N], default=None
-        Codes of what is resampled together, as the item of each pair of an item and an annotator,
-        in the order of the labels.
+        Rows with the same code are resampled together, such as the pairs of an item with its
+        annotators; in the order of the labels.
     samples : int, default=1000
-        Number of resamples, where an interval needs them.
+        Number of resamples, for intervals that need them.
     level : float, default=0.95
         Level of the intervals.
     random_state : int, default=0
@@ -110,7 +110,7 @@ def bootstrap(
     Returns
     -------
     dict of str to Interval
-        Estimate, lower and upper end of each metric; the ends are None where there is no interval.
+        Estimate, lower and upper end of each metric; the ends are None without an interval.
 
     Examples
     --------
@@ -170,34 +170,34 @@ def bootstrap(
 
 
 def unit_count(items: int, clusters: Ints | None) -> int:
-    """How many independent units items are: as many, or as there are clusters of them."""
+    """The number of independent units: items, or clusters of items."""
     if clusters is None:
         return items
     return len(np.unique(clusters))
 
 
 def units_with(has_class: npt.NDArray[np.bool_], clusters: Ints | None) -> int:
-    """How many items, or clusters of them, have a class [N]."""
-    chosen = np.flatnonzero(has_class)
+    """The number of items, or clusters of items, that have a class; ``has_class`` is [N]."""
     if clusters is None:
-        return len(chosen)
-    return len(np.unique(clusters[chosen]))
+        return int(has_class.sum())
+    return len(np.unique(clusters[has_class]))
 
 
 def _percentile_interval(
     estimate: float | None, resampled: Floats, level: float, units: int
 ) -> Interval:
-    """The interval of resampled values [samples], without those that are undefined."""
+    """The interval of resampled values [samples], without undefined values."""
     if estimate is None or np.isnan(resampled).all():
         return Interval(estimate, None, None)
     return Interval(estimate, *percentile_ends(resampled, level, units))
 
 
 def percentile_ends(resampled: Floats, level: float, units: int) -> tuple[float, float]:
-    """The ends of an interval of resampled values [samples], without those that are undefined.
+    """The ends of an interval of resampled values [samples], without undefined values.
 
-    Its percentiles are as far apart as Student's t demands of a mean (Hesterberg, 2015): those of
-    the level are too short for few units, as resamples have the variance of G units, not G − 1.
+    The percentiles are widened by Student's t as for a mean (Hesterberg, 2015): with few units, the
+    percentiles of the level are too close, since the variance of resamples is that of G units, not
+    G − 1.
     """
     from scipy.special import ndtr, stdtrit
 
@@ -209,9 +209,9 @@ def percentile_ends(resampled: Floats, level: float, units: int) -> tuple[float,
 def resamples(
     items: int, samples: int, rng: np.random.Generator, clusters: Ints | None = None
 ) -> Iterator[Counts]:
-    """How often each resample takes each item, block by block [B, N].
+    """The number of times that each resample draws each item, in blocks [B, N].
 
-    Items of the same cluster [N] are taken together. The draws do not depend on the blocks.
+    Items of the same cluster [N] are drawn together. The draws do not depend on the blocks.
     """
     units = items
     if clusters is not None:
@@ -258,9 +258,9 @@ def quantiles(resampled: Floats, level: float) -> tuple[float, float]:
 def intervals_and_tests(
     values: Mapping[Key, Floats], comparisons: Sequence[tuple[Key, Key]], resampling: Resampling
 ) -> tuple[dict[Key, tuple[float, float]], list[PairedTest]]:
-    """Intervals of means of values by item [N], and a `paired_test` a comparison.
+    """Intervals of means of values per item [N], and a `paired_test` per comparison.
 
-    All tests have the same sign flips, twice as many as samples.
+    All tests use the same sign flips, twice as many as samples.
     """
     level = resampling.level
     rng = np.random.default_rng(resampling.random_state)
@@ -285,8 +285,8 @@ def _parts(
 ) -> tuple[Floats, dict[str, int | slice]]:
     """The parts of all metrics side by side [N, M], and the column or columns of each metric.
 
-    The last column is 1: its sum is the number of items. Means of one value per item, and metrics
-    without a formula, have no parts.
+    The last column is 1, so that its sum is the number of items. Means of one value per item, and
+    metrics without a formula, are left out.
     """
     arrays: list[Floats] = []
     columns: dict[str, int | slice] = {}
@@ -322,12 +322,12 @@ class PairedTest:
     n : int
         Number of items.
     ratio : float or None
-        Mean of a over mean of b; None where that is not defined, or not known.
+        Mean of a over mean of b; None if it is undefined or unknown.
     ratio_low, ratio_high : float or None
-        Ends of the ratio's interval, which excludes 1 exactly where that of the difference excludes
-        0.
+        Ends of the ratio's interval, which excludes 1 if and only if the interval of the difference
+        excludes 0.
     p_adjusted : float or None
-        The p-value, corrected for the number of tests in a comparison; None where it is not.
+        The p-value, corrected for the number of tests in a comparison; None without correction.
     """
 
     difference: float
@@ -344,7 +344,7 @@ class PairedTest:
     def from_units(
         cls, a: UnitDeviations, b: UnitDeviations, level: float, p_value: float, n: int
     ) -> PairedTest:
-        """From the losses of each method by independent unit."""
+        """From the losses of each method per independent unit."""
         low, high = difference_ends(a, b, level)
         ratio = None
         ratio_low = None
@@ -366,17 +366,17 @@ def paired_test(
 ) -> PairedTest:
     """Test whether two methods differ, from their losses on the same items.
 
-    The interval ends where the further of Student's t and of Hall's t, corrected for skewness,
-    ends. The p-value is that of a sign-flip permutation test, (1 + as extreme) / (1 + samples), so
-    it is never 0.
+    Each end of the interval is the farther end of the intervals by Student's t and by Hall's t,
+    which is corrected for skewness. The p-value is that of a sign-flip permutation test,
+    (1 + number of extreme flips) / (1 + samples), so that it is never 0.
 
     Parameters
     ----------
     a, b : array-like of shape [N]
-        Loss of each method by item, in the same order; for example from `ce_items`. Losses with
+        Loss of each method per item, in the same order; for example from `ce_items`. Losses with
         item ids are matched by id.
     clusters : array of int of shape [N], default=None
-        Codes of what is resampled, and changes its sign, together; see `bootstrap`.
+        Rows with the same code change their sign together; see `bootstrap`.
     samples : int, default=10_000
         Number of sign flips.
     level : float, default=0.95
@@ -411,7 +411,7 @@ def paired_test(
 
 
 def _checked_rng(samples: int, level: float, random_state: int) -> np.random.Generator:
-    """The generator of a seed; invalid arguments are refused."""
+    """The random number generator of a seed; invalid arguments are refused."""
     check_number("samples", samples, 1, whole=True)
     check_number("level", level, 0, 0.9999, above=True)
     check_seed(random_state)
@@ -426,7 +426,7 @@ def _sign_flip(
         gaps = np.stack([np.bincount(clusters, column) for column in gaps.T], axis=1)
     items = len(gaps)
     total = gaps.sum(axis=0)
-    # Sums that differ by rounding alone count as equally extreme.
+    # Sums that differ only by rounding count as equally extreme.
     extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)
     hits = np.zeros(gaps.shape[1], dtype=np.int64)
     for flips in flip_rows(items, samples, rng):
@@ -435,7 +435,7 @@ def _sign_flip(
 
 
 def flip_rows(items: int, samples: int, rng: np.random.Generator) -> Iterator[Counts]:
-    """Which items change their sign in each sample, 0 or 1, block by block [B, N]."""
+    """Whether each item changes its sign in each sample, 0 or 1, in blocks [B, N]."""
     size = max(1, BLOCK // items)
     for start in range(0, samples, size):
         rows = min(size, samples - start)

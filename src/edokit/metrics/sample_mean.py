@@ -1,4 +1,4 @@
-"""The mean of a sample whose items may come in groups, and its variance."""
+"""The mean of a sample and its variance; items may be clustered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from edokit._types import Floats, Ints
 
 @dataclass(frozen=True)
 class MeanEstimate:
-    """An estimated mean, its variance, and the number of independent values behind it."""
+    """An estimated mean, its variance, and the number of independent values."""
 
     mean: float
     variance: float

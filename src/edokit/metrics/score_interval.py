@@ -6,7 +6,7 @@ import numpy as np
 
 from edokit._types import Floats
 
-# A variance of 1/4 is added once: it keeps the interval from collapsing where all values are equal.
+# One value of variance 1/4 is added, so that the interval does not collapse if values are equal.
 _PSEUDO_VARIANCE = 0.25
 
 
@@ -15,9 +15,9 @@ def score_interval(
 ) -> tuple[Floats, Floats]:
     """Low and high ends of the interval of each mean.
 
-    A normal interval, or a bootstrap, collapses where all values are equal, and is too short near 0
-    and 1. A score interval does not: it is Wilson's, for a binomial sample that has the variance of
-    the estimate, with the quantile of Student's t.
+    A normal interval, or a bootstrap, collapses if all values are equal, and is too short near 0
+    and 1. This is Wilson's score interval, which has neither problem, for a binomial sample with
+    the variance of the estimate, and with the quantile of Student's t.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def score_interval(
     quantile = float(stdtrit(max(size - 1, 1), 0.5 + level / 2))
     means = np.asarray(means, dtype=np.float64)
     binomial = means * (1.0 - means)
-    # Variance of one value relative to a binomial one; 1 where nothing varies.
+    # Variance of one value relative to that of a binomial; 1 if nothing varies.
     pseudo = _PSEUDO_VARIANCE / size
     ratios = (np.asarray(variances) * size + pseudo) / (binomial + pseudo)
     z = quantile**2 * ratios / size

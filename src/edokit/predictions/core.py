@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from pydantic import ConfigDict, Field
 
-from edokit._errors import HAVE, InputError, are, counted, examples, one_of, option, warn
+from edokit._errors import InputError, are, counted, examples, one_of, option, warn
 from edokit._io.documents import Count, Document, to_model
 from edokit._names import (
     as_name,
@@ -29,10 +29,10 @@ from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_s
 Invalid: TypeAlias = Literal["error", "normalize"]
 """What to do with probabilities that do not sum to one: refuse them, or divide by their sum."""
 EXACT = 1e-6
-"""How far the sum of probabilities may be from one without their being divided by it."""
+"""Largest deviation of the sum of probabilities from 1 that is left unchanged."""
 _FAULT_HINT = (
     f"correct them; {option('invalid', 'normalize')} divides by their sum,"
-    f" {option('scale', 'multi-label')} is for labels that are predicted one by one, and"
+    f" {option('scale', 'multi-label')} is for labels that are predicted separately, and"
     f" {option('logits', True)} (`edo predictions join FILE:logits`) for logits"
 )
 
@@ -41,7 +41,7 @@ _FAULT_HINT = (
 class Predictions:
     """Probabilities of K members for N items in C classes.
 
-    Use `from_arrays` to build one: it brings any common layout into this form and checks it.
+    Build them with `from_arrays`, which converts any common layout to this form and checks it.
     Predictions and annotations are matched by item id, never by position.
 
     Parameters
@@ -49,8 +49,8 @@ class Predictions:
     probabilities : ndarray of shape (N, K, C)
         Each row over the classes is a distribution; float32 or float64.
     rows : Rows
-        The item of each row, and its annotator where rows are pairs of an item and an annotator.
-        Rows with an empty name are the members' anonymous answers.
+        The item of each row and, for pairs of an item and an annotator, its annotator. Rows with an
+        empty annotator are the members' anonymous answers.
     members : tuple of str of length K
         Names of the members.
     classes : tuple of str of length C
@@ -58,17 +58,17 @@ class Predictions:
     groups : tuple of str of length K, default=None
         The group (recipe) of each member.
     scale : Scale, default=nominal
-        The answer scale. Multi-label probabilities are of each label on its own.
+        The answer scale. In multi-label data, each label has a separate probability.
     member_info : mapping of str to mapping, default={}
-        Plain values about members, by name, where they are known: ``model``, ``prompt``,
-        ``persona``, ``cost`` (of one item, in any one unit), ``requests``, ``failures``, ….
+        Known facts about members, by name: ``model``, ``prompt``, ``persona``, ``cost`` (per item,
+        in any unit), ``requests``, ``failures``, ….
 
     Attributes
     ----------
     items : ndarray of str of shape (N,)
         The item of each row.
     annotators : ndarray of str of shape (N,) or None
-        Whose label each row predicts, where rows are pairs of an item and an annotator.
+        The annotator whose label each row predicts; None for rows of items.
 
     Examples
     --------
@@ -113,30 +113,30 @@ class Predictions:
         Parameters
         ----------
         values : array-like, DataFrame, list or mapping of either
-            The numbers. A list or mapping holds one array [N, C] (or [N] for two classes) per
-            member; a mapping names its members, a DataFrame its index and columns.
+            The numbers. A list or mapping has one array [N, C] (or [N] for two classes) per member;
+            the keys of a mapping name the members, index and columns of a DataFrame its axes.
         items, members, classes : iterable, default=None
             Names along each axis; 0, 1, 2, … if None.
         groups : iterable, default=None
             The group (recipe) of each member.
         annotators : iterable, default=None
-            The annotator of each row, where rows are pairs of an item and an annotator.
+            The annotator of each row, for pairs of an item and an annotator.
         layout : {"NKC", "KNC", "NC", "NK", "KN"}, default=None
-            What the axes of an array are: items N, members K, classes C. Without C the numbers are
-            probabilities of the second of two classes. None: the only layout that fits the shape,
-            the names and, where there are several, distributions over classes. A list or mapping
-            of members needs none.
+            The axes of an array: items N, members K, classes C. Without C, the numbers are the
+            probabilities of the second of two classes. If None, it is inferred from the shape, the
+            names and, if these are ambiguous, from the sums over classes. Not needed for a list or
+            mapping of members.
         logits : bool, default=False
-            Whether the numbers are logits; members that are probabilities already are refused.
+            Whether the numbers are logits; members with probabilities are then refused.
         invalid : {"error", "normalize"}, default="error"
             What to do with probabilities that do not sum to 1: refuse them, or divide by their
             sum.
         scale : Scale or str, default=None
             ``nominal`` (default), ``ordinal``, ``multi-label``, or with the classes as in
-            ``ordinal:low=0,mid=1,high=3``. Multi-label probabilities (or logits) are of each label
-            on its own.
+            ``ordinal:low=0,mid=1,high=3``. In multi-label data, each label has a separate
+            probability (or logit).
         member_info : mapping of str to mapping, default=None
-            Plain values about members, such as ``{"bert": {"model": "bert-base"}}``.
+            Facts about members, such as ``{"bert": {"model": "bert-base"}}``.
 
         Returns
         -------
@@ -145,8 +145,8 @@ class Predictions:
         Raises
         ------
         InputError
-            If no layout is given and several fit, the numbers are no probabilities, or names
-            repeat or do not fit.
+            If the layout is ambiguous, the numbers are not probabilities, or names are repeated or
+            do not match the shape.
 
         Examples
         --------
@@ -157,20 +157,25 @@ class Predictions:
         (1, 3, 2)
         """
         declared = DeclaredScale(scale or NOMINAL)
-        classes = declared.classes if classes is None else classes
+        if classes is None:
+            classes = declared.classes
         array, layout, names = _stacked(values, layout)
-        arguments = {"N": items, "K": members, "C": classes}
-        names |= {axis: as_names(part) for axis, part in arguments.items() if part is not None}
-        grouped = None if groups is None else tuple(as_names(groups))
-        sizes = {axis: len(listed) for axis, listed in names.items()}
-        if grouped is not None:
-            sizes.setdefault("K", len(grouped))
+        for axis, axis_names in (("N", items), ("K", members), ("C", classes)):
+            if axis_names is not None:
+                names[axis] = as_names(axis_names)
+        sizes = {axis: len(axis_names) for axis, axis_names in names.items()}
+        group_names = None
+        if groups is not None:
+            group_names = tuple(as_names(groups))
+            sizes.setdefault("K", len(group_names))
+        row_scale = NOMINAL
+        if declared.kind == "multi-label":
+            row_scale = Scale("multi-label")
         if layout is None:
-            layout = _only_layout(array, sizes, declared.kind == "multi-label" or logits)
+            layout = _only_layout(array, sizes, row_scale.is_multi_label or logits)
         array, is_binary = _canonical(array, _fitting(array.shape, layout, sizes))
         if logits:
-            on_labels = Scale("multi-label") if declared.kind == "multi-label" else NOMINAL
-            array = _from_logits(array, is_binary, names.get("K"), on_labels)
+            array = _from_logits(array, is_binary, names.get("K"), row_scale)
         n_items, n_members, n_classes = array.shape
         if "K" not in names:
             names["K"] = as_names(range(n_members))
@@ -191,13 +196,13 @@ class Predictions:
             rows,
             members=tuple(names["K"]),
             classes=tuple(names["C"]),
-            groups=grouped,
+            groups=group_names,
             scale=declared.resolve(tuple(names["C"])),
         )
         return predictions.with_info(member_info or {}).checked(invalid)
 
     def check_names(self) -> None:
-        """Refuse names that repeat or do not fit the shape."""
+        """Refuse names that are repeated or do not match the shape."""
         shape = n_items, n_members, n_classes = self.probabilities.shape
         if len(self.rows) != n_items:
             raise _wrong_length("items", len(self.rows), shape, n_items)
@@ -220,21 +225,22 @@ class Predictions:
         check_unique(as_names(self.classes), "names of classes", "rename or drop the classes")
 
     def with_info(self, member_info: MemberInfo) -> Predictions:
-        """The same predictions with these values about members added, names and values checked."""
-        added = checked_info(member_info, self.members)
-        combined = {
-            name: {**self.member_info.get(name, {}), **added.get(name, {})}
-            for name in self.members
-            if self.member_info.get(name) or added.get(name)
-        }
+        """The same predictions with further facts about members; names and values are checked."""
+        new_info = checked_info(member_info, self.members)
+        combined = {}
+        for name in self.members:
+            facts = {**self.member_info.get(name, {}), **new_info.get(name, {})}
+            if facts:
+                combined[name] = facts
         predictions = replace(self, member_info=combined)
         predictions.check_names()
         return predictions
 
     def checked(self, invalid: Invalid = "error") -> Predictions:
-        """The same predictions; what is no probability is refused.
+        """The same predictions; numbers that are not probabilities are refused.
 
-        Sums that are off by rounding are made exact; ``invalid="normalize"`` divides by any.
+        Probabilities are divided by their sum if it differs from 1 by rounding, or if ``invalid``
+        is ``"normalize"``.
         """
         one_of("invalid", invalid, get_args(Invalid))
 
@@ -259,7 +265,7 @@ class Predictions:
 
     @property
     def annotators(self) -> Strings | None:
-        """The annotator of each row [N]; None where rows are items."""
+        """The annotator of each row [N]; None for rows of items."""
         return self.rows.annotator_names
 
     @property
@@ -271,37 +277,42 @@ class Predictions:
     def __repr__(self) -> str:
         n, k, _ = self.shape
         sizes = f"{counted(n, self.rows.noun)}, {counted(k, 'member')}"
-        kind = "" if self.scale == NOMINAL else f"{self.scale.kind} "
-        return f"Predictions({sizes}, {kind}classes {', '.join(self.classes)})"
+        classes = f"classes {', '.join(self.classes)}"
+        if self.scale != NOMINAL:
+            classes = f"{self.scale.kind} {classes}"
+        return f"Predictions({sizes}, {classes})"
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, positions: npt.ArrayLike) -> Predictions:
-        """The rows at these positions (or where a mask is true), in this order."""
+        """The rows at these positions (or where a mask is True), in this order."""
         places = check_positions(positions, len(self))
         return replace(self, probabilities=self.probabilities[places], rows=self.rows.take(places))
 
     def pairs(self, *, anonymous: bool = False) -> Predictions:
-        """Return the rows that are about annotators, without the anonymous answers.
+        """Return the rows of named annotators, without the anonymous answers.
 
         Parameters
         ----------
         anonymous : bool, default=False
-            Whether the anonymous answer of each member joins the pool as a member of its own.
+            Whether the anonymous answers of each member are added as another member.
 
         Returns
         -------
         Predictions
         """
         self.rows.check_pairs("predictions")
-        predictions = self.with_anonymous() if anonymous else self
+        predictions = self
+        if anonymous:
+            predictions = self.with_anonymous()
         return predictions.take(predictions.rows.is_named)
 
     def annotated(self, annotations: Annotations) -> Predictions:
         """Return the pairs that have labels, and the anonymous answers.
 
-        Answers for more annotators of the same items, as for a panel, are counted in a warning.
+        Predictions for other annotators of the same items, such as those of a panel, are left out
+        and counted in a warning.
         """
         rows = self.rows
         labelled = annotations.pairs().rows
@@ -309,14 +320,12 @@ class Predictions:
         is_unlabelled &= annotations.rows.has_items(rows)
         if not is_unlabelled.any():
             return self
-        left_out = int(is_unlabelled.sum())
-        pairs = int(rows.is_named.sum())
-        verb = "is" if left_out == 1 else "are"
-        warn(f"{are(left_out, pairs, HAVE, 'pair')} no label and {verb} left out")
+        n_pairs = int(rows.is_named.sum())
+        warn(f"{are(int(is_unlabelled.sum()), n_pairs, noun='pair')} left out for lack of a label")
         return self.take(~is_unlabelled)
 
     def with_anonymous(self) -> Predictions:
-        """Return the pairs with the anonymous answer of each member as a member of its own."""
+        """Return the pairs with the anonymous answers of each member as another member."""
         items = self.anonymous()
         order = items.rows.positions(self.rows.by_item())[self.rows.item_codes]
         if (order < 0).any():
@@ -325,22 +334,27 @@ class Predictions:
                 "score the items again: `edo score --annotators` writes both",
                 code="missing-predictions",
             )
-        nobody = items.renamed([f"{name}{ANONYMOUS}" for name in self.members])
+        anonymous = items.renamed([f"{name}{ANONYMOUS}" for name in self.members])
+        groups = self.groups
+        if groups is not None:
+            groups = (*groups, *groups)
         return replace(
             self,
-            probabilities=np.concatenate([self.probabilities, items.probabilities[order]], axis=1),
-            members=(*self.members, *nobody.members),
-            groups=None if self.groups is None else (*self.groups, *self.groups),
-            member_info={**self.member_info, **nobody.member_info},
+            probabilities=np.concatenate(
+                [self.probabilities, anonymous.probabilities[order]], axis=1
+            ),
+            members=(*self.members, *anonymous.members),
+            groups=groups,
+            member_info={**self.member_info, **anonymous.member_info},
         )
 
     def anonymous(self) -> Predictions:
-        """Return the answers for nobody in particular, one per item."""
+        """Return the anonymous answers, one per item."""
         self.rows.check_pairs("predictions")
         answers = self.take(~self.rows.is_named)
         if not len(answers):
             raise InputError(
-                "these predictions of pairs hold no anonymous answers",
+                "these predictions for pairs have no anonymous answers",
                 "score the items without naming annotators",
                 code="missing-predictions",
             )
@@ -348,39 +362,43 @@ class Predictions:
 
     @property
     def is_known(self) -> Bools:
-        """Whether a member answers for the annotator of a row [N, K] otherwise than anonymously.
+        """Whether a member's answer for the annotator differs from its anonymous answer [N, K].
 
-        False where an item has no anonymous answer to compare with.
+        False for an item without an anonymous answer.
         """
-        nobody = self.rows.positions(self.rows.by_item())[self.rows.item_codes]
-        differs = (self.probabilities != self.probabilities[nobody]).any(axis=2)
-        return np.asarray(differs & (nobody >= 0)[:, None])
+        anonymous = self.rows.positions(self.rows.by_item())[self.rows.item_codes]
+        differs = (self.probabilities != self.probabilities[anonymous]).any(axis=2)
+        return np.asarray(differs & (anonymous >= 0)[:, None])
 
     def panel_means(self) -> Predictions:
-        """Return the mean answer for the annotators of each item; items stay as they are."""
+        """Return the mean answer for the annotators of each item; rows of items are unchanged."""
         if not self.rows.is_named.any():
             return self
-        named = self.pairs()
-        means = named.rows.mean(named.probabilities)
-        return replace(named, probabilities=means, rows=named.rows.by_item())
+        pairs = self.pairs()
+        means = pairs.rows.mean(pairs.probabilities)
+        return replace(pairs, probabilities=means, rows=pairs.rows.by_item())
 
     def align(self, rows: Rows | Iterable[object], against: str = "annotations") -> Predictions:
-        """The same predictions with rows in the given order; both must hold the same ids.
+        """The same predictions with rows in the given order; the ids must be the same.
 
         ``rows`` are item ids, or the rows of annotations or of other predictions.
         """
-        target_rows = rows if isinstance(rows, Rows) else Rows.from_names(rows)
+        target_rows = rows
+        if not isinstance(target_rows, Rows):
+            target_rows = Rows.from_names(target_rows)
         order = self.rows.match(target_rows, "predictions", against)
-        return self if in_order(order) else self.take(order)
+        if in_order(order):
+            return self
+        return self.take(order)
 
     def order_classes(self, classes: Iterable[object]) -> Predictions:
-        """The same predictions with classes in the given order; both must hold the same names."""
+        """The same predictions with classes in the given order; the names must be the same."""
         names = tuple(as_names(classes))
         if names == self.classes:
             return self
         if sorted(names) != sorted(self.classes):
             raise InputError(
-                f"the predictions are about the classes {examples(self.classes, 20)}, not about"
+                f"the classes of the predictions are {examples(self.classes, 20)}, not"
                 f" {examples(names, 20)}",
                 f"rename the classes, or declare all of them: {option('classes')}",
                 code="classes-differ",
@@ -391,10 +409,10 @@ class Predictions:
         return replace(self, probabilities=reordered, classes=names, scale=scale)
 
     def on_scale(self, scale: ScaleLike, against: str = "declaration") -> Predictions:
-        """The same predictions on this scale, unless they have another one already.
+        """The same predictions on this scale; predictions of another scale are refused.
 
-        Distributions over classes may be declared ordinal; nothing else changes. ``against`` is
-        what the scale is of, for the message.
+        Nominal predictions may be declared ordinal. ``against`` names the source of the scale in
+        the message.
         """
         return replace(self, scale=declared_scale(self.scale, self.classes, scale, against))
 
@@ -405,17 +423,19 @@ class Predictions:
         unknown = [name for name in names if name not in self.members]
         if unknown:
             raise InputError(
-                f"{examples(unknown)} {'is' if len(unknown) == 1 else 'are'} not among the members"
-                f" {examples(self.members, 10)}",
+                f"the members are {examples(self.members, 10)}, without {examples(unknown)}",
                 "check the spelling",
                 code="unknown-member",
             )
         positions = [self.members.index(name) for name in names]
+        groups = None
+        if self.groups is not None:
+            groups = tuple(self.groups[k] for k in positions)
         return replace(
             self,
             probabilities=self.probabilities[:, positions],
             members=tuple(names),
-            groups=None if self.groups is None else tuple(self.groups[k] for k in positions),
+            groups=groups,
             member_info={n: self.member_info[n] for n in names if n in self.member_info},
         )
 
@@ -426,28 +446,30 @@ class Predictions:
         return replace(self, members=tuple(members), member_info=info)
 
     def grouped(self, groups: Mapping[str, str]) -> Predictions:
-        """The same predictions with these members in these groups; others keep theirs."""
+        """The same predictions with new groups of some members; others keep their groups."""
         self.select(groups)  # refuses unknown members
-        old = self.groups or ("",) * len(self.members)
-        new = (groups.get(name, group) for name, group in zip(self.members, old, strict=True))
-        return replace(self, groups=tuple(new))
+        old_groups = self.groups or ("",) * len(self.members)
+        new_groups = [
+            groups.get(name, group) for name, group in zip(self.members, old_groups, strict=True)
+        ]
+        return replace(self, groups=tuple(new_groups))
 
     @cached_property
     def uniform(self) -> Floats:
-        """The uniform mean of the members [N, C], an `ItemArray` where items have ids."""
+        """The uniform mean of the members [N, C], an `ItemArray` if items have ids."""
         mean: Floats = self.probabilities.mean(axis=1, dtype=np.float64)
         return with_ids(mean, self.rows, self.classes)
 
 
 MemberInfo: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""Plain values about members, by name; see `Predictions`."""
+"""Facts about members, by name; see `Predictions`."""
 SOURCES = ("model", "prompt", "persona")
-"""What a member that is a language model consists of."""
+"""The facts that identify a member that is a language model."""
 _Cost = Annotated[float, Field(ge=0)]
 
 
 class MemberFacts(Document):
-    """Plain values about a member; counts and costs are numbers from 0."""
+    """Facts about a member; counts and costs are not negative."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, str | bool | int | float]
@@ -461,7 +483,7 @@ class MemberFacts(Document):
 
 
 def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Plain values about these members, without what is null; anything else is refused."""
+    """Facts about these members without missing values; invalid names and values are refused."""
     info: dict[str, Any] = {as_name(name): facts for name, facts in member_info.items()}
     for name, facts in info.items():
         if name not in members:
@@ -471,34 +493,40 @@ def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, d
                 code="unknown-member",
             )
         if isinstance(facts, Mapping):
-            plain = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
-            info[name] = {key: fact for key, fact in plain.items() if fact is not None}
+            present = {}
+            for key, fact in facts.items():
+                if isinstance(fact, np.generic):
+                    fact = fact.item()
+                if fact is not None:
+                    present[str(key)] = fact
+            info[name] = present
     kind: Any = dict[str, MemberFacts]
     hint = "give text and numbers about each member"
-    to_model(info, kind, "member_info", title="plain values about members", hint=hint)
+    to_model(info, kind, "member_info", title="text and numbers about members", hint=hint)
     return info
 
 
 def common_info(parts: Sequence[MemberInfo], members: Sequence[str]) -> MemberInfo:
-    """What all parts, such as shards, say alike about members."""
-    infos = {name: [dict(part.get(name, {})) for part in parts] for name in members}
-    common = {
-        name: {
-            key: value
-            for key, value in facts.items()
-            if all(key in other and other[key] == value for other in others)
-        }
-        for name, (facts, *others) in infos.items()
-    }
-    return {name: facts for name, facts in common.items() if facts}
+    """The facts about members that are the same in all parts, such as shards."""
+    common: dict[str, dict[str, Any]] = {}
+    for name in members:
+        facts = dict(parts[0].get(name, {}))
+        for part in parts[1:]:
+            part_facts = part.get(name, {})
+            for key in list(facts):
+                if key not in part_facts or part_facts[key] != facts[key]:
+                    del facts[key]
+        if facts:
+            common[name] = facts
+    return common
 
 
 def declared_scale(
     scale: Scale, classes: Sequence[str], declaration: ScaleLike, against: str = "declaration"
 ) -> Scale:
-    """The scale that predictions of this scale have after a declaration."""
+    """The scale of predictions after a declaration; a different scale is refused."""
     declared = DeclaredScale(declaration)
-    order = () if declared.classes is None else declared.classes
+    order = declared.classes or ()
     if declared.kind == "ordinal" and {*classes} == {*order} and tuple(classes) != order:
         raise InputError(
             f"the predictions have the classes {examples(classes, 20)}, in another order than the"
@@ -516,9 +544,9 @@ def declared_scale(
 PAIRS = "pairs"
 WITH_ANONYMOUS = "pairs+anonymous"
 LEARN = ("items", PAIRS, WITH_ANONYMOUS)
-"""What is learned from predictions for pairs of an item and an annotator: what the annotators of an
-item answer together, or what each of them does; the latter also with the members' anonymous answers
-as members."""
+"""What to learn from predictions for pairs of an item and an annotator: the joint answer of the
+annotators of an item, or the answer of each of them, the latter optionally with the members'
+anonymous answers as further members."""
 
 
 def view_pairs(predictions: Predictions, learn: str | None) -> Predictions:
@@ -534,8 +562,10 @@ def view_pairs(predictions: Predictions, learn: str | None) -> Predictions:
 
 
 def view_labels(annotations: Annotations, learn: str | None) -> Annotations:
-    """The labels of the rows that are learned from."""
-    return annotations.pairs() if learn in (PAIRS, WITH_ANONYMOUS) else annotations
+    """The labels of the rows to learn from."""
+    if learn in (PAIRS, WITH_ANONYMOUS):
+        return annotations.pairs()
+    return annotations
 
 
 def _wrong_length(axis: str, names: int, shape: tuple[int, ...], length: int) -> InputError:
@@ -550,15 +580,15 @@ Array = npt.NDArray[Any]
 
 
 Layout: TypeAlias = Literal["NKC", "KNC", "NC", "NK", "KN"]
-"""What the axes of an array are: items N, members K, classes C. Without K there is one member;
-without C the numbers are probabilities of the second of two classes."""
+"""The axes of an array: items N, members K, classes C. Without K, there is one member; without C,
+the numbers are probabilities of the second of two classes."""
 _LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 def _stacked(values: Any, layout: Layout | None) -> tuple[Array, Layout | None, dict[str, Strings]]:
-    """One array, its layout where it is known, and the names of axes that the values bring.
+    """One array, its layout if it is known, and the names of axes in the values.
 
-    A list of arrays is a list of members, each [N, C], or [N] for two classes.
+    A list of arrays has one array per member, [N, C], or [N] for two classes.
     """
     if layout is not None:
         one_of("layout", layout, _LAYOUTS)
@@ -571,12 +601,15 @@ def _stacked(values: Any, layout: Layout | None) -> tuple[Array, Layout | None, 
             names = dict(zip(layout, map(as_names, values.axes), strict=True))
         return _numbers(values), layout, names
     array = _stacked_members(values)
-    listed: Layout = "KNC" if array.ndim == 3 else "KN"
-    return array, layout or listed, names | _common_axes(values)
+    if layout is None:
+        layout = "KN"
+        if array.ndim == 3:
+            layout = "KNC"
+    return array, layout, names | _common_axes(values)
 
 
 def _stacked_members(members: Sequence[Any]) -> Array:
-    """The arrays of all members in one [K, N, C], or [K, N]."""
+    """The arrays of all members as one array [K, N, C], or [K, N]."""
     parts = [_numbers(member) for member in members]
     shapes = sorted({part.shape for part in parts})
     if len(shapes) != 1 or len(shapes[0]) not in (1, 2):
@@ -589,7 +622,7 @@ def _stacked_members(members: Sequence[Any]) -> Array:
 
 
 def _common_axes(members: Sequence[Any]) -> dict[str, Strings]:
-    """The names of items and classes that tables of members have; all must have the same."""
+    """The names of items and classes in tables of members; they must be the same in all tables."""
     frames = [member for member in members if isinstance(member, pd.DataFrame | pd.Series)]
     if not frames:
         return {}
@@ -605,39 +638,49 @@ def _common_axes(members: Sequence[Any]) -> dict[str, Strings]:
 
 
 def _canonical(values: Array, layout: Layout) -> tuple[Array, bool]:
-    """[N, K, C], and whether these are numbers of the second of two classes, next to 1 − them."""
+    """The array as [N, K, C], and whether its layout has no classes.
+
+    Without classes, the numbers x of the second class become (1 − x, x).
+    """
     array = as_floats(values)
     if layout.startswith("K"):
         array = np.ascontiguousarray(array.swapaxes(0, 1))
     if layout == "NC":
         array = array[:, None, :]
     is_binary = "C" not in layout
-    return np.stack([1 - array, array], axis=2) if is_binary else array, is_binary
+    if is_binary:
+        array = np.stack([1 - array, array], axis=2)
+    return array, is_binary
 
 
 def _from_logits(array: Array, is_binary: bool, members: Strings | None, scale: Scale) -> Array:
-    """Probabilities from unnormalised logarithms [N, K, C], or from log-odds in their last column;
-    a member whose numbers are probabilities already, which softmax would flatten, is refused."""
-    names = as_names(range(array.shape[1])) if members is None else members
+    """Probabilities from logits [N, K, C]; with ``is_binary``, from log-odds in the last column.
+
+    A member with probabilities is refused, since the softmax would flatten them.
+    """
+    names = members
+    if names is None:
+        names = as_names(range(array.shape[1]))
     is_faulty = scale.are_distributions(array).all(axis=0)
     if is_faulty.any():
         raise InputError(
-            f"the numbers of {examples(names[is_faulty])} are probabilities already and no logits",
+            f"the numbers of {examples(names[is_faulty])} are probabilities, not logits",
             f"leave out {option('logits', True)}; mark the files that hold logits as FILE:logits",
             code="not-logits",
         )
-    scores = array[..., 1] if is_binary else array
-    # An infinite logit becomes NaN, which is refused by name later.
+    if is_binary:
+        log_odds = array[..., 1]
+        array = np.stack([np.zeros_like(log_odds), log_odds], axis=2)
+    # An infinite logit becomes NaN, which `Predictions.checked` refuses.
     with np.errstate(invalid="ignore"):
-        if is_binary:
-            array = np.stack([np.zeros_like(scores), scores], axis=2)
         return scale.from_logits(array)
 
 
 def as_floats(array: Array) -> Array:
-    """Numbers as float32 where that holds them, else as float64."""
-    small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    return array.astype(np.float32 if small else np.float64, copy=False)
+    """Numbers as float32 if their type is at most that precise, else as float64."""
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 4:
+        return array.astype(np.float32, copy=False)
+    return array.astype(np.float64, copy=False)
 
 
 def _numbers(values: Any) -> Array:
@@ -647,13 +690,13 @@ def _numbers(values: Any) -> Array:
         if array.dtype.kind == "O" and isinstance(values, pd.DataFrame | pd.Series):
             # pandas' own number types come as objects, with NA for gaps.
             array = values.to_numpy(np.float64, na_value=np.nan)
-    except (TypeError, ValueError, RuntimeError) as error:  # torch says how to detach a tensor
+    except (TypeError, ValueError, RuntimeError) as error:  # torch explains how to detach a tensor
         raise InputError(
-            f"the predictions are no array of numbers: {error}", hint, code="not-numbers"
+            f"the predictions are not an array of numbers: {error}", hint, code="not-numbers"
         ) from error
     if array.dtype.kind not in "fiub":
         raise InputError(
-            f"the predictions are no numbers but of type {array.dtype}", hint, code="not-numbers"
+            f"the predictions have the type {array.dtype}, not numbers", hint, code="not-numbers"
         )
     if isinstance(values, np.ma.MaskedArray):
         array = np.where(np.ma.getmaskarray(values), np.nan, array)
@@ -661,9 +704,9 @@ def _numbers(values: Any) -> Array:
 
 
 def _only_layout(array: Array, sizes: Mapping[str, int], any_numbers: bool) -> Layout:
-    """The only layout that fits the shape, the known sizes of axes and, in doubt, the numbers.
+    """The only layout that matches the shape, the known sizes of axes and, in doubt, the numbers.
 
-    ``any_numbers``: the numbers of an item need not be a distribution over classes.
+    With ``any_numbers``, the numbers of an item need not be a distribution over classes.
     """
     candidates = [layout for layout in _LAYOUTS if _fits(array.shape, layout, sizes)]
     if len(candidates) > 1 and not any_numbers and not NOMINAL.are_distributions(array).all():
@@ -675,8 +718,8 @@ def _only_layout(array: Array, sizes: Mapping[str, int], any_numbers: bool) -> L
         reason += f": {', '.join(candidates)} fit them"
     raise InputError(
         f"predictions of shape {array.shape}{_known_sizes(sizes)} {reason}",
-        f"say what the axes are, as in {option('layout', 'NKC')}, or give names of"
-        f" {option('items')}, {option('members')} and {option('classes')} that tell them apart",
+        f"name the axes, as in {option('layout', 'NKC')}, or give names of"
+        f" {option('items')}, {option('members')} and {option('classes')} from which they follow",
         code="ambiguous-layout",
     )
 

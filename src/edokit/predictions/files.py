@@ -35,13 +35,13 @@ SUFFIXES = (".npz", ".parquet")
 _NEEDED = ("probabilities", "items", "members", "classes")
 _OPTIONAL = ("groups", "annotators")
 _CLASSES = b"edokit.classes"
-"""Where the metadata of a table note the order of its classes."""
+"""Metadata key of a table for the order of its classes."""
 _MOST_CELLS = 100
-"""Predictions per row of a table above which most are missing."""
+"""Largest number of predictions per row of a table; above it, most are missing."""
 _SCALE = b"edokit.scale"
-"""Where the metadata note the answer scale, if it is not nominal."""
+"""Metadata key for the answer scale, unless it is nominal."""
 _INFO = b"edokit.member_info"
-"""Where the metadata note what is known about members, as JSON."""
+"""Metadata key for the facts about members, as JSON."""
 
 
 def write_predictions(predictions: Predictions, path: str | Path) -> None:
@@ -52,12 +52,12 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
     predictions : Predictions
     path : str or Path
         A file ending in .npz (arrays) or .parquet (one row per item and member). It is written
-        whole or not at all.
+        completely or not at all.
 
     Raises
     ------
     InputError
-        If the file has another ending or can't be written.
+        If the file has another suffix or can't be written.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
             if names is None:
                 continue
             arrays[name] = np.array(list(names), dtype=str)
-            # numpy pads text with NUL characters and can't tell its own from others.
+            # numpy pads text with NUL characters, and removes them when it reads.
             if arrays[name].tolist() != list(names):
                 raise InputError(
                     f"a name of {name} ends in a NUL character, which .npz can't keep",
@@ -96,7 +96,7 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
 
 
 def check_ending(path: Path) -> None:
-    """Refuse a file that predictions are not written to."""
+    """Refuse files other than .npz and .parquet."""
     if path.suffix.lower() not in (".npz", ".parquet"):
         raise InputError(
             f"predictions are written to .npz or .parquet files, not to {path}",
@@ -113,11 +113,12 @@ def read_file(path: Path, invalid: Invalid = "error") -> Predictions:
             return _read_npz(path, invalid)
         if path.suffix.lower() == ".parquet":
             return from_long_table(read_table(path), path).checked(invalid)
+    hint = "make one with `edo predictions join`, or `edo score` for a Hugging Face model"
+    if path.suffix.lower() in TABLE_SUFFIXES:
+        hint = f"make one with `edo predictions join {path} --out NAME.npz`"
     raise InputError(
         f"{path} is neither an .npz or .parquet file of predictions nor a folder of them",
-        f"make one with `edo predictions join {path} --out NAME.npz`"
-        if path.suffix.lower() in TABLE_SUFFIXES
-        else "make one with `edo predictions join`, or `edo score` for a Hugging Face model",
+        hint,
         code="unknown-ending",
     )
 
@@ -128,7 +129,7 @@ def _read_npz(path: Path, invalid: Invalid) -> Predictions:
         arrays = read_arrays(path, [*_NEEDED, *_OPTIONAL, "scale", "member_info"])
     except (EDOError, MemoryError):
         raise
-    # A damaged archive fails in as many ways as zip, zlib and numpy have.
+    # A damaged archive may raise any exception of zipfile, zlib and numpy.
     except Exception as error:
         raise InputError(
             f"{path} can't be read as an .npz file of plain arrays: {error}",
@@ -138,7 +139,7 @@ def _read_npz(path: Path, invalid: Invalid) -> Predictions:
     missing = [name for name in _NEEDED if name not in arrays]
     if missing:
         raise InputError(
-            f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
+            f"{path} lacks the array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
             "write it with edokit.write_predictions or `edo predictions join`",
             code="missing-array",
         )
@@ -155,16 +156,20 @@ def _read_npz(path: Path, invalid: Invalid) -> Predictions:
 
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
-    """The scale that a file notes; without a note it is nominal."""
-    return DeclaredScale(text).resolve(classes) if text else NOMINAL
+    """The scale noted in a file; nominal without a note."""
+    if not text:
+        return NOMINAL
+    return DeclaredScale(text).resolve(classes)
 
 
 def _noted_info(text: str) -> MemberInfo:
-    """What a file notes about members, if anything."""
-    info = parse_json(text, "member_info") if text else {}
+    """The facts about members noted in a file, if any."""
+    if not text:
+        return {}
+    info = parse_json(text, "member_info")
     if not isinstance(info, dict):
         raise InputError(
-            "member_info holds no object for each member",
+            "member_info is not a JSON object with an entry per member",
             "write the file again",
             code="wrong-content",
         )
@@ -176,49 +181,57 @@ def _noted(schema: pa.Schema, key: bytes) -> str:
 
 
 def from_long_table(table: pa.Table, path: Path) -> Predictions:
-    """The predictions in a table of any row order, each pair once; named but not yet checked."""
+    """The predictions in a table with rows in any order; probabilities are not yet checked."""
     for name in ("item", "member"):
         if name not in table.column_names:
             raise InputError(
-                f"{path} has no column {name!r} but {headings(table.column_names)};"
+                f"{path} lacks the column {name!r} among {headings(table.column_names)};"
                 " predictions need item, member and p_<class>",
                 "one file per model becomes predictions with `edo predictions join`",
                 code="missing-column",
             )
-    columns_of = class_columns(table.column_names)
-    classes = _class_order(table, columns_of)
-    noted = _noted(table.schema, _SCALE)
-    if len(classes) < (1 if noted else 2):
+    column_by_class = class_columns(table.column_names)
+    classes = _class_order(table, column_by_class)
+    noted_scale = _noted(table.schema, _SCALE)
+    fewest_classes = 2
+    if noted_scale:  # multi-label data may have a single label
+        fewest_classes = 1
+    if len(classes) < fewest_classes:
         raise InputError(
             f"{path} has {len(classes)} p_<class> columns; predictions need one per class",
             "name them p_0, p_1, …",
             code="missing-column",
         )
     lines = read_lines(table, path, name_column(table, "member", path))
-    numbers = [number_column(table, columns_of[name], str(path)) for name in classes]
+    numbers = [number_column(table, column_by_class[name], str(path)) for name in classes]
     array, is_absent = lines.stacked(np.column_stack(numbers), path)
     if is_absent.any():
         n, k = np.argwhere(is_absent)[0]
         raise InputError(
-            f"{path} has no row for {lines.rows.noun} {lines.rows.names[n]!r} and member"
+            f"{path} lacks the row of {lines.rows.noun} {lines.rows.names[n]!r} and member"
             f" {lines.member.names[k]!r}",
             "complete the file, or join it from one file per model",
             code="missing-predictions",
         )
     with errors_in(path):
-        scale = _noted_scale(noted, classes)
-        fields = lines.rows, tuple(lines.member.names), classes, lines.groups, scale
-        info = _noted_info(_noted(table.schema, _INFO))
-        return Predictions(array, *fields).with_info(info)
+        predictions = Predictions(
+            array,
+            lines.rows,
+            members=tuple(lines.member.names),
+            classes=classes,
+            groups=lines.groups,
+            scale=_noted_scale(noted_scale, classes),
+        )
+        return predictions.with_info(_noted_info(_noted(table.schema, _INFO)))
 
 
 class Lines(NamedTuple):
-    """The row and the member that each line of a table is about.
+    """The row and the member of each line of a table.
 
     Attributes
     ----------
     rows : Rows
-        The different rows [N].
+        The distinct rows [N].
     groups : tuple[str, ...] or None
         The group of each member [K].
     """
@@ -235,15 +248,15 @@ class Lines(NamedTuple):
 
     @property
     def cells(self) -> npt.NDArray[np.int64]:
-        """The cell of each line in a table of rows and members."""
+        """The index of each line in the flattened array of rows and members [N · K]."""
         return self.row_codes.astype(np.int64) * len(self.member.names) + self.member.codes
 
     def stacked(self, values: npt.NDArray[Any], path: Path) -> tuple[npt.NDArray[Any], Bools]:
-        """The values [n, V] of lines as [N, K, V], and whether a cell has no line [N, K]."""
+        """The values [n, V] of lines as [N, K, V], and whether a prediction is missing [N, K]."""
         cells = self.cells
         shape = (*self.shape, values.shape[1])
         size = math.prod(self.shape)
-        if len(cells) == size and in_order(cells):  # as they are written
+        if len(cells) == size and in_order(cells):  # the order of `write_predictions`
             return values.reshape(shape), np.zeros(self.shape, dtype=bool)
         is_absent = np.ones(size, dtype=bool)
         is_absent[cells] = False
@@ -262,7 +275,7 @@ class Lines(NamedTuple):
 
 
 def read_lines(table: pa.Table, path: Path, member: Encoded) -> Lines:
-    """What the lines of a table are about; the columns of annotators and groups are optional."""
+    """The rows and members of a table's lines; columns of annotators and groups are optional."""
     items = name_column(table, "item", path)
     rows = Rows.from_names(items.names)
     codes = items.codes
@@ -276,7 +289,7 @@ def read_lines(table: pa.Table, path: Path, member: Encoded) -> Lines:
         groups = per_member(table, "group", member, path)
     if len(rows) * len(member.names) > _MOST_CELLS * len(table):
         raise InputError(
-            f"{path} names {counted(len(member.names), 'member')} and"
+            f"{path} has {counted(len(member.names), 'member')} and"
             f" {counted(len(rows), rows.noun)} in {counted(len(table), 'row')}, so that nearly all"
             " predictions are missing",
             "check the column that names the members",
@@ -291,7 +304,7 @@ def is_stored(table: pa.Table) -> bool:
 
 
 def annotator_column(table: pa.Table) -> Encoded:
-    """The annotator of each row; a gap is the anonymous answer, whose annotator is ""."""
+    """The annotator of each row; a gap becomes "", the annotator of anonymous answers."""
     encoded = encode(table["annotator"], "annotator")
     if (encoded.codes >= 0).all():
         return encoded
@@ -308,35 +321,37 @@ def long_table(predictions: Predictions) -> pa.Table:
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
 
     members = {"member": repeated(predictions.members, np.tile(np.arange(k), n))}
-    ids = {
-        name: repeated(names, np.repeat(np.arange(n), k))
-        for name, names in predictions.rows.columns().items()
-    }
+    ids = {}
+    for name, names in predictions.rows.columns().items():
+        ids[name] = repeated(names, np.repeat(np.arange(n), k))
     columns: dict[str, Any] = {"item": ids["item"], **members, **ids}
     if predictions.groups is not None:
         columns["group"] = repeated(predictions.groups, np.tile(np.arange(k), n))
     flat = predictions.probabilities.reshape(n * k, -1)
     for c, name in enumerate(predictions.classes):
         columns[PROBABILITY + name] = flat[:, c]
-    noted = {_CLASSES: json.dumps(predictions.classes).encode()}
+    metadata = {_CLASSES: json.dumps(predictions.classes).encode()}
     if predictions.scale != NOMINAL:
-        noted[_SCALE] = predictions.scale.to_text(predictions.classes).encode()
+        metadata[_SCALE] = predictions.scale.to_text(predictions.classes).encode()
     if predictions.member_info:
-        noted[_INFO] = json.dumps(predictions.member_info).encode()
+        metadata[_INFO] = json.dumps(predictions.member_info).encode()
     table = pa.table(columns)
-    # Columns that can have no gaps are read a quarter faster.
-    return table.cast(pa.schema([field.with_nullable(False) for field in table.schema], noted))
+    # Columns without gaps are read a quarter faster.
+    fields = [field.with_nullable(False) for field in table.schema]
+    return table.cast(pa.schema(fields, metadata))
 
 
 def _class_order(table: pa.Table, classes: Iterable[str]) -> tuple[str, ...]:
-    """The classes in the order that the table notes, else in class order."""
+    """The classes in the order noted in the table's metadata, else in class order."""
     order = class_order(classes)
     try:
-        noted = json.loads((table.schema.metadata or {}).get(_CLASSES, b"null"))
-        declared = tuple(noted or ())
-        return declared if sorted(declared) == sorted(order) else order
+        metadata = json.loads((table.schema.metadata or {}).get(_CLASSES, b"null"))
+        noted_order = tuple(metadata or ())
+        if sorted(noted_order) == sorted(order):
+            return noted_order
     except (TypeError, ValueError, RecursionError):
-        return order
+        pass
+    return order
 
 
 def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
@@ -346,7 +361,8 @@ def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
     if encoded.codes.min(initial=0) < 0:
         gaps = np.flatnonzero(encoded.codes < 0)
         raise InputError(
-            f"{path}: {row_number(int(gaps[0]))} has no {name} ({counted(len(gaps), 'such row')})",
+            f"{path}: {row_number(int(gaps[0]))} lacks the {name}"
+            f" ({counted(len(gaps), 'such row')})",
             "fill in or drop these rows",
             code="missing-value",
         )
@@ -354,17 +370,18 @@ def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
 
 
 def per_member(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple[str, ...]:
-    """A column that describes members, such as their group: one value each [K]."""
+    """A column with one value per member, such as its group [K]."""
     group = encode(table[name], name)
-    of_member = np.full(len(member.names), -1)
-    of_member[member.codes[::-1]] = group.codes[::-1]
-    differs = np.flatnonzero(of_member[member.codes] != group.codes)
+    member_codes = np.full(len(member.names), -1)
+    member_codes[member.codes[::-1]] = group.codes[::-1]
+    differs = np.flatnonzero(member_codes[member.codes] != group.codes)
     if len(differs):
         row = int(differs[0])
         raise InputError(
-            f"{path}: member {member.names[member.codes[row]]!r} has another {name} in"
+            f"{path}: member {member.names[member.codes[row]]!r} has a different {name} in"
             f" {row_number(row)} than before",
             "make its rows agree",
             code="contradictory-rows",
         )
-    return tuple("" if code < 0 else str(group.names[code]) for code in of_member)
+    names = np.append(group.names, "")  # the last name is that of a gap, whose code is −1
+    return tuple(str(names[code]) for code in member_codes)

@@ -1,4 +1,4 @@
-"""Files of single models, or of pools of them, side by side as one `Predictions`."""
+"""Joins files of single models, or of several members, into one `Predictions`."""
 
 from __future__ import annotations
 
@@ -47,51 +47,51 @@ from edokit.rows import Rows
 from edokit.scales import DeclaredScale, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
-"""What to do with items that not every file has: refuse them, or leave them out by name."""
+"""What to do with items that are not in every file: refuse them, or leave them out."""
 _ROLES = ("item", "member", "group", *ROLES)
-_NO_LOGITS = "mark only the files that hold logits: FILE:logits (in Python: logits=[…])"
+_NO_LOGITS = "mark only the files that contain logits: FILE:logits (in Python: logits=[…])"
 _DROP_HINT = f"{option('missing', 'drop')} leaves out the items that not every member predicts"
 
 
 @dataclass(frozen=True, kw_only=True)
 class JoinOptions:
-    """How files of models are read and joined.
+    """Options for reading and joining files of models.
 
     Parameters
     ----------
     names : sequence of str or None, default=None
-        Another name for the member of each file; where a file holds several members, a prefix:
-        ``a`` makes ``linear-1`` of it ``a-linear-1``.
+        A new name for the member of each file; for a file of several members, a prefix of their
+        names: with ``a``, ``linear-1`` becomes ``a-linear-1``.
     groups : mapping of str to str, default=None
         The group of members, by name.
     logits : bool or sequence of bool, default=False
-        Whether the files hold logits: all of them, or one by one. Numbers that are probabilities
-        already are refused then.
+        Whether the files contain logits: a single value, or one per file. Probabilities are then
+        refused.
     invalid : {"error", "normalize"}, default="error"
         What to do with probabilities that do not sum to 1: refuse them, or divide by their sum.
     columns : mapping of str to str, default=None
-        The files' own column names for ``item``, ``member``, ``group`` and ``p_<class>``, as in
-        ``{"item": "id", "p_yes": "score"}``; of sampled answers also for ``answer``,
+        The column names in the files for ``item``, ``member``, ``group`` and ``p_<class>``, as in
+        ``{"item": "id", "p_yes": "score"}``; for sampled answers also for ``answer``,
         ``annotator``, ``model``, ``prompt`` and ``persona``.
     label_map : mapping of str to str, default=None
-        Classes to read as others, as in ``{"LABEL_1": "yes"}``.
+        Classes to rename, as in ``{"LABEL_1": "yes"}``.
     missing : {"error", "drop"}, default="error"
-        What to do with items that a file has no prediction for: refuse them, or leave them out
+        What to do with items that lack a prediction in some file: refuse them, or leave them out
         with a warning that names them.
     scale : Scale or str, default=None
-        The answer scale of files that note none: ``ordinal``, ``multi-label``, or with the classes
-        as in ``ordinal:low=0,mid=1,high=3``. Multi-label columns are probabilities (or logits) of
-        each label on its own. Files of different scales are refused.
+        The answer scale of files that do not note theirs: ``ordinal``, ``multi-label``, or with the
+        classes as in ``ordinal:low=0,mid=1,high=3``. In multi-label data, each column is a separate
+        probability (or logit). Files with different scales are refused.
     classes : sequence, default=None
-        All classes, in order. None: those of the scale, else of the files; of sampled answers they
-        must be declared.
+        All classes in order. If None, those of the scale, else those of the files; for sampled
+        answers, they must be declared.
     smoothing : float, default=0.5
-        What is added to the count of each class where answers were sampled.
+        The constant that is added to the count of each class of sampled answers.
     unparsed : {"error", "drop"}, default="error"
-        What to do with sampled answers that are no class: refuse them, or leave them out, with a
+        What to do with sampled answers that are not a class: refuse them, or leave them out, with a
         warning and the number of ``failures`` in ``member_info``.
     items : iterable, default=None
-        Keep these items alone, such as those of a split: ``annotations.split("dev").items``.
+        Keep only these items, such as those of a split: ``annotations.split("dev").items``.
     """
 
     names: Sequence[str | None] | None = None
@@ -122,21 +122,35 @@ class JoinOptions:
 
     @cached_property
     def item_names(self) -> Strings | None:
-        """The items to keep; ``items`` may be an iterator, which can be read once."""
-        return None if self.items is None else as_names(self.items)
+        """The items to keep; cached, since ``items`` may be an iterator."""
+        if self.items is None:
+            return None
+        return as_names(self.items)
 
-    def of_files(self, name: str, files: int) -> Sequence[Any]:
-        """The values of ``names`` or ``logits``, one for each file."""
-        values = getattr(self, name)
-        if not isinstance(values, Sequence) or not values:
-            return [values or None] * files
-        if len(values) != files:
-            raise InputError(
-                f"there are {len(values)} {name} for {counted(files, 'file')}",
-                "give one for each file",
-                code="lengths-differ",
-            )
-        return values
+    def file_names(self, n_files: int) -> Sequence[str | None]:
+        """The value of ``names`` for each file."""
+        if not self.names:
+            return [None] * n_files
+        _check_length("names", self.names, n_files)
+        return self.names
+
+    def file_logits(self, n_files: int) -> Sequence[bool]:
+        """The value of ``logits`` for each file."""
+        if not isinstance(self.logits, Sequence):
+            return [self.logits] * n_files
+        if not self.logits:
+            return [False] * n_files
+        _check_length("logits", self.logits, n_files)
+        return self.logits
+
+
+def _check_length(name: str, values: Sequence[object], n_files: int) -> None:
+    if len(values) != n_files:
+        raise InputError(
+            f"there are {len(values)} {name} for {counted(n_files, 'file')}",
+            "give one for each file",
+            code="lengths-differ",
+        )
 
 
 def join_models(
@@ -150,11 +164,11 @@ def join_models(
         A table (CSV, TSV, Parquet, JSONL) with the columns ``item`` and ``p_<class>`` is one
         member, named like the file; an .npz, a folder of shards, or a table with a ``member``
         column brings all its members. A table with the column ``answer`` and no ``p_<class>``
-        holds sampled answers, one per row: their shares become the probabilities. Who answered is
-        in ``member``, else in ``model``, ``prompt`` and ``persona``, else the file is one member;
-        with ``annotator``, rows are pairs of an item and an annotator.
+        contains sampled answers, one per row, whose shares become the probabilities. The column
+        ``member`` names the member, else the columns ``model``, ``prompt`` and ``persona``, else
+        the file is one member; with ``annotator``, rows are pairs of an item and an annotator.
     options : JoinOptions, default=None
-        How the files are read and joined.
+        Options for reading and joining the files.
     **changes
         Fields of `JoinOptions` that differ from ``options``.
 
@@ -165,7 +179,7 @@ def join_models(
     Raises
     ------
     InputError
-        If the files are not about the same items and classes, or names of members repeat.
+        If items or classes of the files differ, or names of members are repeated.
 
     Examples
     --------
@@ -182,16 +196,19 @@ def join_models(
     """
     options = replace(options or JoinOptions(), **changes)
     if not files:
-        raise InputError("there is no file to join", "name the files", code="empty-option")
-    names, logits = (options.of_files(name, len(files)) for name in ("names", "logits"))
-    sources = [
-        _ModelFile(Path(file), name or Path(file).stem, options, bool(in_logits), bool(name))
-        for file, name, in_logits in zip(files, names, logits, strict=True)
-    ]
+        raise InputError("no files to join are named", "name the files", code="empty-option")
+    names = options.file_names(len(files))
+    logits = options.file_logits(len(files))
+    sources = []
+    for file, name, is_logits in zip(files, names, logits, strict=True):
+        member = name or Path(file).stem
+        sources.append(_ModelFile(Path(file), member, options, bool(is_logits), bool(name)))
     parts = [source.part() for source in sources]
     _refuse_unused(options, sources)
     joined = _side_by_side(parts, sources, options.missing)
-    return joined.grouped(options.groups) if options.groups else joined
+    if options.groups:
+        joined = joined.grouped(options.groups)
+    return joined
 
 
 def model_from_table(
@@ -202,19 +219,19 @@ def model_from_table(
     invalid: Invalid = "error",
     scale: ScaleLike | None = None,
 ) -> Predictions:
-    """The predictions of one member, from a table with ``item`` and a ``p_<class>`` column per
-    class; ``path`` names it in messages."""
+    """The predictions of one member, from a table with ``item`` and one ``p_<class>`` column per
+    class; ``path`` names the table in messages."""
     options = JoinOptions(invalid=invalid, scale=scale)
     return _ModelFile(Path(path), name, options).from_table(table)
 
 
 def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
-    """Refuse options that no file has any use for."""
+    """Refuse options that apply to none of the files."""
     column_names = set(chain.from_iterable(source.column_names for source in sources))
     unused = {*(options.columns or {}).values()} - column_names
     if unused:
         raise InputError(
-            f"no file has a column {examples(sorted(unused))}",
+            f"none of the files has a column {examples(sorted(unused))}",
             "check the spelling",
             code="missing-column",
         )
@@ -231,16 +248,16 @@ def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
 
 @dataclass
 class _ModelFile:
-    """A file to join, how it is read, and what was found in it.
+    """A file to join, with the options for reading it, and its columns and classes.
 
     Attributes
     ----------
     is_renamed : bool
         Whether ``member`` replaces the names in the file.
     classes : tuple[str, ...]
-        What it calls its classes.
+        The names of its classes.
     unpredicted : Rows or None
-        Rows that it names but that not every member has numbers for.
+        Rows that lack the prediction of some member.
     """
 
     path: Path
@@ -253,19 +270,21 @@ class _ModelFile:
     unpredicted: Rows | None = None
 
     def __str__(self) -> str:
-        return str(self.path) if self.member == self.path.stem else f"{self.member} ({self.path})"
+        if self.member == self.path.stem:
+            return str(self.path)
+        return f"{self.member} ({self.path})"
 
     def part(self) -> Predictions:
-        """The predictions, with the classes and names that the options give them."""
+        """The predictions, with the classes and names that the options declare."""
         part = self._read()
         if self.options.classes is not None:
             with errors_in(self.path):
                 part = part.order_classes(ordered_classes(self.options.classes, ()))
         if self.is_renamed:
-            several = len(part.members) > 1
-            part = part.renamed(
-                [f"{self.member}-{name}" if several else self.member for name in part.members]
-            )
+            names = [self.member]
+            if len(part.members) > 1:
+                names = [f"{self.member}-{name}" for name in part.members]
+            part = part.renamed(names)
         return part
 
     def _read(self) -> Predictions:
@@ -277,7 +296,7 @@ class _ModelFile:
                 return self.from_table(table)
         if self.logits:
             raise InputError(
-                f"{path} holds stored predictions, which are probabilities and no logits",
+                f"{path} contains stored predictions, which are probabilities, not logits",
                 _NO_LOGITS,
                 code="not-logits",
             )
@@ -287,7 +306,9 @@ class _ModelFile:
         with errors_in(path):
             part = replace(stored, classes=self._mapped(stored.classes))
             part.check_names()
-            return part if self.options.scale is None else part.on_scale(self.options.scale)
+            if self.options.scale is not None:
+                part = part.on_scale(self.options.scale)
+            return part
 
     def from_table(self, table: pa.Table) -> Predictions:
         """The predictions in a table: probabilities, logits or sampled answers."""
@@ -297,7 +318,7 @@ class _ModelFile:
         table = _by_role(table, mapped)
         if "item" not in table.column_names:
             raise InputError(
-                f"{self.path} has no column {mapped.get('item', 'item')!r}; its columns are"
+                f"{self.path} lacks the column {mapped.get('item', 'item')!r}; its columns are"
                 f" {headings(table.column_names)}",
                 f"name the column with the ids: {option('columns', {'item': 'NAME'})}",
                 code="missing-column",
@@ -305,20 +326,25 @@ class _ModelFile:
         columns = class_columns(table.column_names)
         is_mapped = mapped.get(ANSWER) in self.column_names
         if is_mapped or (ANSWER in table.column_names and not columns):
-            return self._of_answers(table, declared)
-        return self._of_classes(table, columns, declared)
+            return self._from_answers(table, declared)
+        return self._from_class_columns(table, columns, declared)
 
-    def _of_classes(
+    def _from_class_columns(
         self, table: pa.Table, columns: Mapping[str, str], declared: DeclaredScale
     ) -> Predictions:
-        """A table with a column per class, and a row per item or per item and member."""
-        if len(columns) < (1 if declared.kind == "multi-label" else 2):
+        """Read a table with a column per class, and a row per item or per item and member."""
+        row_scale = None
+        fewest_columns = 2
+        if declared.kind == "multi-label":
+            row_scale = "multi-label"
+            fewest_columns = 1
+        if len(columns) < fewest_columns:
             raise InputError(
                 f"{self.path} does not have one p_<class> column per class; its columns are"
                 f" {headings(table.column_names)}",
                 "name them item and p_<class>, or map them:"
-                f" {option('columns', {'item': 'NAME', 'p_CLASS': 'NAME'})}; if one holds sampled"
-                f" answers, {option('columns', {'answer': 'NAME'})}",
+                f" {option('columns', {'item': 'NAME', 'p_CLASS': 'NAME'})}; for a column of"
+                f" sampled answers, {option('columns', {'answer': 'NAME'})}",
                 code="missing-column",
             )
         table = self._listed_items(table)
@@ -338,16 +364,16 @@ class _ModelFile:
                 layout="NKC",
                 logits=self.logits,
                 invalid=self.options.invalid,
-                scale="multi-label" if declared.kind == "multi-label" else None,
+                scale=row_scale,
             )
             part = part.order_classes(declared.classes or class_order(part.classes))
             return replace(part, scale=declared.resolve(part.classes))
 
-    def _of_answers(self, table: pa.Table, declared: DeclaredScale) -> Predictions:
-        """A table with one row per sampled answer: the shares of each class, smoothed."""
+    def _from_answers(self, table: pa.Table, declared: DeclaredScale) -> Predictions:
+        """Read a table with one row per sampled answer: the smoothed shares of each class."""
         if self.logits:
             raise InputError(
-                f"{self.path} holds sampled answers and no logits", _NO_LOGITS, code="not-logits"
+                f"{self.path} contains sampled answers, not logits", _NO_LOGITS, code="not-logits"
             )
         options = self.options
         table = lists_as_text(table, ANSWER)
@@ -356,11 +382,14 @@ class _ModelFile:
         table = self._listed_items(table)
         lines = self._lines(table, sampled=True)
         with errors_in(self.path):
+            classes = None
+            if options.classes is not None:
+                classes = ordered_classes(options.classes, ())
             answers = read_answers(
                 self.path,
                 encode(table[ANSWER], ANSWER),
                 declared,
-                None if options.classes is None else ordered_classes(options.classes, ()),
+                classes,
                 options.label_map or {},
                 options.unparsed,
             )
@@ -373,9 +402,16 @@ class _ModelFile:
             shares = np.where(total, scale.smoothed(counts, total, options.smoothing), np.nan)
         array, rows = self._complete(shares.reshape(*lines.shape, -1), lines)
         info = answer_info(table, self.path, lines.member, answers.is_parsed)
-        fields = rows, tuple(lines.member.names), answers.classes, lines.groups, scale
+        predictions = Predictions(
+            array,
+            rows,
+            members=tuple(lines.member.names),
+            classes=answers.classes,
+            groups=lines.groups,
+            scale=scale,
+        )
         with errors_in(self.path):
-            return Predictions(array, *fields).with_info(info)
+            return predictions.with_info(info)
 
     def _listed_items(self, table: pa.Table) -> pa.Table:
         """The lines of the items to keep."""
@@ -383,31 +419,31 @@ class _ModelFile:
         return table.filter(pa.array(self._is_listed(item.names)[item.codes]))
 
     def _is_listed(self, items: Strings) -> Bools:
-        """Whether each item is to be kept; a file without any of them is refused."""
+        """Whether to keep each item; a file that contains none of the items to keep is refused."""
         if self.options.item_names is None:
             return np.ones(len(items), dtype=bool)
         is_listed = np.isin(items, self.options.item_names)
         if not is_listed.any():
             raise InputError(
-                f"{self.path} holds none of these items, but {examples(items)}",
+                f"{self.path} contains none of these items, but {examples(items)}",
                 "check the ids",
                 code="unknown-item",
             )
         return is_listed
 
     def _lines(self, table: pa.Table, *, sampled: bool = False) -> Lines:
-        """What each line is about; without a column of members, the file is one."""
-        is_long = "member" in table.column_names
-        if is_long:
+        """The row and the member of each line; without a column of members, the file is one."""
+        if "member" in table.column_names:
             member = name_column(table, "member", self.path)
+        elif sampled:
+            member = answering_members(table, self.path, self.member, SOURCES)
         else:
-            member = answering_members(table, self.path, self.member, SOURCES if sampled else ())
-        if not is_long and not sampled:
+            member = answering_members(table, self.path, self.member, ())
             table = table.select(["item"])
         return read_lines(table, self.path, member)
 
     def _complete(self, array: npt.NDArray[Any], lines: Lines) -> tuple[npt.NDArray[Any], Rows]:
-        """The rows that every member has numbers for; others are refused, or noted."""
+        """The rows with predictions of all members; others are refused or kept in `unpredicted`."""
         absent = np.isnan(array).all(axis=2)
         if not absent.any():
             return array, lines.rows
@@ -415,14 +451,14 @@ class _ModelFile:
             k = int(absent.any(axis=0).argmax())
             rows = lines.rows.take(absent[:, k])
             raise InputError(
-                f"{self.path}: member {lines.member.names[k]!r} has no prediction for"
+                f"{self.path}: member {lines.member.names[k]!r} lacks a prediction for"
                 f" {counted(len(rows), rows.noun)}: {examples(rows.names)}",
                 f"complete the file; {_DROP_HINT}",
                 code="missing-predictions",
             )
-        lacking = absent.any(axis=1)
-        self.unpredicted = lines.rows.take(lacking)
-        return array[~lacking], lines.rows.take(~lacking)
+        is_incomplete = absent.any(axis=1)
+        self.unpredicted = lines.rows.take(is_incomplete)
+        return array[~is_incomplete], lines.rows.take(~is_incomplete)
 
     def _mapped(self, classes: Sequence[str]) -> tuple[str, ...]:
         label_map = self.options.label_map or {}
@@ -430,11 +466,11 @@ class _ModelFile:
 
 
 def _by_role(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
-    """The table with its columns called by their roles; a mapped one replaces one so called."""
-    role_of = {name: role for role, name in columns.items() if name in table.column_names}
-    replaced = {*role_of.values()} - {*role_of}
+    """The table with columns renamed to their roles; a mapped column replaces one of that name."""
+    role_by_column = {name: role for role, name in columns.items() if name in table.column_names}
+    replaced = {*role_by_column.values()} - {*role_by_column}
     table = table.select([name for name in table.column_names if name not in replaced])
-    return table.rename_columns([role_of.get(name, name) for name in table.column_names])
+    return table.rename_columns([role_by_column.get(name, name) for name in table.column_names])
 
 
 def _side_by_side(
@@ -454,13 +490,21 @@ def _side_by_side(
         "write a=FILE b=FILE (in Python: names=['a', 'b']): the name of a model, or the prefix of"
         " the members of a pool",
     )
-    groups = tuple(
-        chain.from_iterable(part.groups or ("",) * len(part.members) for part in aligned)
+    groups: list[str] = []
+    info: dict[str, Mapping[str, Any]] = {}
+    for part in aligned:
+        groups += part.groups or ("",) * len(part.members)
+        info |= part.member_info
+    joined = Predictions(
+        np.concatenate([part.probabilities for part in aligned], axis=1),
+        base.rows,
+        members,
+        base.classes,
+        scale=base.scale,
+        member_info=info,
     )
-    values = np.concatenate([part.probabilities for part in aligned], axis=1)
-    info = {name: facts for part in aligned for name, facts in part.member_info.items()}
-    known_groups = groups if any(groups) else None
-    joined = Predictions(values, base.rows, members, base.classes, known_groups, base.scale, info)
+    if any(groups):
+        joined = replace(joined, groups=tuple(groups))
     joined.check_names()
     return joined
 
@@ -478,16 +522,16 @@ def _aligned(
         return part.take(rows).order_classes(base.classes)
     except InputError as error:
         raise InputError(
-            f"{source} is about the classes {examples(part.classes, 20)}, but {base_source}"
-            f" about {examples(base.classes, 20)}",
-            f"say which is which with {option('label_map', {'OTHER': 'CLASS'})}",
+            f"the classes of {source} are {examples(part.classes, 20)}, but those of {base_source}"
+            f" are {examples(base.classes, 20)}",
+            f"rename them with {option('label_map', {'OTHER': 'CLASS'})}",
             code="classes-differ",
         ) from error
 
 
 def _common_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> list[Predictions]:
-    """The parts with the rows that all of them have; a warning names the others."""
-    unpredicted = [rows for source in sources if (rows := source.unpredicted) is not None]
+    """The parts with the rows that all of them contain; a warning names the others."""
+    unpredicted = [source.unpredicted for source in sources if source.unpredicted is not None]
     items = Rows.concatenate([*(part.rows for part in parts), *unpredicted]).distinct()
     is_common = np.all([part.rows.positions(items) >= 0 for part in parts], axis=0)
     left_out = items.take(~is_common)

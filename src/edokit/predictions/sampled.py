@@ -1,4 +1,4 @@
-"""Sampled answers of members: which classes they name, and what is known about the members."""
+"""Sampled answers of members: the classes that they name, and facts about the members."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from edokit.predictions.files import per_member
 from edokit.scales import DeclaredScale
 
 Unparsed: TypeAlias = Literal["error", "drop"]
-"""What to do with answers that are no class: refuse them, or leave them out and count them."""
+"""What to do with answers that are not a class: refuse them, or leave them out and count them."""
 SMOOTHING = 0.5
-"""What is added to the count of each class."""
+"""The constant that is added to the count of each class."""
 ANSWER = "answer"
 ROLES = (ANSWER, "annotator", *SOURCES)
 _MOST_ANSWERS = 10
-"""Answers that a message lists."""
+"""Number of answers that a message lists."""
 _LONGEST = 60
-"""Characters of an answer that a message shows, so that it can be mapped."""
+"""Length of the longest answer that a message shows, so that it can be mapped."""
 _BEFORE = " \t\r\n\"'`*()[]{}<>“”‘’"
 _DIFFER = ("differs", "differ")
 
 
 class SampledAnswers(NamedTuple):
-    """What sampled answers [R] say.
+    """The classes that sampled answers [R] name.
 
     Attributes
     ----------
     is_class : Bools
         Whether each answer names each class [R, C].
     is_parsed : Bools
-        Whether it names classes alone [R]; an empty set of labels is an answer, too.
+        Whether it names only classes [R]; an empty set of labels is also an answer.
     """
 
     classes: tuple[str, ...]
@@ -57,10 +57,10 @@ def read_answers(
     label_map: Mapping[str, str],
     unparsed: Unparsed,
 ) -> SampledAnswers:
-    """The classes that answers name, if need be but for case and punctuation.
+    """The classes that answers name, ignoring case and punctuation if necessary.
 
-    Answers that are no class are refused or left out; a note counts those that are written
-    otherwise than their class.
+    Answers that are not a class are refused or left out; a warning counts those that differ from
+    their class in case or punctuation.
     """
     mapped = {}
     for answer in column.names:
@@ -76,24 +76,31 @@ def read_answers(
         )
     bare_names = Counter(map(_bare, classes))
     forms = {_bare(name): name for name in classes if bare_names[_bare(name)] == 1}
-    # The last row is that of no answer, whose code is -1.
+    # The last row is that of a missing answer, whose code is −1.
     is_class = np.zeros((len(mapped) + 1, len(classes)), dtype=bool)
-    is_parsed, is_loose = np.zeros((2, len(is_class)), dtype=bool)
-    labels_of = _label_parts(mapped.values(), declared, classes)
+    is_parsed = np.zeros(len(is_class), dtype=bool)
+    is_loose = np.zeros(len(is_class), dtype=bool)
+    labels_by_name = _label_parts(mapped.values(), declared, classes)
     for row, name in enumerate(mapped.values()):
-        labels = labels_of.get(name, [name])
-        read = [label if label in classes else forms.get(_bare(label)) for label in labels]
-        is_parsed[row] = None not in read
-        is_loose[row] = is_parsed[row] and read != list(labels)
-        is_class[row] = [is_parsed[row] and name in read for name in classes]
+        labels = labels_by_name.get(name, [name])
+        parsed_labels: list[str | None] = []
+        for label in labels:
+            if label in classes:
+                parsed_labels.append(label)
+            else:
+                parsed_labels.append(forms.get(_bare(label)))
+        if None not in parsed_labels:
+            is_parsed[row] = True
+            is_loose[row] = parsed_labels != list(labels)
+            is_class[row] = [name in parsed_labels for name in classes]
     texts = np.append(column.names, "")
     codes = column.codes
     answers = SampledAnswers(tuple(classes), is_class[codes], is_parsed[codes])
     if is_loose[codes].any():
         number = are(int(is_loose[codes].sum()), len(codes), _DIFFER, "answer")
         warn(
-            f"{path}: {number} from a class in case or punctuation alone, so that class is counted:"
-            f" {_listed(texts[codes[is_loose[codes]]])}"
+            f"{path}: {number} from a class only in case or punctuation, and are counted as that"
+            f" class: {_listed(texts[codes[is_loose[codes]]])}"
         )
     is_unparsed = ~answers.is_parsed
     if is_unparsed.any():
@@ -106,7 +113,7 @@ def read_answers(
 def _label_parts(
     names: Iterable[str], declared: DeclaredScale, classes: Sequence[str]
 ) -> dict[str, list[str]]:
-    """The labels of answers that are sets, and the point that a number is; of others nothing."""
+    """The labels of each set and the point of each number, by answer; empty for a nominal scale."""
     if declared.kind == "multi-label":
         return set_parts(list(names), set(classes))
     if declared.kind == "ordinal":
@@ -115,48 +122,55 @@ def _label_parts(
 
 
 def _bare(answer: str) -> str:
-    """An answer without case, and without the punctuation that models put around it."""
+    """An answer without case and surrounding punctuation."""
     return answer.casefold().lstrip(_BEFORE).rstrip(_BEFORE + ".,:;!")
 
 
 def _note_unparsed(texts: Strings, message: str, unparsed: Unparsed) -> None:
-    """Refuse answers that are no class, or warn that they are left out."""
+    """Refuse answers that are not a class, or warn that they are left out."""
     message = f"{message}: {_listed(texts)}"
     if unparsed == "drop":
         warn(f"{message}. They are left out")
         return
     mappable = [name for name, _ in Counter(texts).most_common() if 0 < len(name) <= _LONGEST]
-    pairs = option("label_map", dict.fromkeys(mappable[:3], "CLASS"))
-    remedy = f"read them as classes, such as {pairs}, or " if mappable else ""
-    raise InputError(
-        message, f"{remedy}leave them out with {option('unparsed', 'drop')}", code="unparsed-answer"
-    )
+    hint = f"leave them out with {option('unparsed', 'drop')}"
+    if mappable:
+        pairs = option("label_map", dict.fromkeys(mappable[:3], "CLASS"))
+        hint = f"map them to classes, as in {pairs}, or {hint}"
+    raise InputError(message, hint, code="unparsed-answer")
 
 
 def _listed(answers: Strings) -> str:
     """Answers with their counts, the most frequent first; long ones may be somebody's text."""
     counts = Counter(answers)
-    texts = [
-        f"{(repr(name) if len(name) <= _LONGEST else word(name)) if name else 'no answer'} ({n})"
-        for name, n in counts.most_common(_MOST_ANSWERS)
-    ]
-    hidden = len(counts) - _MOST_ANSWERS
-    return ", ".join(texts) + (f" and {hidden} more" if hidden > 0 else "")
+    parts = []
+    for answer, count in counts.most_common(_MOST_ANSWERS):
+        if not answer:
+            text = "no answer"
+        elif len(answer) <= _LONGEST:
+            text = repr(answer)
+        else:
+            text = word(answer)
+        parts.append(f"{text} ({count})")
+    listed = ", ".join(parts)
+    if len(counts) > _MOST_ANSWERS:
+        listed += f" and {len(counts) - _MOST_ANSWERS} more"
+    return listed
 
 
 def answering_members(table: pa.Table, path: Path, member: str, sources: Sequence[str]) -> Encoded:
-    """Who gave each answer: model, prompt and persona together, else the one member."""
+    """The member that gave each answer: model, prompt and persona, else ``member``."""
     parts = [name for name in sources if name in table.column_names]
     if not parts:
         return Encoded(np.zeros(len(table), dtype=np.int32), np.array([member], dtype=object))
     columns = [encode(table[name], name) for name in parts]
-    # A gap has the code -1, the last name.
+    # A gap has the code −1, which selects the last name.
     texts = [np.append(column.names, "")[column.codes].tolist() for column in columns]
     combinations = list(zip(*texts, strict=True))
     codes, names = pd.factorize(as_names(["+".join(filter(None, parts)) for parts in combinations]))
     if len(set(combinations)) > len(names) or "" in names:
         raise InputError(
-            f"{path}: {examples(parts)} do not name the members apart, or not in every row",
+            f"{path}: {examples(parts)} do not identify the member in every row",
             f"name each member in a column: {option('columns', {'member': 'NAME'})}",
             code="missing-value",
         )
@@ -166,18 +180,16 @@ def answering_members(table: pa.Table, path: Path, member: str, sources: Sequenc
 def answer_info(
     table: pa.Table, path: Path, member: Encoded, is_parsed: Bools
 ) -> dict[str, dict[str, Any]]:
-    """What the table tells about each member, and how many of its answers count."""
+    """The facts about each member in the table, and its numbers of answers and failures."""
     k = len(member.names)
-    facts: dict[str, Sequence[Any]] = {
-        "answers": np.bincount(member.codes[is_parsed], minlength=k).tolist(),
-        "failures": [
-            n or None for n in np.bincount(member.codes[~is_parsed], minlength=k).tolist()
-        ],
-    }
+    answers = np.bincount(member.codes[is_parsed], minlength=k).tolist()
+    failures = np.bincount(member.codes[~is_parsed], minlength=k).tolist()
+    info: dict[str, dict[str, Any]] = {}
+    for name, n_answers, n_failures in zip(member.names, answers, failures, strict=True):
+        info[str(name)] = {"answers": n_answers, "failures": n_failures or None}
     for role in SOURCES:
         if role in table.column_names:
-            facts[role] = [value or None for value in per_member(table, role, member, path)]
-    return {
-        str(name): {fact: values[code] for fact, values in facts.items()}
-        for code, name in enumerate(member.names)
-    }
+            values = per_member(table, role, member, path)
+            for name, value in zip(member.names, values, strict=True):
+                info[str(name)][role] = value or None
+    return info

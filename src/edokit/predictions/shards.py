@@ -1,4 +1,4 @@
-"""Predictions in a file or in a folder of shards, read whole or shard by shard."""
+"""Predictions in a file or in a folder of shards, read at once or shard by shard."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
     Raises
     ------
     InputError
-        If a file is damaged, holds something else than probabilities, or if shards differ in
-        members or classes, or repeat an item.
+        If a file is damaged or does not contain probabilities, or if shards differ in members or
+        classes, or repeat an item.
 
     Examples
     --------
@@ -75,9 +75,9 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
 
 
 def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Predictions]:
-    """One shard after the other, so that no more than one needs to be in memory.
+    """One shard after another, so that only one is in memory.
 
-    A row that is in two shards is refused at the end.
+    After the last shard, rows that are in two shards are refused.
     """
     files = shard_files(path)
     if len(files) == 1:
@@ -87,7 +87,8 @@ def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Pre
     keys: list[Keys] = []
     for file in files:
         shard = read_file(file, invalid)
-        base = shard.take([]) if base is None else base
+        if base is None:
+            base = shard.take([])
         check_alike(shard, file, base, files[0])
         keys.append(shard.rows.keys)
         yield shard
@@ -96,11 +97,11 @@ def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Pre
 
 
 def shard_files(path: str | Path) -> list[Path]:
-    """The files that hold the predictions: the file itself, or a folder's shards by name."""
+    """The files of predictions: the file itself, or a folder's shards sorted by name."""
     path = Path(path)
     if not path.is_dir():
         return [path]
-    # Hidden files are leftover temporary files of an interrupted writer.
+    # Hidden files are temporary files of an interrupted writer.
     files = sorted(
         file
         for file in path.iterdir()
@@ -108,7 +109,7 @@ def shard_files(path: str | Path) -> list[Path]:
     )
     if not files:
         raise InputError(
-            f"the folder {path} holds no .npz or .parquet shards",
+            f"the folder {path} does not contain .npz or .parquet shards",
             "name a file, or a folder with shards",
             code="missing-shard",
         )
@@ -118,12 +119,13 @@ def shard_files(path: str | Path) -> list[Path]:
 def check_alike(
     shard: Predictions, file: Path, base: Predictions | Shards, base_file: Path
 ) -> None:
-    """Refuse a shard whose members, scale, classes or groups are not those of the first."""
+    """Refuse a shard whose members, scale, classes or groups differ from those of the first."""
     check_same_scale(shard.scale, f"shard {file.name}", base.scale, f"shard {base_file.name}")
     for kind in ("members", "classes", "groups"):
         if getattr(shard, kind) != getattr(base, kind):
-            names, base_names = (list(getattr(side, kind) or ()) for side in (shard, base))
-            # Of long lists the part that differs is shown, not the start.
+            names = list(getattr(shard, kind) or ())
+            base_names = list(getattr(base, kind) or ())
+            # Show the first difference of long lists instead of their start.
             while names and names[:1] == base_names[:1]:
                 del names[:1], base_names[:1]
             raise InputError(
@@ -138,8 +140,8 @@ def check_alike(
 def check_once(keys: Sequence[Keys], names: Sequence[str], rows_of: Callable[[int], Rows]) -> None:
     """Refuse an item that is in two shards.
 
-    ``keys`` are those of each shard's rows, ``names`` the shards' names, ``rows_of`` gives the rows
-    of one.
+    ``keys`` are the keys of each shard's rows, ``names`` the names of the shards, and ``rows_of``
+    returns the rows of a shard.
     """
     if len(names) < 2:
         return
@@ -149,9 +151,10 @@ def check_once(keys: Sequence[Keys], names: Sequence[str], rows_of: Callable[[in
         holders = [shard for shard, shard_keys in enumerate(keys) if key in shard_keys]
         rows = rows_of(holders[0])
         for shard in holders[1:]:
-            # Keys alone may coincide.
-            others = rows_of(shard)
-            if len(repeated := others.take(rows.positions(others) >= 0)):
+            # Different rows may have the same key, so the rows are compared.
+            shard_rows = rows_of(shard)
+            repeated = shard_rows.take(rows.positions(shard_rows) >= 0)
+            if len(repeated):
                 raise InputError(
                     f"{names[shard]} repeats {counted(len(repeated), rows.noun)} of"
                     f" {names[holders[0]]}: {examples(sorted(repeated.names))}",
@@ -169,19 +172,19 @@ class Shards:
     files : tuple[Path, ...]
         The shards, in order of their names.
     members : tuple[str, ...]
-        Member names [K], of the first shard; every shard that is read must have the same.
+        Member names [K] of the first shard; every other shard must have the same.
     classes : tuple[str, ...]
-        Class names [C], likewise.
+        Class names [C], also of the first shard.
     groups : tuple[str, ...] or None
-        The recipe each member comes from [K], likewise.
+        The recipe of each member [K], also of the first shard.
     number_bytes : int
         Bytes per probability: 4 or 8.
     scale : Scale
-        The answer scale, of the first shard or as declared.
+        The answer scale: declared, or that of the first shard.
     declared : bool
-        Whether the scale was declared for files that note none.
+        Whether the scale was declared for files without a scale.
     learn : str or None
-        What is learned from pairs of an item and an annotator, see `LEARN`.
+        What to learn from pairs of an item and an annotator, see `LEARN`.
     """
 
     files: tuple[Path, ...]
@@ -195,10 +198,10 @@ class Shards:
 
     @classmethod
     def open(cls, path: str | Path, *, learn: str | None = None) -> Shards:
-        """Look into a folder of .npz or Parquet shards (or a single file), without reading it all.
+        """Open a folder of .npz or Parquet shards (or a single file); only the first shard is read.
 
-        The first shard is read. All pairs of an item and an annotator of one item must be in one
-        shard; ``learn`` says what is learned from them.
+        All pairs of an item and its annotators must be in the same shard; ``learn`` says what to
+        learn from them.
         """
         files = shard_files(path)
         base = view_pairs(read_file(files[0]), learn)
@@ -215,7 +218,7 @@ class Shards:
         )
 
     def on_scale(self, scale: ScaleLike) -> Shards:
-        """The same shards on this scale, as `Predictions.on_scale`."""
+        """The same shards on this scale; see `Predictions.on_scale`."""
         target = declared_scale(self.scale, self.classes, scale)
         return replace(self, scale=target, declared=target != self.scale)
 
@@ -227,29 +230,31 @@ class Shards:
 
     @property
     def sizes(self) -> list[int]:
-        """About the bytes of each shard's probabilities in float64."""
+        """Estimated bytes of each shard's probabilities in float64."""
         return [file.stat().st_size * 8 // self.number_bytes for file in self.files]
 
     @property
     def numbers_per_item(self) -> int:
-        """Probabilities of an item's rows, by each member."""
+        """Number of probabilities in an item's rows, per member."""
         return int(self.scale.rows(np.zeros((1, len(self.classes)))).size)
 
     @property
     def needs(self) -> int:
-        """About the bytes that fitting an ensemble would take with all of it in memory."""
-        # As they are read, in float64, laid out for a solver, and what it computes with.
+        """Estimated bytes that fitting an ensemble takes if all shards are in memory."""
+        # The numbers in the type of the file, and three copies in float64: the probabilities, the
+        # solver's layout of them, and its intermediate results.
         return sum(self.sizes) * (self.number_bytes + 3 * 8) // 8
 
     def read(self, number: int) -> Predictions:
-        """One shard, checked, and with the members, classes and groups of the first."""
+        """One shard, checked to have the members, classes and groups of the first."""
         shard = view_pairs(read_file(self.files[number]), self.learn)
-        shard = shard.on_scale(self.scale) if self.declared else shard
+        if self.declared:
+            shard = shard.on_scale(self.scale)
         check_alike(shard, self.files[number], self, self.files[0])
         return shard
 
     def read_rows(self, number: int) -> Rows:
-        """The rows of one shard, in the order in which ``read`` gives them."""
+        """The rows of one shard, in the order of ``read``."""
         file = self.files[number]
         if self.learn:
             return self.read(number).rows
@@ -259,13 +264,14 @@ class Shards:
             else:
                 column = pa_parquet.read_table(file, columns=["item"])["item"]
                 names = encode(column, "item").names
-        except Exception:  # whatever is wrong, the reader names it
+        except Exception:  # ``read`` reports the problem
             return self.read(number).rows
         return Rows.from_names(names)
 
     def __iter__(self) -> Iterator[Predictions]:
-        """One shard after the other."""
-        return (self.read(number) for number in range(len(self.files)))
+        """Iterate over the shards."""
+        for number in range(len(self.files)):
+            yield self.read(number)
 
 
 def describe_predictions(path: str | Path) -> dict[str, Any]:
@@ -274,20 +280,21 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
     Parameters
     ----------
     path : str or Path
-        A file or a folder of shards, as for `read_predictions`.
+        A file or a folder of shards; see `read_predictions`.
 
     Returns
     -------
     dict
-        ``items`` (rows, where they are pairs of item and annotator; then also ``annotators``, how
-        many there are), ``shards``, ``classes``, ``scale`` (unless nominal), ``type``, and
-        ``members``: for each its ``name``, ``group``, ``mean`` prediction, mean ``entropy`` (nats)
-        and mean L1 ``distance`` to the uniform mean of all members; of sets, both are means over
-        the labels; where more is known, ``info`` (model, prompt, persona, …).
+        ``items`` (for pairs of an item and an annotator, the number of pairs, and ``annotators``,
+        the number of annotators), ``shards``, ``classes``, ``scale`` (unless nominal), ``type``,
+        and ``members``: for each its ``name``, ``group``, ``info`` (model, prompt, persona, … if
+        known), ``mean`` prediction, mean ``entropy`` (nats) and mean L1 ``distance`` to the uniform
+        mean of all members; for multi-label data, entropy and distance are means over labels.
     """
-    items = shards = 0
+    items = 0
+    shards = 0
     infos: list[MemberInfo] = []
-    sums: dict[str, Any] = {}
+    sums: dict[str, Any] = {"mean": 0.0, "entropy": 0.0, "distance": 0.0}
     annotators: set[str] = set()
     for shard in read_shards(path):
         annotators.update(shard.rows.people)
@@ -299,30 +306,28 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
         logs = np.log(np.where(rows > 0, rows, 1.0))
         rows_per_item = shard.scale.rows_per_item(shard.classes)
         distances = np.abs(rows - rows.mean(axis=1, keepdims=True))
-        for name, value in (
-            ("mean", probabilities.sum(axis=0)),
-            ("entropy", -(rows * logs).sum(axis=(0, 2)) / rows_per_item),
-            ("distance", distances.sum(axis=(0, 2)) / rows_per_item),
-        ):
-            sums[name] = sums.get(name, 0) + value
+        sums["mean"] = sums["mean"] + probabilities.sum(axis=0)
+        sums["entropy"] = sums["entropy"] - (rows * logs).sum(axis=(0, 2)) / rows_per_item
+        sums["distance"] = sums["distance"] + distances.sum(axis=(0, 2)) / rows_per_item
     groups = shard.groups or (None,) * len(shard.members)
     info = common_info(infos, shard.members)
-    return {
-        "items": items,
-        **({"annotators": len(annotators)} if annotators else {}),
-        "shards": shards,
-        "classes": list(shard.classes),
-        **({} if shard.scale == NOMINAL else {"scale": shard.scale.to_text(shard.classes)}),
-        "type": str(shard.probabilities.dtype),
-        "members": [
-            {
-                "name": name,
-                "group": groups[k],
-                **({"info": info[name]} if name in info else {}),
-                "mean": dict(zip(shard.classes, (sums["mean"][k] / items).tolist(), strict=True)),
-                "entropy": float(sums["entropy"][k] / items),
-                "distance": float(sums["distance"][k] / items),
-            }
-            for k, name in enumerate(shard.members)
-        ],
-    }
+    members = []
+    for k, name in enumerate(shard.members):
+        member: dict[str, Any] = {"name": name, "group": groups[k]}
+        if name in info:
+            member["info"] = info[name]
+        means = (sums["mean"][k] / items).tolist()
+        member["mean"] = dict(zip(shard.classes, means, strict=True))
+        member["entropy"] = float(sums["entropy"][k] / items)
+        member["distance"] = float(sums["distance"][k] / items)
+        members.append(member)
+    description: dict[str, Any] = {"items": items}
+    if annotators:
+        description["annotators"] = len(annotators)
+    description["shards"] = shards
+    description["classes"] = list(shard.classes)
+    if shard.scale != NOMINAL:
+        description["scale"] = shard.scale.to_text(shard.classes)
+    description["type"] = str(shard.probabilities.dtype)
+    description["members"] = members
+    return description

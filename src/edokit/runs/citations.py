@@ -1,4 +1,4 @@
-"""What to cite for a run: the software, the paper, and the packages and models that it used."""
+"""References to cite for a run: the software, the paper, and the packages and models it used."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from edokit._package import __version__
 from edokit.runs.record import RUN_RECORD
 
 _DOCUMENTS = (RUN_RECORD, "manifest.json", "search.json", "summary.json")
-"""Files of a run that say what was used."""
+"""Files of a run that name recipes and models."""
 _DEEPEST = 4
-"""Folders below a run in which these are."""
+"""Levels of folders below a run that contain these files."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Reference:
     Attributes
     ----------
     key : str
-        What ``\\cite`` takes.
+        The argument of ``\\cite``.
     kind : str
         The type of the entry in BibTeX.
     fields : mapping of str to str
-        In the order of the entry; in LaTeX.
+        The fields in the order of the entry, in LaTeX.
     """
 
     key: str
@@ -37,7 +37,7 @@ class Reference:
     fields: dict[str, str] = field(default_factory=dict)
 
     def to_bibtex(self) -> str:
-        """Return the entry."""
+        """Return the entry in BibTeX."""
         lines = [f"  {name} = {{{value}}}," for name, value in self.fields.items()]
         return "\n".join([f"@{self.kind}{{{self.key},", *lines, "}"])
 
@@ -166,7 +166,7 @@ _BY_MODEL = {"minilm": MINILM, "mpnet": MPNET}
 
 
 def citations(run: str | Path) -> list[Reference]:
-    """Return the references of a run: EDO, its paper, and what the run used.
+    """Return the references of a run: EDO, its paper, and the packages and models it used.
 
     Parameters
     ----------
@@ -176,33 +176,33 @@ def citations(run: str | Path) -> list[Reference]:
     Raises
     ------
     InputError
-        If the folder has no record of a run, and no manifest of members.
+        If the folder contains neither the record of a run nor a manifest of members.
     """
     folder = local_path(run)
     documents = dict(_documents(folder))
     if not documents:
         raise InputError(
-            f"{folder} is not the folder of a run: there is no {RUN_RECORD} in it",
+            f"{folder} is not the folder of a run: it does not contain {RUN_RECORD}",
             "name the folder that --out named",
             code="wrong-folder",
         )
     references = {SOFTWARE.key: SOFTWARE, PAPER.key: PAPER}
-    used: list[Reference] = [NUMPY, SCIPY]
+    further: list[Reference] = [NUMPY, SCIPY]
     for path, document in documents.items():
         if path.name == "search.json" or _values(document, "kind") & {"search"}:
-            used.extend((OPTUNA, NSGA_II))
+            further.extend((OPTUNA, NSGA_II))
         for recipe in sorted(_values(document, "recipe")):
-            used.extend(_BY_RECIPE.get(recipe, ()))
+            further.extend(_BY_RECIPE.get(recipe, ()))
         for model in sorted(_values(document, "model") | _values(document, "encoder")):
             for part, reference in _BY_MODEL.items():
                 if part in model.lower():
-                    used.append(reference)
-    references.update({reference.key: reference for reference in used})
+                    further.append(reference)
+    references.update({reference.key: reference for reference in further})
     return list(references.values())
 
 
 def _documents(folder: Path) -> Iterator[tuple[Path, Any]]:
-    """The documents of a run that say what was used."""
+    """The documents of a run that name recipes and models."""
     for depth in range(_DEEPEST):
         for name in _DOCUMENTS:
             for path in sorted(folder.glob("*/" * depth + name)):
@@ -211,14 +211,14 @@ def _documents(folder: Path) -> Iterator[tuple[Path, Any]]:
 
 def _values(document: Any, key: str) -> set[str]:
     """The texts under a key, anywhere in a document."""
-    found: set[str] = set()
+    texts: set[str] = set()
     waiting = [document]
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
             if isinstance(value.get(key), str):
-                found.add(value[key])
+                texts.add(value[key])
             waiting.extend(value.values())
         elif isinstance(value, list):
             waiting.extend(value)
-    return found
+    return texts

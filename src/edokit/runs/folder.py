@@ -1,7 +1,7 @@
-"""The folder that a command writes to.
+"""Checks and locks of output folders.
 
-It is new, empty or holds earlier results of the same kind, unless the user says ``overwrite``; one
-process writes to it at a time. Inputs are kept.
+An output folder must be new or empty, or contain earlier results of the same kind, unless
+``overwrite`` is set. One process at a time writes to it. Inputs are never overwritten.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ REPLACE = f"choose another output folder, or replace it with {option('overwrite'
 
 
 class FolderKind(NamedTuple):
-    """How one kind of output folder is recognised.
+    """The documents by which a kind of output folder is recognised.
 
     Attributes
     ----------
     title : str
-        For messages.
+        The name of the kind in messages.
     markers : dict[str, set[str]]
-        A folder is of this kind if it holds one of these documents, with these keys; a document of
-        this kind is written before all other output.
+        A folder is of this kind if it contains one of these documents with these keys, which is
+        written before all other output.
     """
 
     title: str
@@ -43,7 +43,7 @@ class FolderKind(NamedTuple):
 
 
 _MEMBER = {"format", "recipe", "fingerprint"}
-# A kind comes before those that are part of it.
+# A kind comes before the kinds that its folders contain.
 FOLDER_KINDS: dict[Kind, FolderKind] = {
     "run": FolderKind("a run", {"summary.json": {"options", "summary"}}),
     "bundle": FolderKind("a bundle", {BUNDLE: {"kind", "format", "files"}}),
@@ -66,7 +66,7 @@ FOLDER_KINDS: dict[Kind, FolderKind] = {
 
 
 def kind_of(folder: Path) -> Kind | None:
-    """Which kind of output a folder holds, finished or not; None if it holds none."""
+    """The kind of output in a folder, complete or not; None without such output."""
     for kind, layout in FOLDER_KINDS.items():
         for marker, keys in layout.markers.items():
             if any(_has_keys(path, keys) for path in folder.glob(marker)):
@@ -79,7 +79,7 @@ def _has_keys(path: Path, keys: set[str]) -> bool:
         text = path.read_text(encoding="utf-8")
         document = text
         if path.suffix == ".log":
-            # The first line of a journal; a search that was killed at once wrote none.
+            # The first line of a journal; it is empty if the search was killed at the start.
             document = text.partition("\n")[0] or "{}"
         content = json.loads(document)
         return isinstance(content, dict) and (not text or keys <= content.keys())
@@ -88,17 +88,18 @@ def _has_keys(path: Path, keys: set[str]) -> bool:
 
 
 def check_output(folder: Path, kind: Kind, *inputs: Path | None, overwrite: bool = False) -> None:
-    """Refuse, before any work, a folder that this kind of output can't be written to.
+    """Refuse a folder to which this kind of output can't be written.
 
-    It must be new, empty or of this kind; with ``overwrite`` it may hold what EDO did not write,
-    but no other kind of output. Nor may it hold an input, or links that lead out of it.
+    It must be new, empty or of this kind; with ``overwrite``, it may contain files that EDO did not
+    write, but not another kind of output. It must not contain an input, or links that lead out of
+    it.
     """
     _check_folder(folder)
     title = FOLDER_KINDS[kind].title
     present = kind_of(folder)
     if present not in (None, kind):
         raise InputError(
-            f"{title} needs a folder of its own, but {folder} holds {FOLDER_KINDS[present].title}",
+            f"{title} needs a separate folder, but {folder} contains {FOLDER_KINDS[present].title}",
             "choose another output folder",
             code="existing-folder",
         )
@@ -109,14 +110,14 @@ def check_output(folder: Path, kind: Kind, *inputs: Path | None, overwrite: bool
     file = _first_file(folder)
     if file is not None:
         raise InputError(
-            f"{folder} holds no {title.partition(' ')[2]} of edo's, but {file.relative_to(folder)}",
+            f"{folder} does not contain {title}, but {file.relative_to(folder)}",
             REPLACE,
             code="existing-folder",
         )
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse what can't be a folder: an address, a file or a path below one, the root."""
+    """Refuse paths that can't be a folder: a URL, a file or a path below a file, the root."""
     local_path(folder)
     for path in (folder, *folder.parents):
         if path.is_file():
@@ -127,14 +128,14 @@ def _check_folder(folder: Path) -> None:
             )
     if os.path.realpath(folder) == Path(os.path.realpath(folder)).anchor:
         raise InputError(
-            f"{folder} is the root of the file system, and no folder for results",
+            f"{folder} is the root of the file system, not a folder for results",
             "choose another output folder",
             code="not-a-folder",
         )
 
 
 def _first_file(folder: Path) -> Path | None:
-    """A file in the folder; hidden files, which killed processes may leave, do not count."""
+    """A file in the folder that is not hidden: killed processes may leave hidden files."""
     for path in folder.rglob("*"):
         is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if not is_hidden and (path.is_symlink() or not path.is_dir()):
@@ -146,13 +147,13 @@ def _first_file(folder: Path) -> Path | None:
 def output_folder(
     folder: Path, kind: Kind, *inputs: Path | None, overwrite: bool = False, wait: bool = False
 ) -> Iterator[None]:
-    """Lock a folder for exclusive writing; refused as by `check_output`, or if it is in use.
+    """Check a folder by `check_output`, and lock it for exclusive writing.
 
-    With ``wait``, it waits for the process that has the lock.
+    If another process has the lock, wait for it with ``wait``, else raise.
     """
     check_output(folder, kind, *inputs, overwrite=overwrite)
     with locked(folder, wait=wait):
-        # Another process may have finished there meanwhile.
+        # Another process may have written to the folder before it was locked.
         check_output(folder, kind, *inputs, overwrite=overwrite)
         yield
 
@@ -161,7 +162,7 @@ def output_folder(
 def output_files(
     *outs: Path | None, inputs: Iterable[Path | None] = (), overwrite: bool = False
 ) -> Iterator[None]:
-    """Write files, but not over an input nor, without ``overwrite``, over any other content."""
+    """In this context, refuse to overwrite inputs and, without ``overwrite``, other content."""
     sources = list(inputs)
     for out in outs:
         if out is not None:
@@ -176,9 +177,9 @@ def output_files(
 
 @contextmanager
 def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
-    """Lock a folder for exclusive writing; refused if another process (or thread) has it.
+    """Lock a folder for exclusive writing.
 
-    With ``wait``, it waits for the other one.
+    If another process (or thread) has the lock, wait for it with ``wait``, else raise.
     """
     _check_folder(folder)
     new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -200,7 +201,7 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def _take_lock(folder: Path, wait: bool) -> FileLock | None:
-    """The lock of a folder; None, with a warning, where nothing can be locked."""
+    """The lock of a folder; None, with a warning, if the file system does not support locks."""
     path = Path(os.path.realpath(folder)) / LOCK
     try:
         return take_lock(path, reentrant=True)
@@ -221,28 +222,27 @@ def _take_lock(folder: Path, wait: bool) -> FileLock | None:
             f"{folder} can't be locked here ({error.strerror}): make sure that only one command"
             " writes to it at a time"
         )
-        path.unlink(missing_ok=True)  # the file of the lock may have been made
+        path.unlink(missing_ok=True)  # the lock file may have been created
         return None
 
 
 def refuse_links(folder: Path, name: str = "*") -> None:
-    """Refuse links that lead out of the folder, by which other files would be overwritten."""
+    """Refuse links out of the folder, through which other files would be overwritten."""
     home = os.path.realpath(folder)
     for path in folder.rglob(name):
         if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(home):
             raise InputError(
-                f"{path} leads out of {folder} through a link, and what it leads to would be"
-                " overwritten",
+                f"{path} is a link that leads out of {folder}, and its target would be overwritten",
                 "remove the link, or choose another output folder",
                 code="outside-link",
             )
 
 
 def refuse_input(out: Path | None, *inputs: Path | None, below: bool = False) -> None:
-    """Refuse to overwrite an input, or one ``below`` a folder, with what is made of it."""
+    """Refuse to overwrite an input or, with ``below``, an input within the output folder."""
     for source in inputs:
         is_same = False
-        # Invalid paths are refused where they are read or written.
+        # Invalid paths are refused when they are read or written.
         with suppress(OSError, ValueError):
             if out is not None and source is not None:
                 target = Path(os.path.realpath(out))

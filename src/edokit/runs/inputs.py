@@ -1,4 +1,4 @@
-"""Files of predictions and annotations that a run reads, and how it reads them."""
+"""Files of predictions and annotations that a run reads, with the options for reading them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Input:
     Attributes
     ----------
     path : str
-        Where, as it was given; inside the run's folder, relative to it.
+        The path as the user wrote it; relative to the run's folder if it is within it.
     sha256 : str or None
-        Digest of its bytes; none above one GiB.
+        Digest of its bytes; None above one GiB.
     options : Mapping[str, Json]
-        How annotations were read: arguments of ``read_annotations`` and ``learn``; of
-        predictions, the ``scale`` that was declared, and ``learn``.
+        For annotations, the arguments of ``read_annotations``, and ``learn``; for predictions, the
+        declared ``scale``, and ``learn``.
     """
 
     path: str
@@ -35,7 +35,7 @@ class Input:
 
 
 def read_recorded_predictions(path: Path, options: Mapping[str, Any]) -> Predictions:
-    """Predictions, on the scale that was declared for those without one."""
+    """Read predictions on the declared scale, if any."""
     predictions = read_predictions(path)
     if options.get("scale"):
         predictions = predictions.on_scale(options["scale"])
@@ -43,9 +43,9 @@ def read_recorded_predictions(path: Path, options: Mapping[str, Any]) -> Predict
 
 
 def read_recorded_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
-    """Annotations, read as a record says."""
+    """Read annotations with recorded options."""
     arguments = dict(options)
     learn = arguments.pop("learn", None)
-    # Earlier records keep several splits under a name of their own.
+    # Earlier records have a separate key for several splits.
     arguments["split"] = arguments.pop("splits", None) or arguments.get("split")
     return view_labels(read_annotations(path, **arguments), learn)

@@ -1,7 +1,7 @@
 """The record of a run, ``run.json``: its command, the files that it read, and its seed.
 
-It is kept beside the results. The report reads the same files in the same way, and says whether
-they changed.
+It is kept beside the results. The report reads the same files with the same options, and says
+whether they have changed.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ RUN_RECORD = "run.json"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """How results came about.
+    """The command, inputs and versions from which results were computed.
 
     Attributes
     ----------
     kind : str
         ``demo``, ``search``, ``fit``, ``compare`` or ``run``.
     inputs : Mapping[str, Input]
-        By role: ``predictions``, ``annotations`` (to fit on), ``test_predictions``,
-        ``test_annotations`` (to judge by).
+        The inputs by role: ``predictions`` and ``annotations`` (for the fit),
+        ``test_predictions`` and ``test_annotations`` (for the evaluation).
     command : str
-        As typed, without credentials; empty from Python.
+        The command line without credentials; empty from Python.
     python, platform : str
-        The Python and the system that it ran on; empty in records of earlier builds.
+        The versions of Python and of the system; empty in records of earlier builds.
     commit : str
-        The commit of EDO, where it runs from a checkout, with "-dirty" after changes; else empty.
+        The commit of EDO if it runs from a checkout, with "-dirty" after changes; else empty.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class RunRecord:
     commit: str = ""
 
     def save(self, folder: Path) -> None:
-        """Write ``run.json``, with where it ran; where it is, the results are complete."""
+        """Write ``run.json`` with the current system; its existence marks results as complete."""
         record = replace(
             self,
             python=platform.python_version(),
@@ -65,11 +65,11 @@ class RunRecord:
 
     @classmethod
     def load(cls, folder: Path) -> RunRecord:
-        """Read what ``save`` wrote."""
+        """Read a record that `save` wrote."""
         return read_model(folder / RUN_RECORD, cls, title="a run record", hint="run it again")
 
     def path(self, role: str, folder: Path) -> Path | None:
-        """Where the input of this role is now, if there is one."""
+        """The current path of the input of this role, if there is one."""
         source = self.inputs.get(role)
         if source is None:
             return None
@@ -79,13 +79,13 @@ class RunRecord:
         return Path(source.path)
 
     def is_inside(self, role: str, folder: Path) -> bool:
-        """Whether the input of this role is in the folder of the run, links followed."""
+        """Whether the input of this role is within the folder of the run, following links."""
         path = self.path(role, folder)
         home = os.path.realpath(folder)
         return path is not None and Path(os.path.realpath(path)).is_relative_to(home)
 
     def predictions(self, role: str, folder: Path) -> Predictions | None:
-        """The predictions of this role, if the run had some."""
+        """The predictions of this role, if there are any."""
         path = self.path(role, folder)
         if path is None:
             return None
@@ -95,7 +95,10 @@ class RunRecord:
     def annotations(
         self, role: str, folder: Path, *, all_splits: bool = False
     ) -> Annotations | None:
-        """The annotations of this role, read as the run read them, or those of all splits."""
+        """The annotations of this role, if there are any, read with the options of the run.
+
+        With ``all_splits``, those of all splits are read.
+        """
         path = self.path(role, folder)
         if path is None:
             return None
@@ -109,7 +112,7 @@ class RunRecord:
             raise
         except (TypeError, AttributeError, ValueError, LookupError) as error:
             raise InputError(
-                f"{folder / RUN_RECORD} does not say how {role} were read: {error}",
+                f"{folder / RUN_RECORD} has invalid options for reading {role}: {error}",
                 "run it again",
                 code="damaged-file",
             ) from error
@@ -118,7 +121,7 @@ class RunRecord:
 def begin_run(folder: Path) -> None:
     """Remove the ``run.json`` of earlier results, which are about to be replaced.
 
-    Where it is, the results beside it are complete.
+    Its existence marks results as complete.
     """
     try:
         (folder / RUN_RECORD).unlink(missing_ok=True)
@@ -127,5 +130,5 @@ def begin_run(folder: Path) -> None:
 
 
 def command_text(arguments: Sequence[str]) -> str:
-    """A command line as text, without the credentials that a URL may carry."""
+    """A command line as text, without the credentials of URLs."""
     return shlex.join(map(argument_without_credentials, arguments))
