@@ -95,7 +95,7 @@ def test_a_fit_replaces_an_ensemble(shelf: Path, tmp_path: Path) -> None:
     assert edo(*fit, "--ce", "all").returncode == 0
     assert (out / "ensemble.json").read_bytes() != first
     (out / "ensemble.json").write_text("{}", encoding="utf-8")
-    assert_one_line(edo(*fit), "holds no fitted ensemble", "--overwrite")
+    assert_one_line(edo(*fit), "does not contain a fitted ensemble", "--overwrite")
     assert edo(*fit, "--overwrite").returncode == 0
 
 
@@ -107,12 +107,12 @@ def test_a_fit_a_search_and_a_comparison_keep_out_of_each_others_folders(
     assert edo(*search(shelf, searched, 2, "--no-report")).returncode == 0
     before = (fitted / "ensemble" / "ensemble.json").read_bytes()
     refused = edo(*search(shelf, fitted, 2))
-    assert_one_line(refused, "holds no search", "--overwrite")
+    assert_one_line(refused, "does not contain a search", "--overwrite")
     assert (fitted / "ensemble" / "ensemble.json").read_bytes() == before
-    assert_one_line(edo("fit", *words(shelf, "--out", searched)), "holds a search")
+    assert_one_line(edo("fit", *words(shelf, "--out", searched)), "contains a search")
     test = ("--test-predictions", shelf / "test.npz", "--test-split", "test")
     compared = ["compare", *words(shelf, *test, "--methods", "top-5", "--bootstrap", 0)]
-    assert_one_line(edo(*compared, "--out", fitted), "holds no comparison", "--overwrite")
+    assert_one_line(edo(*compared, "--out", fitted), "does not contain a comparison", "--overwrite")
 
 
 # Training
