@@ -48,7 +48,8 @@ def test_every_file_is_read_or_refused_within_its_memory(
     path = make(tmp_path)
     reading = amplify.read_apart(path, seconds=240, memory=8 << 30)
     assert reading.outcome in ("read", "refused"), reading.message
-    assert reading.growth < max(1 << 30, amplify.RATIO * path.stat().st_size)
+    size = sum(map(amplify.file_size, amplify.files_of(path)))
+    assert reading.growth < max(1 << 30, amplify.RATIO * size)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,12 @@ def test_every_file_is_read_or_refused_within_its_memory(
         amplify.forged_sizes,
         amplify.new_keys,
         amplify.long_header,
+        amplify.label_studio_fields,
+        amplify.label_studio_controls,
+        amplify.argilla_fields,
+        amplify.argilla_texts,
+        amplify.doccano_fields,
+        amplify.potato_schemes,
     ],
     ids=lambda make: make.__name__,
 )
@@ -74,6 +81,12 @@ def test_what_would_take_too_much_is_refused_with_the_limit_to_raise(
     assert "of memory, but" in reading.message
     assert ALLOWANCE in reading.message
     assert reading.growth < 600 << 20
+
+
+def test_aliases_in_the_configuration_of_a_project_are_not_expanded(tmp_path: Path) -> None:
+    reading = amplify.read_apart(amplify.potato_aliases(tmp_path), seconds=60, memory=8 << 30)
+    assert reading.outcome == "read", reading.message
+    assert reading.growth < 200 << 20
 
 
 def test_a_cell_in_the_last_corner_of_a_sheet_costs_nothing(tmp_path: Path) -> None:

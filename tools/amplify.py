@@ -371,6 +371,89 @@ def long_number(folder: Path) -> Path:
     return path
 
 
+# --- Exports of annotation tools -----------------------------------------------------------------
+
+
+def label_studio_fields(folder: Path) -> Path:
+    """Tasks that have a field of their own each."""
+    path = folder / "label-studio-fields.json"
+    path.write_text(json.dumps([studio_task(k, "kind", {f"f{k}": "x"}) for k in range(20_000)]))
+    return path
+
+
+def label_studio_controls(folder: Path) -> Path:
+    """Tasks that are answered by a control of their own each."""
+    path = folder / "label-studio-controls.json"
+    path.write_text(json.dumps([studio_task(k, f"c{k}", {}) for k in range(20_000)]))
+    return path
+
+
+def studio_task(number: int, control: str, fields: dict[str, str]) -> dict[str, object]:
+    result = {"from_name": control, "value": {"choices": [str(number % 2)]}}
+    annotation = {"completed_by": 1, "result": [result]}
+    return {"id": number, "data": {"text": "kind"} | fields, "annotations": [annotation]}
+
+
+def argilla_fields(folder: Path) -> Path:
+    """Records that have a field of their own each."""
+    path = folder / "argilla-fields.jsonl"
+    lines = []
+    for k in range(20_000):
+        record = {"id": str(k), f"f{k}": "x", "kind.responses": [str(k % 2)]}
+        users = {"kind.responses.users": ["ann"], "kind.responses.status": ["submitted"]}
+        lines.append(json.dumps(record | users))
+    path.write_text("\n".join(lines))
+    return path
+
+
+def argilla_texts(folder: Path) -> Path:
+    """One text of 6 MB in 4,000 records."""
+    path = folder / "argilla-texts.parquet"
+    table = rows_of("ab " * 2_000_000, 4_000, pa.string()).drop(["annotator", "label", "item"])
+    columns = {"id": np.arange(4_000).astype(str), "kind.responses": [["0"]] * 4_000}
+    columns |= {"kind.responses.users": [["ann"]] * 4_000}
+    columns |= {"kind.responses.status": [["submitted"]] * 4_000}
+    for name, values in columns.items():
+        table = table.append_column(name, pa.array(values))
+    pa_parquet.write_table(table, path, compression="zstd")
+    return path
+
+
+def doccano_fields(folder: Path) -> Path:
+    """Examples that have metadata of their own each."""
+    path = folder / "doccano-fields.jsonl"
+    lines = [
+        json.dumps({"id": k, "text": "x", "label": [str(k % 2)], "Comments": [], f"f{k}": "x"})
+        for k in range(20_000)
+    ]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def potato_schemes(folder: Path) -> Path:
+    """What one annotator answered, with a scheme of its own for each item."""
+    path = folder / "potato-schemes" / "ann"
+    path.mkdir(parents=True)
+    answers = {f"i{k}": [[{"schema": f"s{k}", "name": "yes"}, True]] for k in range(20_000)}
+    state = {"user_id": "ann", "instance_id_to_label_to_value": answers}
+    (path / "user_state.json").write_text(json.dumps(state))
+    return path.parent
+
+
+def potato_aliases(folder: Path) -> Path:
+    """Answers beside a configuration whose aliases would become 10^9 words."""
+    path = folder / "potato-aliases" / "ann"
+    path.mkdir(parents=True)
+    answers = {f"i{k}": [[{"schema": "kind", "name": str(k % 2)}, True]] for k in range(10)}
+    state = {"user_id": "ann", "instance_id_to_label_to_value": answers}
+    (path / "user_state.json").write_text(json.dumps(state))
+    lines = ["a0: &a0 [x]"]
+    lines += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]" for k in range(1, 10)]
+    lines += ["data_files: *a9", "annotation_schemes: *a9"]
+    (path.parent / "project.yaml").write_text("\n".join(lines))
+    return path.parent
+
+
 FILES: tuple[Callable[[Path], Path], ...] = (
     far_cell,
     far_row,
@@ -399,8 +482,26 @@ FILES: tuple[Callable[[Path], Path], ...] = (
     similar_texts,
     long_texts,
     long_number,
+    label_studio_fields,
+    label_studio_controls,
+    argilla_fields,
+    argilla_texts,
+    doccano_fields,
+    potato_schemes,
+    potato_aliases,
 )
-"""Functions that write a file each into a folder."""
+"""Functions that write a file, or a folder of an annotation tool, into a folder each."""
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file itself, or the files in a folder."""
+    if path.is_file():
+        return [path]
+    return [file for file in path.rglob("*") if file.is_file()]
+
+
+def file_size(path: Path) -> int:
+    return path.stat().st_size
 
 
 @dataclass(frozen=True)
@@ -520,7 +621,7 @@ def main() -> int:
             path = make(Path(name))
             reading = read_apart(path, given.seconds, memory=8 << 30)
             growth = reading.growth / 2**20
-            size = path.stat().st_size / 1024
+            size = sum(map(file_size, files_of(path))) / 1024
             print(
                 f"{path.name} ({size:.1f} KiB): {reading.outcome}, {growth:.0f} MiB,"
                 f" {reading.seconds:.1f} s. {reading.message}",
@@ -530,7 +631,8 @@ def main() -> int:
             allowed = max(given.memory, RATIO * size / 1024)
             if reading.outcome not in ("read", "refused") or growth > allowed:
                 troubles.append(path.name)
-            path.unlink()
+            for file in files_of(path):
+                file.unlink()
     refused = outcomes.count("refused")
     print(
         f"{len(outcomes)} files: {refused} refused, {outcomes.count('read')} read,"

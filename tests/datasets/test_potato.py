@@ -212,3 +212,12 @@ def test_whatever_comes_in_the_outcome_is_annotations_or_a_clear_error(
         except EDOError:
             return
     np.testing.assert_allclose(annotations.soft_labels.sum(axis=1), 1)
+
+
+def test_an_answer_that_lacks_its_value_is_named_by_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "ann" / "user_state.json"
+    file.parent.mkdir()
+    answers = {"a": [[{"schema": "tone", "name": "calm"}]]}
+    file.write_text(json.dumps({"user_id": "ann", "instance_id_to_label_to_value": answers}))
+    with pytest.raises(InputError, match=r"a\[0\]\[1\] is missing"):
+        read_annotations(file, format="potato")

@@ -302,11 +302,13 @@ def _place(location: Sequence[int | str], content: object) -> str:
         entry: object = missing
         if isinstance(content, dict):
             entry = content.get(part, missing)
-        elif isinstance(content, list) and isinstance(part, int):
+        elif isinstance(content, list) and isinstance(part, int) and part < len(content):
             entry = content[part]
         if entry is missing and number < len(location):
             continue
-        if entry is missing and not isinstance(content, dict):
+        is_field = isinstance(content, dict)
+        is_position = isinstance(content, list) and isinstance(part, int)  # of a list too short
+        if entry is missing and not (is_field or is_position):
             break
         content = entry
         if isinstance(part, int):

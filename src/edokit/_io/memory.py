@@ -35,12 +35,12 @@ class MemoryBudget:
     Parameters
     ----------
     path : Path
-        The file that is read.
+        The file that is read, or the folder of files.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._size = path.stat().st_size
+        self._size = _size_on_disk(path)
         self._needed = 0.0
         self._next_check = float(_LITTLE)  # checking takes longer than reading this little
         self._free: float | None = None
@@ -85,6 +85,13 @@ class MemoryBudget:
             f" {LIMIT}={enough}M in the environment",
             code="too-large-file",
         )
+
+
+def _size_on_disk(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    if not path.is_dir():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
 def stated_limit() -> float | None:

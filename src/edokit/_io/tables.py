@@ -402,6 +402,26 @@ def _rows_at_once(metadata: pa_parquet.FileMetaData) -> int:
     return int(max(1, min(1 << 16, _LONGEST_ROW // max(1, largest))))
 
 
+def read_records(path: Path, columns: Callable[[pa.Schema], list[str]] | None = None) -> list[Any]:
+    """Read a table as a list of dictionaries, one for each row.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns : callable, optional
+        Chooses the names of columns from the schema; all of them by default.
+    """
+    table = read_table(path)
+    if columns is not None:
+        table = table.select(columns(table.schema))
+    # Every row gets a copy of a text that the table holds once.
+    size = sum(_written_out(column) for column in table.columns)
+    check_memory(path, 2 * size + _CELL_BYTES * table.num_rows * table.num_columns)
+    records: list[Any] = table.to_pylist()
+    return records
+
+
 def _written_out(column: pa.ChunkedArray) -> float:
     """Bytes that the values of a column take if repeated values are counted each time."""
     size = 0.0

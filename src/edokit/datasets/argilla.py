@@ -84,7 +84,7 @@ def read_argilla(source: Any, **options: Any) -> Annotations:
     for record in as_records(source, records, Record, title, hint):
         answers = {question: columns.answers() for question, columns in record.responses.items()}
         items.append(Item([record.id, record.server_id], record.fields, answers, record.metadata))
-    return read_export(items, **options)
+    return read_export(items, source, **options)
 
 
 def _nested(record: Any) -> Any:

@@ -68,7 +68,7 @@ def read_doccano(source: str | Path, **options: Any) -> Annotations:
         examples = as_records(file, records, Example, "an export of doccano", hint)
         for example in examples:
             items.append(_item(example, file))
-    return read_export(items, **options)
+    return read_export(items, source, **options)
 
 
 def _files(path: Path) -> list[Path]:

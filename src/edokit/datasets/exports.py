@@ -26,7 +26,8 @@ from edokit._errors import (
 )
 from edokit._io.atomic import check_file
 from edokit._io.documents import read_json, read_json_lines, show_value, to_model
-from edokit._io.tables import read_table
+from edokit._io.memory import check_memory
+from edokit._io.tables import read_records
 from edokit._names import as_name
 from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import ITEM_GROUP, TEXTS, from_long_table
@@ -36,6 +37,8 @@ OPTIONS = ("columns", "label_map", "question")
 """What every export takes; see `read_export`."""
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
 """How fields begin that hold no text, but the address of an image or a recording."""
+_ANSWER_BYTES = 250  # memory that an answer without labels takes
+_CELL_BYTES = 30  # memory that a cell of the long table takes, without its characters
 Model = TypeVar("Model")
 
 
@@ -103,8 +106,22 @@ class Item(NamedTuple):
         )
 
 
+def check_answers(source: Any, annotations: int, questions: int) -> None:
+    """Refuse an export whose answers, one for each annotation and question, take too much memory.
+
+    ``source`` is the path of the export; memory that parsed JSON takes is taken already.
+    """
+    _check_size(source, _ANSWER_BYTES * annotations * questions)
+
+
+def _check_size(source: Any, needed: float) -> None:
+    if isinstance(source, str | Path):
+        check_memory(Path(source), needed)
+
+
 def read_export(
     items: Sequence[Item],
+    source: Any,
     *,
     question: str | None = None,
     columns: Mapping[str, str] | None = None,
@@ -116,6 +133,8 @@ def read_export(
     Parameters
     ----------
     items : sequence of Item
+    source : str, Path or parsed JSON
+        Where the items were read from.
     question : str, optional
         The question that labels answer; may be left out where there is one.
     columns : mapping of str to str, optional
@@ -141,6 +160,10 @@ def read_export(
     question = _choose(question, items)
     is_set = DeclaredScale(scale or NOMINAL).kind == "multi-label"
     rows, without_label, unnamed = _answered(names, items, question, columns, is_set)
+    column_names: dict[str, None] = {}
+    for row in rows:
+        column_names |= dict.fromkeys(row)
+    _check_size(source, _CELL_BYTES * len(rows) * len(column_names))
     # Where some have several labels all are lists, as in a table: a choice called calm/heated is
     # one label.
     is_list = is_set or any(len(row["label"]) > 1 for row in rows)
@@ -302,13 +325,15 @@ def load(source: Any) -> Any:
     path = Path(source)
     suffix = path.suffix.lower()
     if suffix == ".parquet":
-        table = read_table(path)
-        # Times are of no use here, and some have no Python equivalent.
-        names = [part.name for part in table.schema if not pa.types.is_temporal(part.type)]
-        return table.select(names).to_pylist()
+        return read_records(path, _columns_without_times)
     if suffix not in (".jsonl", ".ndjson"):
         return read_json(path, math.inf)
     return [record for _, record in read_json_lines(check_file(path))]
+
+
+def _columns_without_times(schema: pa.Schema) -> list[str]:
+    """The columns but those of times, which are of no use; some have no Python equivalent."""
+    return [part.name for part in schema if not pa.types.is_temporal(part.type)]
 
 
 def as_records(source: Any, content: Any, model: type[Model], title: str, hint: str) -> list[Model]:

@@ -15,6 +15,7 @@ from edokit.datasets.exports import (
     Item,
     Name,
     as_records,
+    check_answers,
     load,
     read_export,
 )
@@ -123,6 +124,7 @@ def read_label_studio(source: Any, **options: Any) -> Annotations:
         for annotation in task.completed
         for control in annotation.labels()
     )
+    check_answers(source, sum(len(task.completed) for task in tasks), len(controls))
     addresses: dict[str, str] = {}
     items = []
     for task in tasks:
@@ -133,7 +135,7 @@ def read_label_studio(source: Any, **options: Any) -> Annotations:
             for control in controls:
                 answers[control].append(ExportedAnswer(annotator, labels.get(control, [])))
         items.append(Item([task.id], task.data, answers))
-    return read_export(items, **options)
+    return read_export(items, source, **options)
 
 
 def _annotator_name(person: Person | str | None, addresses: dict[str, str]) -> str | None:

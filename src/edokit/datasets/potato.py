@@ -22,6 +22,7 @@ from edokit.datasets.exports import (
     Item,
     Name,
     as_records,
+    check_answers,
     load,
     read_export,
 )
@@ -149,10 +150,13 @@ def read_potato(source: str | Path, **options: Any) -> Annotations:
     if states:
         items.extend(
             _state_items(
-                states, find_project(files[-1].parent.parent), options.get("columns") or {}
+                source,
+                states,
+                find_project(files[-1].parent.parent),
+                options.get("columns") or {},
             )
         )
-    return read_export(items, **options)
+    return read_export(items, source, **options)
 
 
 def _read_instances(file: Path) -> list[Item]:
@@ -178,7 +182,10 @@ def _read_state(file: Path) -> UserState:
 
 
 def _state_items(
-    states: Sequence[UserState], project: Project | None, columns: Mapping[str, str]
+    source: str | Path,
+    states: Sequence[UserState],
+    project: Project | None,
+    columns: Mapping[str, str],
 ) -> list[Item]:
     """An item for each annotator and item; texts come from the data files of the project."""
     fields: dict[str, dict[str, Any]] = {}
@@ -202,6 +209,7 @@ def _state_items(
     for by_item in labels:
         for by_scheme in by_item.values():
             schemes_with_labels |= dict.fromkeys(s for s, chosen in by_scheme.items() if chosen)
+    check_answers(source, sum(map(len, labels)), len(schemes_with_labels))
     items = []
     for state, by_item in zip(people, labels, strict=True):
         for name, by_scheme in by_item.items():

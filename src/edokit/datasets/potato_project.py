@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue
 
 from edokit._errors import InputError, warn
 from edokit._io.documents import Document, read_json, read_json_lines, read_text, to_model
-from edokit._io.tables import read_table
+from edokit._io.tables import read_records
 from edokit._names import as_name
 from edokit.datasets.exports import Name, is_plain
 
@@ -138,8 +138,7 @@ def _read_rows(file: Path) -> Sequence[Any]:
     """The items in a data file; one that ends in .json may have an item in each line."""
     suffix = file.suffix.lower()
     if suffix in (".csv", ".tsv", ".parquet"):
-        rows: list[Any] = read_table(file).to_pylist()
-        return rows
+        return read_records(file)
     if suffix == ".json":
         with file.open(encoding="utf-8-sig", errors="replace") as stream:
             is_array = stream.read(1000).lstrip().startswith("[")
