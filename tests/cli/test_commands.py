@@ -13,9 +13,9 @@ import pytest
 from cyclopts import App
 
 from commands import Done, answer, assert_one_line, edo
+from edokit import read_predictions
 from edokit._io.tables import read_table
 from edokit.cli.app import COMMANDS, make_app
-from edokit.predictions.shards import read_predictions
 
 ANNOTATIONS = """item,annotator,label,text
 a,ann1,no,nice weather in the north

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 from commands import answer, assert_one_line, edo
-from edokit import Annotations, Predictions, compare
+from edokit import Annotations, Predictions, compare, write_predictions
 from edokit._io.digests import digest_input
 from edokit._io.tables import write_table
-from edokit.predictions.files import write_predictions
 from edokit.runs.record import RunRecord
 
 METHODS = "top-5,greedy,linear-pool,edo"

@@ -13,17 +13,18 @@ from commands import edo as done_by
 from edokit import (
     Annotations,
     EDOEnsemble,
+    EDOWarning,
+    InputError,
     Objective,
+    Panel,
     Predictions,
     diagnose,
     evaluate,
     load,
     write_predictions,
 )
-from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.fitdata.data import FitData
-from edokit.panels import Panel
 from edokit.predictions.shards import Shards
 from edokit.report import collect
 

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 
 from commands import answer, assert_one_line, edo
-from edokit import Annotations, Predictions, simulate
+from edokit import Annotations, Predictions, read_predictions, simulate, write_predictions
 from edokit._errors import option
 from edokit._io.tables import write_table
 from edokit.cli.app import Options, make_app
-from edokit.predictions.files import write_predictions
-from edokit.predictions.shards import read_predictions
 from edokit.rows import Rows
 
 SIZES = (60, 40, 30)

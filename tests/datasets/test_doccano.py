@@ -12,8 +12,7 @@ import pytest
 from export_cases import anything, damaged
 from hypothesis import given
 
-from edokit import EDOWarning, InputError, read_annotations
-from edokit._errors import EDOError
+from edokit import EDOError, EDOWarning, InputError, read_annotations
 
 
 def example(number: int, *labels: str) -> dict[str, Any]:

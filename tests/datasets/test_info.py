@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edokit.annotations.core import Annotations
+from edokit import Annotations, read_annotations
 from edokit.datasets.info import describe_annotations
-from edokit.datasets.read import read_annotations
 
 TABLE = {
     "item": ["a", "a", "a", "b", "b", "c", "d"],

@@ -16,8 +16,8 @@ import pytest
 from export_cases import anything, damaged
 from hypothesis import given
 
-from edokit import EDOWarning, InputError, read_annotations
-from edokit._errors import EDOError
+from edokit import EDOError, EDOWarning, InputError, read_annotations
+from tests.errors import raises_code
 
 REAL = Path(__file__).parent / "files" / "potato-2.12.1" / "tone"
 
@@ -70,19 +70,19 @@ def test_points_of_a_scale_are_numbers(project: Path) -> None:
 
 
 def test_the_scheme_is_named_where_there_are_several(project: Path) -> None:
-    with pytest.raises(InputError, match=r"2 questions have labels.*'strength'"):
+    with raises_code("ambiguous-question", "2 questions", "'strength'"):
         read_annotations(project)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ann").mkdir()
-    with pytest.raises(InputError, match=r"annotated_instances\.jsonl"):
+    with raises_code("wrong-folder", "annotated_instances.jsonl"):
         read_annotations(tmp_path, format="potato")
 
 
 def test_a_damaged_line_is_named(project: Path) -> None:
     (project / "ben" / "annotated_instances.jsonl").write_text('{"id": 1}\n{', encoding="utf-8")
-    with pytest.raises(InputError, match="ben"):
+    with raises_code("invalid-json", "ben"):
         read_annotations(project, question="tone")
 
 

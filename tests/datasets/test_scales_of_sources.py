@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from edokit import Annotations, read_annotations, simulate, write_annotations
-from edokit._errors import EDOWarning, InputError
+from edokit import (
+    Annotations,
+    EDOWarning,
+    read_annotations,
+    simulate,
+    write_annotations,
+)
 from edokit.datasets.info import describe_annotations
 from edokit.datasets.split import split_items
 from tests.cli.test_commands import answer, edo
+from tests.errors import raises_code
 
 STARS = {
     "item": [k // 3 for k in range(60)],
@@ -102,7 +108,7 @@ def test_label_studio_choices_are_sets_if_declared(tmp_path: Path):
     tasks = _tasks({"choices": ["rude", "mocking"]}, {"choices": ["rude"]})
     tasks[1]["annotations"][0]["result"] = []
     path.write_text(json.dumps(tasks))
-    with pytest.raises(InputError, match=r"set of labels.*scale='multi-label'"):
+    with raises_code("undeclared-sets", "scale='multi-label'"):
         read_annotations(path)
     with pytest.warns(EDOWarning, match="1 annotation.*empty set"):
         found = read_annotations(path, scale="multi-label:rude,mocking,other")
@@ -140,7 +146,7 @@ def test_an_argilla_rating_is_ordinal_if_declared(tmp_path: Path):
     with pytest.warns(EDOWarning, match="scale='ordinal'"):
         read_annotations(path)
     assert read_annotations(path, scale="ordinal:1,2,3,4,5").scale.positions == (1, 2, 3, 4, 5)
-    with pytest.raises(InputError, match=r"'3'.*'1', '2'"):
+    with raises_code("unknown-class", "'3'", "'1', '2'"):
         read_annotations(path, scale="ordinal:1,2")
 
 

@@ -16,14 +16,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.true_variance import sources_of_variance, true_variance
-from edokit import train_members
-from edokit._errors import EDOWarning, InputError
-from edokit.annotations.core import Annotations
+from edokit import Annotations, EDOWarning, simulate, train_members
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.datasets.simulate.posts import TARGETS
 from edokit.datasets.simulate.regimes import REGIMES, AnnotatorGroup, Regime
-from edokit.datasets.simulate.simulation import Simulation, simulate
+from edokit.datasets.simulate.simulation import Simulation
 from edokit.members import Group as MemberGroup
+from tests.errors import raises_code
 
 Floats = npt.NDArray[np.float64]
 
@@ -467,46 +466,46 @@ def test_a_balance_of_three_classes_is_met_by_the_middle_answer() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"regime": "quartet"}, "regime must be one of 'three-voices'"),
-        ({"random_state": -1}, "random_state is -1, but must be a whole number"),
-        ({"random_state": 0.5}, "random_state is 0.5, but must be a whole number"),
-        ({"items": (10, 10)}, r"items=.*10, 10.*three numbers"),
-        ({"items": (0, 10, 10)}, "train at least 1"),
-        ({"items": (5, -1, 10)}, "items is -1, .*whole number"),
-        ({"items": (5.5, 1, 10)}, "items is 5.5, .*whole number"),
+        ({"regime": "quartet"}, ("unknown-choice", "regime", "'three-voices'")),
+        ({"random_state": -1}, ("invalid-number", "random_state")),
+        ({"random_state": 0.5}, ("invalid-number", "random_state", "0.5")),
+        ({"items": (10, 10)}, ("invalid-option", "items=", "10, 10")),
+        ({"items": (0, 10, 10)}, ("invalid-option",)),
+        ({"items": (5, -1, 10)}, ("invalid-number",)),
+        ({"items": (5.5, 1, 10)}, ("invalid-number", "5.5")),
     ],
 )
-def test_bad_arguments_are_refused(arguments: dict[str, object], says: str) -> None:
-    with pytest.raises(InputError, match=says):
+def test_bad_arguments_are_refused(arguments: dict[str, object], says: tuple[str, ...]) -> None:
+    with raises_code(*says):
         simulate(**({"regime": "two-camps"} | arguments))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"annotators": 0}, "annotators is 0, .*whole number"),
-        ({"per_item": {13: 1.0}}, "per_item is 13, .*at most 12"),
-        ({"per_item": {0: 1.0}}, "per_item"),
-        ({"per_item": {2.5: 1.0}}, "per_item"),
-        ({"balance": (0.7, 0.7)}, "balance=.*sums to 1"),
-        ({"groups": ()}, "groups="),
-        ({"structured": 1.5}, "structured is 1.5, .*at most 1"),
-        ({"structured": float("nan")}, "structured is nan"),
-        ({"disagreement": -0.1}, "disagreement is -0.1, .*at least 0"),
+        ({"annotators": 0}, ("invalid-number",)),
+        ({"per_item": {13: 1.0}}, ("invalid-number", "per_item", "13", "12")),
+        ({"per_item": {0: 1.0}}, ("invalid-number", "per_item")),
+        ({"per_item": {2.5: 1.0}}, ("invalid-number", "per_item")),
+        ({"balance": (0.7, 0.7)}, ("invalid-option", "balance=")),
+        ({"groups": ()}, ("invalid-option", "groups=")),
+        ({"structured": 1.5}, ("invalid-number", "structured", "1.5")),
+        ({"structured": float("nan")}, ("invalid-number", "structured")),
+        ({"disagreement": -0.1}, ("invalid-number", "disagreement", "-0.1")),
     ],
 )
-def test_bad_regimes_are_refused(change: dict[str, object], says: str) -> None:
-    with pytest.raises(InputError, match=says):
+def test_bad_regimes_are_refused(change: dict[str, object], says: tuple[str, ...]) -> None:
+    with raises_code(*says):
         replace(SMALL, **change)  # type: ignore[arg-type]
 
 
 def test_bad_groups_are_refused() -> None:
-    with pytest.raises(InputError, match="a view of group 'x' must be one of 'hostility'"):
+    with raises_code("unknown-choice", "group 'x'", "'hostility'"):
         AnnotatorGroup("x", views={"humour": 1.0})
 
 
 def test_an_unknown_split_is_refused() -> None:
-    with pytest.raises(InputError, match="split must be one of"):
+    with raises_code("unknown-choice"):
         simulate(SMALL).rows("validation")
 
 
@@ -576,7 +575,7 @@ def test_regimes_of_other_scales_keep_the_rules(name: str) -> None:
 
 def test_sets_that_make_no_sense_are_refused() -> None:
     sets = REGIMES["three-labels"]
-    with pytest.raises(InputError, match="for each label"):
+    with raises_code("invalid-option"):
         replace(sets, balance=(0.5, 0.5))
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from edokit import Annotations, InputError, MissingExtraError, read_annotations
-from edokit._errors import EDOWarning
+from edokit import Annotations, EDOWarning, MissingExtraError, read_annotations
 from edokit.datasets.info import describe_annotations
+from tests.errors import raises_code
 
 FRAME = pd.DataFrame(
     {
@@ -45,7 +45,7 @@ def test_of_several_sheets_the_first_is_read_with_a_note(tmp_path: Path) -> None
 def test_a_damaged_workbook_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "votes.xlsx"
     path.write_bytes(b"no archive")
-    with pytest.raises(InputError, match="can't be read as a XLSX file"):
+    with raises_code("unreadable-file"):
         read_annotations(path)
 
 
@@ -54,7 +54,7 @@ def test_without_openpyxl_the_extra_is_named_as_typed_in_a_clone(
 ) -> None:
     path = workbook(tmp_path / "votes.xlsx", "votes")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "\.\[xlsx\]"'):
+    with raises_code("missing-package", '".[xlsx]"', kind=MissingExtraError):
         read_annotations(path)
 
 

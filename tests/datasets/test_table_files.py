@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from edokit._errors import InputError
+from edokit import Annotations
 from edokit._io.tables import write_table
-from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import Policies
 from edokit.datasets.read import read_annotation_table
+from tests.errors import raises_code
 
 ROWS = {
     "item": ["a", "a", "b", "b"],
@@ -75,19 +75,27 @@ def test_split_classes_and_duplicates_are_passed_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "says"),
     [
-        ("id,annotator,label\na,b,c\n", {}, "'item' is missing"),
-        ("item,annotator,label\na,b,c\n", {"columns": {"item": "key"}}, "no column 'key'"),
-        ("item,annotator,label\na,b,c\n", {"classes": ["x"]}, "row 1 has label 'c'"),
-        ("item,annotator,label\na,b,c\na,b,c\n", {}, "again in row 2"),
-        ("item,annotator,label\na,,\n", {}, "'annotator' .* is empty in row 1"),
+        ("id,annotator,label\na,b,c\n", {}, ("missing-column", "'item'")),
+        (
+            "item,annotator,label\na,b,c\n",
+            {"columns": {"item": "key"}},
+            ("missing-column", "column 'key'"),
+        ),
+        (
+            "item,annotator,label\na,b,c\n",
+            {"classes": ["x"]},
+            ("unknown-class", "row 1", "label 'c'"),
+        ),
+        ("item,annotator,label\na,b,c\na,b,c\n", {}, ("duplicate-annotation", "row 2")),
+        ("item,annotator,label\na,,\n", {}, ("missing-value", "'annotator'", "row 1")),
     ],
 )
 def test_what_is_wrong_is_said_of_the_file(
-    tmp_path: Path, content: str, options: dict[str, object], says: str
+    tmp_path: Path, content: str, options: dict[str, object], says: tuple[str, ...]
 ) -> None:
     path = tmp_path / "wrong.csv"
     path.write_text(content)
-    with pytest.raises(InputError, match=says) as caught:
+    with raises_code(*says) as caught:
         read_annotation_table(path, **options)  # type: ignore[arg-type]
     assert str(path) in caught.value.message
     assert caught.value.hint

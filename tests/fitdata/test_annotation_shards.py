@@ -9,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from edokit._errors import InputError
+from edokit import Annotations, read_annotations
 from edokit._io.tables import write_table
 from edokit._names import as_names
-from edokit.annotations.core import Annotations
-from edokit.datasets.read import read_annotations
 from edokit.fitdata.cache import match_files, read_shard_annotations
 from edokit.fitdata.reading import ReadOptions
+from tests.errors import raises_code
 
 CLASSES = ("no", "yes")
 
@@ -47,17 +46,19 @@ def test_files_are_found_by_the_names_of_the_shards(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shards", "words"),
     [
-        (["a", "b", "c"], "'c' has no annotations"),
-        (["a"], "'b' has no predictions"),
+        (["a", "b", "c"], ("missing-shard", "'c'")),
+        (["a"], ("missing-shard", "'b'")),
     ],
 )
-def test_a_shard_on_one_side_only_is_named(shards: list[str], words: str, tmp_path: Path) -> None:
+def test_a_shard_on_one_side_only_is_named(
+    shards: list[str], words: tuple[str, ...], tmp_path: Path
+) -> None:
     for name in ("a", "b"):
         write_table(people(["x"]), tmp_path / f"{name}.csv")
-    with pytest.raises(InputError, match=words):
+    with raises_code(*words):
         match_files(tmp_path, [Path(f"{name}.npz") for name in shards])
     write_table(people(["x"]), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a\.csv and a\.parquet"):
+    with raises_code("duplicate-shard", "a.csv", "a.parquet"):
         match_files(tmp_path, [Path("a.npz"), Path("b.npz")])
 
 
@@ -66,7 +67,7 @@ def test_reading_keeps_the_chosen_splits_of_a_shard(tmp_path: Path) -> None:
     read = read_shard_annotations(tmp_path / "a.csv", CLASSES, ReadOptions(split=("dev", "test")))
     assert read.items.tolist() == ["x"]
     write_table(people(["x"]), tmp_path / "b.csv")
-    with pytest.raises(InputError, match="split"):
+    with raises_code("unknown-split"):
         read_shard_annotations(tmp_path / "b.csv", CLASSES, ReadOptions(split=("dev",)))
 
 
@@ -77,7 +78,7 @@ def test_shares_without_an_annotator_are_soft_labels(tmp_path: Path) -> None:
     assert read.annotators.tolist() == ["soft"]
     np.testing.assert_allclose(read.soft_labels, [[0.8, 0.2], [0.5, 0.5]])
     path.write_text("item,p_no,p_yes\na,0.8,0.2\na,0.5,0.5\n", encoding="utf-8")
-    with pytest.raises(InputError, match="'a'"):
+    with raises_code("duplicate-annotation", "'a'"):
         read_annotations(path)
 
 

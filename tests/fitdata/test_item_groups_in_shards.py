@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit import EDOEnsemble, search
+from edokit import EDOEnsemble, Scale, search
 from edokit._io.tables import write_table
 from edokit.fitdata.data import FitData
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")

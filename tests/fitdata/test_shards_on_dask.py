@@ -13,9 +13,9 @@ from shard_cases import cut
 
 pytest.importorskip("distributed", reason='needs Dask: pip install ".[dask]"')
 
-from edokit._errors import InputError
 from edokit._parallel import Workers
 from edokit.fitdata.data import FitData
+from tests.errors import raises_code
 
 
 class NoWorkers:
@@ -36,7 +36,7 @@ def test_a_cluster_without_workers_is_named_with_what_to_start(
 ) -> None:
     monkeypatch.setattr("distributed.Client", NoWorkers)
     engine: Any = "dask://127.0.0.1:9"
-    with pytest.raises(InputError, match=r"127\.0\.0\.1:9.*dask worker"):
+    with raises_code("unreachable-server", "127.0.0.1:9"):
         list(Workers(1, engine).run(len, [[1]]))
 
 

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from language_model import KEY
 
-from edokit._errors import EDOWarning, InputError
+from edokit import EDOWarning, InputError
 from edokit.members.recipes._completions import (
     AnswerCache,
     Completion,

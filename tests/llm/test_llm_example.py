@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from language_model import KEY
 
-from edokit.datasets.read import read_annotations
-from edokit.members.groups import parse_groups
+from edokit import read_annotations
+from edokit.members import parse_groups
 from example_cases import run_here
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,18 +17,21 @@ import numpy as np
 import pytest
 
 from commands import edo, invoke
-from edokit import Annotations
-from edokit._errors import EDOWarning, InputError
-from edokit.members import Group, preview_training, score_members, train_members
-from edokit.members.groups import parse_groups
+from edokit import Annotations, EDOWarning, InputError, Scale
+from edokit.members import (
+    Group,
+    MemberData,
+    parse_groups,
+    preview_training,
+    score_members,
+    train_members,
+)
 from edokit.members.loaded import load_member
-from edokit.members.recipe import MemberData
 from edokit.members.recipes import _endpoint
 from edokit.members.recipes._completions import Completion
 from edokit.members.recipes._endpoint import Endpoint, Request, RequestRefusedError
 from edokit.members.recipes.llm import LanguageModel
 from edokit.members.texts import Texts
-from edokit.scales import Scale
 from fuzz_damage import revalued
 
 HERE = "http://127.0.0.1:9/v1"

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from language_model import KEY, MODEL, FaultProxy
 
-from edokit.annotations.core import Annotations
-from edokit.members.recipe import MemberData
+from edokit import Annotations, Scale
+from edokit.members import MemberData
 from edokit.members.recipes.llm import LanguageModel
 from edokit.members.supervision import soft
-from edokit.scales import Scale
 
 Proxies = Callable[..., FaultProxy]
 TEXTS = ("What a lovely day.", "Go away, you fool.")

@@ -26,11 +26,8 @@ from language_model import (
     write_votes,
 )
 
-from edokit import EDOWarning, InputError, Predictions
-from edokit.datasets.read import read_annotations
-from edokit.members import score_members, train_members
-from edokit.members.groups import Group
-from edokit.predictions.shards import read_predictions
+from edokit import EDOWarning, InputError, Predictions, read_annotations, read_predictions
+from edokit.members import Group, score_members, train_members
 
 Proxies = Callable[..., FaultProxy]
 PREDICTED = len(TEXTS)

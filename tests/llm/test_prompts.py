@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit._errors import InputError
+from edokit import InputError, Scale
 from edokit.members.recipes._prompts import (
     FIELDS,
     Choices,
@@ -19,7 +19,6 @@ from edokit.members.recipes._prompts import (
     fields_of,
     read_descriptions,
 )
-from edokit.scales import Scale
 
 SCALES = (Scale(), Scale("ordinal", (1, 2, 3)), Scale("multi-label"))
 TONE = Choices.of(["polite", "rude", "very rude"], listed=True)

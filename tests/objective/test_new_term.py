@@ -18,6 +18,7 @@ from edokit.objective.pools import pool
 from edokit.objective.settings import CE, GumbelSteps, ObjectiveSettings, Shape, TermOption
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
+from tests.errors import raises_code
 
 TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
@@ -140,7 +141,7 @@ def test_a_matrix_that_is_declared_wrongly_is_refused(
 ) -> None:
     term = settings.TERMS["div"]._replace(shape=Shape.CONVEX)
     monkeypatch.setitem(settings.TERMS, "div", term)
-    with pytest.raises(InputError, match=r"'div' is declared convex, but .* concave"):
+    with raises_code("wrong-declaration", "'div'", "concave"):
         solve_exact(data, Objective(div=0.5).resolve())
 
 

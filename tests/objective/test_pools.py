@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from objective_cases import Case, cases, make_case
 
-from edokit import InputError
 from edokit.objective import pools
 from edokit.objective.pools import (
     average_groups,
@@ -15,6 +14,7 @@ from edokit.objective.pools import (
     pool,
     spread_weights,
 )
+from tests.errors import raises_code
 
 
 @given(cases())
@@ -68,7 +68,7 @@ def test_group_weights_spread_over_members_give_the_same_linear_pool() -> None:
 
 def test_what_does_not_fit_together_is_refused() -> None:
     case = make_case(4, 3, 2)
-    with pytest.raises(InputError, match="pool must be one of 'linear', 'log', but got 'mean'"):
+    with raises_code("unknown-choice", "'linear', 'log'", "'mean'"):
         pool(case.P, case.v, "mean")
-    with pytest.raises(InputError, match=r"shape \(2,\) are not one for each of the 3 members"):
+    with raises_code("wrong-shape", "(2,)", "3 members"):
         pool(case.P, case.v[:2])

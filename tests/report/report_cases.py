@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from edokit import Annotations, Predictions
+from edokit import Annotations, Predictions, write_predictions
 from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
-from edokit.predictions.files import write_predictions
 from edokit.runs.inputs import Input
 from edokit.runs.record import RunRecord
 from flat_options import flat_ensemble

@@ -21,8 +21,8 @@ from report_cases import (
     texts_for,
 )
 
-from edokit import EDOEnsemble
-from edokit.report import collect, write_report
+from edokit import EDOEnsemble, write_report
+from edokit.report import collect
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [

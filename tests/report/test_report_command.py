@@ -10,7 +10,7 @@ import pytest
 from report_cases import make_run
 
 from commands import edo
-from edokit._errors import EDOWarning
+from edokit import EDOWarning
 from edokit.cli.report import add_page
 
 

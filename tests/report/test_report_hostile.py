@@ -11,12 +11,9 @@ from report_cases import HOSTILE, make_run, texts_for
 from test_browser import browser, open_page
 from test_report_page import page_of
 
+from edokit import Predictions, read_predictions, write_predictions, write_report
 from edokit._io.documents import read_json, write_json
 from edokit._io.tables import read_table, write_table
-from edokit.predictions.core import Predictions
-from edokit.predictions.files import write_predictions
-from edokit.predictions.shards import read_predictions
-from edokit.report import write_report
 
 __all__ = ["browser", "open_page"]
 ACTING = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script>'

@@ -16,11 +16,10 @@ import pandas as pd
 import pytest
 from report_cases import ARABIC, HOSTILE, make_run, make_search, people_and_pool, texts_for
 
-from edokit import EDOEnsemble, fit, write_annotations, write_predictions
-from edokit._errors import InputError
+from edokit import EDOEnsemble, InputError, fit, write_annotations, write_predictions, write_report
 from edokit._io.documents import read_json, write_json
 from edokit._io.tables import read_table
-from edokit.report import collect, write_report
+from edokit.report import collect
 from edokit.report.page import render
 from edokit.runs.record import RunRecord
 
@@ -248,8 +247,8 @@ def test_missing_inputs_are_named(tmp_path: Path) -> None:
 def test_changed_inputs_are_named(tmp_path: Path) -> None:
     make_run(tmp_path)
     people, pool = people_and_pool(50, prefix="test")
+    from edokit import write_predictions
     from edokit._io.tables import write_table
-    from edokit.predictions.files import write_predictions
 
     write_predictions(pool, tmp_path / "test.npz")
     write_table(people.to_table(), tmp_path / "test.parquet")

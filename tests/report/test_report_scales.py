@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from report_cases import POINTS, ratings_and_pool, sets_and_pool
 
-from edokit import Annotations, EDOEnsemble, Objective, Predictions
-from edokit._errors import InputError
+from edokit import Annotations, EDOEnsemble, InputError, Objective, Predictions, Scale, write_report
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reviews import label_studio_tasks, labelling_config, review
 from edokit.metrics import w1
-from edokit.report import collect, write_report
+from edokit.report import collect
 from edokit.report.charts import all_charts
 from edokit.report.colours import class_colours
 from edokit.report.data import ReportData
@@ -31,7 +30,7 @@ from edokit.report.results import (
 )
 from edokit.report.summary import summarize
 from edokit.rows import Rows
-from edokit.scales import DeclaredScale, Scale
+from edokit.scales import DeclaredScale
 
 SEVEN = DeclaredScale(POINTS).resolve("1234567")
 SETS = Scale("multi-label")

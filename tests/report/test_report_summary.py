@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from report_cases import make_run, people_and_pool
 
-from edokit import EDOEnsemble
+from edokit import EDOEnsemble, compare
 from edokit._io.documents import write_json
 from edokit._types import Floats
-from edokit.analysis.compare import compare
 from edokit.analysis.scores.result import Gain, Score
 from edokit.analysis.scores.text import result_sentence
 from edokit.metrics import MAIN_METRICS, Interval, PairedTest

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 import edokit
-from edokit import EDOEnsemble, InputError, Predictions
+from edokit import EDOEnsemble, InputError, Predictions, write_report
 from edokit.analysis.diagnose.groups import compare_groups
 from edokit.analysis.diagnose.groups.result import GroupComparison
-from edokit.report import write_report
 from edokit.report.charts import all_charts, group_levels
 from edokit.report.data import collect
 

@@ -12,7 +12,7 @@ import httpx2 as httpx
 import pydantic
 import pytest
 
-from edokit.bundle import Bundle
+from edokit import Bundle
 from edokit.serve.app import App
 from edokit.serve.batching import Answers, Batcher, Limits
 

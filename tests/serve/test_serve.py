@@ -30,11 +30,9 @@ from uvicorn.server import ServerState
 
 import edokit
 from commands import edo
-from edokit import EDOError, InputError
+from edokit import EDOError, InputError, Panel, Scale
 from edokit.ensemble.pooled import Pooled
-from edokit.panels import Panel
 from edokit.rows import Rows
-from edokit.scales import Scale
 from edokit.serve import Limits
 from edokit.serve import server as server_module
 from edokit.serve.app import App, BodyReader, _is_here
