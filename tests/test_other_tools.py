@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
+import tempfile
+import warnings
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -53,6 +56,38 @@ def test_answers_are_compared_with_votes(adapters: Any, answer: str, distance: f
     assert adapters.distance_to_people(answer, VOTES, CLASSES) == pytest.approx(distance)
 
 
+def jury_of_three() -> tuple[list[list[str]], list[list[str]]]:
+    """The answers of three judges, of which the last two agree, and five votes for each item."""
+    rng = np.random.default_rng(0)
+    shares = rng.uniform(0.1, 0.9, 300)
+    votes = [[CLASSES[int(rng.random() < share)] for _ in range(5)] for share in shares]
+    answers = []
+    for share in shares:
+        first, second = (CLASSES[int(rng.random() < share)] for _ in range(2))
+        answers.append([first, second, second])
+    return answers, votes
+
+
+def test_a_judge_that_repeats_another_adds_nothing(adapters: Any) -> None:
+    answers, votes = jury_of_three()
+    three = adapters.jury_metrics(answers, votes, CLASSES)
+    two = adapters.jury_metrics([row[:2] for row in answers], votes, CLASSES)
+    assert 1 <= three["judges_low"] <= three["judges"] <= three["judges_high"]
+    assert three["judges"] == pytest.approx(9 / 5, abs=0.3)  # the mean's error of weights 1/3, 2/3
+    assert two["judges"] == pytest.approx(2, abs=0.2)
+
+
+def test_the_metric_of_a_jury_is_that_of_the_audit(adapters: Any) -> None:
+    answers, votes = jury_of_three()
+    labels = [[vote == "rude" for vote in row] for row in votes]
+    people = edokit.Annotations.from_matrix(np.array(labels).astype(int), classes=[0, 1])
+    jury = np.array([[np.eye(2)[int(name == "rude")] for name in row] for row in answers])
+    judges = edokit.audit(jury, people).judges
+    assert judges is not None
+    expected = (judges.estimate, judges.low, judges.high)
+    assert tuple(adapters.jury_metrics(answers, votes, CLASSES).values()) == pytest.approx(expected)
+
+
 def with_torchmetrics(adapters: Any) -> float:
     import torch
 
@@ -66,6 +101,55 @@ def with_inspect_ai(adapters: Any) -> float:
     state = SimpleNamespace(output=SimpleNamespace(completion="rude"))
     score = asyncio.run(adapters.inspect_scorer(CLASSES)(state, VOTES))
     return float(score.value) - 2 / 3
+
+
+def with_inspect_jury(adapters: Any) -> float:
+    """An evaluation with three judges, of which the third repeats the second."""
+    from inspect_ai import Epochs, Task, eval
+    from inspect_ai.dataset import Sample
+    from inspect_ai.scorer import Score, accuracy, multi_scorer, scorer
+    from inspect_ai.solver import solver
+
+    answers, votes = jury_of_three()
+
+    @solver
+    def no_model() -> Any:
+        async def solve(state: Any, generate: Any) -> Any:
+            return state
+
+        return solve
+
+    def judge(place: int) -> Any:
+        @scorer(metrics=[accuracy()], name=f"judge-{place}")
+        def judge_at_place() -> Any:
+            async def score(state: Any, target: Any) -> Any:
+                return Score(value=answers[int(state.sample_id)][place])
+
+            return score
+
+        return judge_at_place()
+
+    samples = [
+        Sample(id=str(row), input="what a day", target="rude", metadata={"votes": votes[row]})
+        for row in range(len(answers))
+    ]
+    task = Task(
+        dataset=samples,
+        solver=no_model(),
+        scorer=multi_scorer([judge(place) for place in range(3)], "collect"),
+        metrics=[adapters.inspect_jury(CLASSES)],
+        epochs=Epochs(1, "mode"),
+    )
+    # Its streams are left open until they are collected, and its libraries use what is deprecated.
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (log,) = eval(task, model="mockllm/model", display="none", log_dir=folder)
+        gc.collect()
+    assert log.status == "success", log.error
+    values = {name: value.value for name, value in log.results.scores[0].metrics.items()}
+    expected = adapters.jury_metrics(answers, votes, CLASSES)
+    assert set(expected) <= set(values), values
+    return max(abs(values[name] - expected[name]) for name in expected)
 
 
 def with_mlflow(adapters: Any) -> float:
@@ -130,11 +214,12 @@ def with_label_studio_sdk(adapters: Any) -> float:
 TOOLS = {
     "torchmetrics": with_torchmetrics,
     "inspect_ai": with_inspect_ai,
+    "inspect_ai.scorer": with_inspect_jury,
     "mlflow": with_mlflow,
     "label_studio_sdk": with_label_studio_sdk,
     "label_studio_ml": with_label_studio_ml,
 }
-INSTALLED = [name for name in TOOLS if find_spec(name)]
+INSTALLED = [name for name in TOOLS if find_spec(name.partition(".")[0])]
 
 
 def test_installed_tools_give_the_same(adapters: Any) -> None:

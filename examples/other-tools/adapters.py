@@ -6,15 +6,18 @@ Each function needs the package that it is for, and imports it when it is called
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+import edokit
 from edokit.metrics import compute_metrics
 from edokit.scales import NOMINAL, Scale
 
 METRICS = ("f1", "ce", "md", "entropy_correlation")
+JURY_METRICS = ("judges", "judges_low", "judges_high")
 
 
 def trainer_metrics(scale: Scale = NOMINAL) -> Callable[[Any], dict[str, float]]:
@@ -96,6 +99,63 @@ def inspect_scorer(classes: Sequence[str]) -> Any:
     return soft_label_distance()
 
 
+def jury_metrics(
+    answers: Sequence[Sequence[str]], votes: Sequence[Sequence[str]], classes: Sequence[str]
+) -> dict[str, float]:
+    """What `edo audit` says of a jury: how many independent judges it is, with the interval.
+
+    ``answers`` and ``votes`` have one list per item: the judges' answers, each judge at the same
+    place, and the votes of people, of which some items need two or more.
+    """
+    annotations: dict[str, list[str]] = {"item": [], "annotator": [], "label": []}
+    for number, item_votes in enumerate(votes):
+        for person, vote in enumerate(item_votes):
+            annotations["item"].append(str(number))
+            annotations["annotator"].append(f"person-{person}")
+            annotations["label"].append(vote)
+    people = edokit.Annotations.from_table(annotations, classes=classes, scale=NOMINAL)
+    by_judge = {}
+    for place in range(len(answers[0])):
+        rows = [answer_as_probabilities(str(row[place]), classes)[0] for row in answers]
+        by_judge[f"judge-{place + 1}"] = np.array(rows)
+    jury = edokit.Predictions.from_arrays(
+        by_judge, items=[str(number) for number in range(len(answers))], classes=classes
+    )
+    judges = edokit.audit(jury, people).judges
+    if judges is None or judges.estimate is None:
+        return dict.fromkeys(JURY_METRICS, math.nan)
+    return dict(zip(JURY_METRICS, (judges.estimate, judges.low, judges.high), strict=True))
+
+
+def inspect_jury(classes: Sequence[str], votes: str = "votes") -> Any:
+    """A metric of inspect_ai: the effective number of judges among several scorers.
+
+    It goes with ``multi_scorer([…], "collect")``, whose score is the list of the judges' answers,
+    and with ``epochs=Epochs(1, "mode")``: the usual reducer makes numbers of answers. The votes of
+    people about the same question are in this field of the sample's metadata.
+    """
+    from inspect_ai.scorer import SampleScore, metric
+
+    @metric
+    def effective_judges() -> Any:
+        def compute(scores: Any) -> dict[str, float]:
+            if not scores:
+                return dict.fromkeys(JURY_METRICS, math.nan)
+            answers = [score.score.value for score in scores]
+            if not all(isinstance(answer, str) for row in answers for answer in row):
+                raise ValueError(
+                    'judges answer with names of classes: add epochs=Epochs(1, "mode")'
+                )
+            people = [score.sample_metadata[votes] for score in scores]
+            return jury_metrics(answers, people, classes)
+
+        # inspect_ai gives the metadata of samples to metrics with this annotation alone.
+        compute.__annotations__["scores"] = list[SampleScore]
+        return compute
+
+    return effective_judges()
+
+
 def mlflow_scorer(classes: Sequence[str]) -> Any:
     """A scorer of `mlflow.genai.evaluate`; ``expectations`` hold the annotators' ``votes``."""
     from mlflow.genai.scorers import scorer
@@ -131,8 +191,6 @@ def label_studio_predictions(
 def label_studio_backend(folder: str) -> Any:
     """A model of label_studio_ml that answers with a bundle; ``label-studio-ml`` serves it."""
     from label_studio_ml.model import LabelStudioMLBase
-
-    import edokit
 
     bundle = edokit.load(folder)
 
