@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,3 +24,15 @@ def test_other_licences_are_noticed() -> None:
     assert not Package("a", "1", "unknown").is_fine
     assert not Package("a", "1", "LGPL-3.0-only").is_fine
     assert Package("a", "1", "Apache-2.0 OR BSD-2-Clause").is_fine
+
+
+def test_contributing_says_why_each_dependency_is_there() -> None:
+    root = Path(__file__).resolve().parents[1]
+    project = (root / "pyproject.toml").read_text(encoding="utf-8")
+    declared = project.split("\ndependencies = [")[1].split("\n[project.scripts]")[0]
+    names = set(re.findall(r'"([A-Za-z][\w-]*)(?:\[\w+\])?>=', declared))
+    assert {"numpy", "zensical", "pytest"} <= names
+    section = (root / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n## Dependencies\n")[1]
+    rows = re.findall(r"^\| ([^|]+) \|", section.split("\n## ")[0], re.MULTILINE)
+    reasons = {name for row in rows for name in re.findall(r"[A-Za-z][\w-]*", row)}
+    assert names - reasons == set()
