@@ -78,7 +78,7 @@ class FitConfig:
     def __post_init__(self) -> None:
         check_seed(self.seed)
         if self.scale != AUTO:
-            DeclaredScale(self.scale)  # refuses what is no scale
+            DeclaredScale(self.scale)  # refuses anything but a scale
         if self.recalibrate is not None:
             one_of("recalibrate", self.recalibrate, ("temperature",))
         one_of("ties", self.ties, get_args(Ties))
@@ -119,22 +119,33 @@ def from_parameters(
     random_state: int | None = 0,
     people: bool | None = True,
 ) -> FitConfig:
-    """Return the configuration that these parameters of `EDOEnsemble` stand for, checked."""
+    """Return the configuration of these parameters of `EDOEnsemble`, checked.
+
+    Files of earlier versions may hold None for any of them.
+    """
+    if pool is None:
+        pool = Pool.LINEAR
+    if scale is None:
+        scale = AUTO
+    if ties is None:
+        ties = "first"
+    if random_state is None:
+        random_state = 0
     return FitConfig(
         objective=preset_objective(preset, objective),
         solver=preset_solver(preset, solver),
-        pool=Pool.LINEAR if pool is None else Pool(pool),
+        pool=Pool(pool),
         groups=bool(groups),
         recalibrate=recalibrate,
-        scale=AUTO if scale is None else scale,
-        ties="first" if ties is None else ties,
-        seed=0 if random_state is None else random_state,
+        scale=scale,
+        ties=ties,
+        seed=random_state,
         people=people is None or people,
     )
 
 
 def to_parameters(config: FitConfig, preset: str) -> dict[str, Any]:
-    """Return the parameters of `EDOEnsemble` that stand for a configuration under this preset."""
+    """Return the parameters of `EDOEnsemble` that ask for a configuration under this preset."""
     if config.objective == preset_objective(preset):
         objective = None
     else:

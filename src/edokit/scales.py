@@ -32,6 +32,8 @@ Number = TypeVar("Number", bound=np.number)
 Real = TypeVar("Real", bound=np.floating)
 TOLERANCE = 1e-3
 """Largest deviation of the sum of probabilities from 1 that counts as rounding."""
+_BLOCK = 2**16
+"""Numbers that are checked at a time, so that they stay in the processor's cache."""
 # Largest relative difference from the first step that counts as even.
 _EVEN = 1e-9
 _MISTAKES = 0.1
@@ -210,16 +212,23 @@ class Scale:
 
     def _are_clearly_distributions(self, values: Reals, tolerance: float) -> bool:
         """Whether a fast check finds only distributions; False if it can't tell."""
-        # The minimum and the maximum are NaN if any number is.
-        if not values.size or not (values.min() >= 0 and values.max() <= 1):
+        if not values.size:
             return False
-        if self.is_multi_label:
-            return True
-        if values.shape[-1] == 2:  # adding two columns takes a third of the time of a sum
-            sums = values[..., 0] + values[..., 1]
-        else:
-            sums = np.einsum("...c->...", values)  # fast, since it keeps the values' type
-        return bool(np.abs(sums - 1).max() <= tolerance)
+        items_per_block = max(1, _BLOCK * len(values) // values.size)
+        for start in range(0, len(values), items_per_block):
+            block = values[start : start + items_per_block]
+            # The minimum and the maximum are NaN if any number is.
+            if not (block.min() >= 0 and block.max() <= 1):
+                return False
+            if self.is_multi_label:
+                continue
+            if values.shape[-1] == 2:  # adding two columns takes a third of the time of a sum
+                sums = block[..., 0] + block[..., 1]
+            else:
+                sums = np.einsum("...c->...", block)  # fast, since it keeps the values' type
+            if not np.abs(sums - 1).max() <= tolerance:
+                return False
+        return True
 
     def are_distributions(self, values: Reals) -> Bools:
         """Return which of the rows over classes [..., C] are distributions."""
@@ -256,7 +265,7 @@ class Scale:
         """Return hard labels: the likeliest class [N], or whether each label is chosen [N, L]."""
         if self.is_multi_label:
             return np.asarray(p > 0.5, dtype=np.int32)
-        return np.asarray(p.argmax(axis=1), dtype=np.int32)
+        return np.asarray(likeliest_classes(p), dtype=np.int32)
 
     def smoothed(
         self, counts: Floats | Ints, total: float | Floats | Ints, smoothing: float
@@ -541,6 +550,13 @@ class DeclaredScale:
                 )
             return Scale("ordinal", self._positions)
         return Scale("ordinal", _even_positions(names, where))
+
+
+def likeliest_classes(p: Floats) -> Ints:
+    """Return the class with the highest probability in each row [N]; on a tie, the first."""
+    if p.shape[1] == 2:  # comparing two columns takes a tenth of the time of a search
+        return np.asarray(p[:, 1] > p[:, 0], dtype=np.int64)
+    return np.asarray(p.argmax(axis=1))
 
 
 def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) -> tuple[float, ...]:

@@ -319,10 +319,15 @@ class Annotations:
     @cached_property
     def soft_labels(self) -> Floats:
         """Share of annotators per class [N, C], an `ItemArray` if items have ids."""
-        shares = self.counts
-        if len(self) != len(shares) or not in_order(self.item_codes):
-            shares = shares / self.annotations_per_item[:, None]
-        return with_ids(shares, self.rows, self.classes)
+        return with_ids(self.shares, self.rows, self.classes)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The soft labels [N, C] as a plain array, without the ids of the items."""
+        counts = self.counts
+        if len(self) == len(counts) and in_order(self.item_codes):
+            return counts
+        return counts / self.annotations_per_item[:, None]
 
     @cached_property
     def annotations_per_item(self) -> npt.NDArray[np.int64]:
@@ -391,6 +396,11 @@ class Annotations:
         >>> annotations.hard_labels(ties="random", random_state=1)
         array([1, 1], dtype=int32)
         """
+        codes = self.majority_codes(ties, random_state)
+        return with_ids(codes, self.rows, self.classes)
+
+    def majority_codes(self, ties: Ties = "first", random_state: int = 0) -> Codes:
+        """Return `hard_labels` as a plain array, without the ids of the items."""
         one_of("ties", ties, get_args(Ties))
         best = self._is_most_chosen
         tied = best.sum(axis=1) > 1
@@ -399,7 +409,7 @@ class Annotations:
             labels = np.where(self.published < 0, labels, self.published)
             tied &= self.published < 0
         if not tied.any():
-            return self._item_labels(labels)
+            return self.scale.from_row_codes(labels, len(self.rows))
         tied_items = are(int(self.tied.sum()), len(self.rows), noun="item")
         # Sorted, so that the message does not depend on the order of items.
         tied_items += f" tied: {examples(sorted(self.rows.take(self.tied).names))}"
@@ -413,17 +423,13 @@ class Annotations:
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
             warn(f"{tied_items}; {self.scale.tie_rule}")
-        return self._item_labels(labels)
-
-    def _item_labels(self, labels: Codes) -> Codes:
-        """The hard labels of items with their ids, from the codes of rows."""
-        codes = self.scale.from_row_codes(labels, len(self.rows))
-        return with_ids(codes, self.rows, self.classes)
+        return self.scale.from_row_codes(labels, len(self.rows))
 
     @cached_property
     def _is_most_chosen(self) -> Bools:
         """Whether each class of a row has the largest share of annotators."""
-        shares = self.scale.rows(self.soft_labels)
+        # The largest of a few columns is found several times as fast in this layout.
+        shares = np.asfortranarray(self.scale.rows(self.shares))
         # Equal shares of probabilities may differ by rounding errors.
         best: Bools = shares >= shares.max(axis=1, keepdims=True) * (1 - 1e-12)
         return best

@@ -186,10 +186,17 @@ def from_long_table(
     annotator = annotator._replace(codes=annotator.codes[is_kept])
     kept_rows = replace(source, table=source.table.filter(pa.array(is_kept)))
     annotations = replace(annotations, **kept_rows.other_columns(attributes, item, annotator))
-    if (contradicted := annotations.contradicted).any():
+    if annotations.published is not None:
+        _warn_of_contradicted(annotations)
+    return annotations
+
+
+def _warn_of_contradicted(annotations: Annotations) -> None:
+    """Warn of published labels that are not what most annotators of an item chose."""
+    contradicted = annotations.contradicted
+    if contradicted.any():
         note = contradiction_message(int(contradicted.sum()), len(contradicted))
         warn(f"{note}: {examples(annotations.items[contradicted])}", PublishedLabelWarning)
-    return annotations
 
 
 @dataclass(frozen=True)

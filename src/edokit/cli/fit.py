@@ -1,8 +1,9 @@
 """`edo fit`: member weights from predictions and annotations, one configuration."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from edokit._errors import counted, option, warn
 from edokit.annotations.core import Ties
@@ -19,8 +20,6 @@ from edokit.objective.settings import (
 )
 from edokit.scales import ScaleLike
 
-Value = TypeVar("Value")
-Default = TypeVar("Default")
 LOSS_TERMS = {
     "f1": "1 − soft F1",
     "ce": "cross-entropy",
@@ -129,16 +128,12 @@ class FitFlags:
 
         Options of the gumbel solver that the exact one does not have are left out, with a warning.
         """
-        base_objective = preset_objective(self.preset)
-        base_solver = preset_solver(self.preset, self.solver)
-        objective = self._objective(base_objective)
-        solver = self._solver(base_solver)
         return EDOEnsemble(
             self.preset,
             pool=self.pool,
             groups=self.groups,
-            objective=None if objective == base_objective else objective,
-            solver=self.solver if solver == base_solver else solver,
+            objective=self._objective(),
+            solver=self._solver(),
             recalibrate=self.recalibrate,
             scale=scale,
             ties=self.ties,
@@ -146,35 +141,45 @@ class FitFlags:
             random_state=self.random_state,
         )
 
-    def _objective(self, base: Objective) -> Objective:
-        """Return the objective of the preset with what the flags change."""
-        return Objective(
-            ce=_given(self.ce, base.ce),
-            ce_weight=_given(self.lambda_ce, base.ce_weight),
-            f1=_given(self.lambda_f1, base.f1),
-            div=_given(self.lambda_div, base.div),
-            reg=_given(self.lambda_reg, base.reg),
-            rps=_given(self.lambda_rps, base.rps),
-            w1=_given(self.lambda_w1, base.w1),
-            diversity=_given(self.diversity, base.diversity),
-            class_weights=_given(self.class_weights, base.class_weights),
-        )
+    def _objective(self) -> Objective | None:
+        """Return the objective that the flags ask for; None: that of the preset."""
+        flags = {
+            "ce": self.ce,
+            "ce_weight": self.lambda_ce,
+            "f1": self.lambda_f1,
+            "div": self.lambda_div,
+            "reg": self.lambda_reg,
+            "rps": self.lambda_rps,
+            "w1": self.lambda_w1,
+            "diversity": self.diversity,
+            "class_weights": self.class_weights,
+        }
+        changes = _without_none(flags)
+        if not changes:
+            return None
+        base = preset_objective(self.preset)
+        objective = replace(base, **changes)
+        return None if objective == base else objective
 
-    def _solver(self, base: Exact | Gumbel) -> Exact | Gumbel:
-        """Return the solver of the preset with what the flags change."""
+    def _solver(self) -> Literal["exact", "gumbel"] | Exact | Gumbel | None:
+        """Return the solver that the flags ask for; a name or None: as the preset configures it."""
+        base = preset_solver(self.preset, self.solver)
+        flags: dict[str, float | None] = {"max_members": self.max_members}
         if isinstance(base, Exact):
             self._warn_of_gumbel_flags()
-            return Exact(max_members=_given(self.max_members, base.max_members))
-        return Gumbel(
-            epochs=_given(self.epochs, base.epochs),
-            batch_size=_given(self.batch_size, base.batch_size),
-            learning_rate=_given(self.learning_rate, base.learning_rate),
-            temperature=_given(self.temperature, base.temperature),
-            temperature_decay=_given(self.temperature_decay, base.temperature_decay),
-            min_temperature=_given(self.min_temperature, base.min_temperature),
-            min_members=_given(self.min_members, base.min_members),
-            max_members=_given(self.max_members, base.max_members),
-        )
+        else:
+            flags["epochs"] = self.epochs
+            flags["batch_size"] = self.batch_size
+            flags["learning_rate"] = self.learning_rate
+            flags["temperature"] = self.temperature
+            flags["temperature_decay"] = self.temperature_decay
+            flags["min_temperature"] = self.min_temperature
+            flags["min_members"] = self.min_members
+        changes = _without_none(flags)
+        if not changes:
+            return self.solver
+        solver = replace(base, **changes)
+        return self.solver if solver == base else solver
 
     def _warn_of_gumbel_flags(self) -> None:
         """Warn of flags that the exact solver does not use."""
@@ -187,9 +192,9 @@ class FitFlags:
             warn(f"{', '.join(idle)}: only the gumbel solver uses this")
 
 
-def _given(flag: Value | None, default: Default) -> Value | Default:
-    """Return the value of a flag, or the default where it is not given."""
-    return default if flag is None else flag
+def _without_none(flags: Mapping[str, object]) -> dict[str, Any]:
+    """Return the flags that are given, by name."""
+    return {name: value for name, value in flags.items() if value is not None}
 
 
 def fit(

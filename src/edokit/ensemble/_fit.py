@@ -25,7 +25,7 @@ from edokit.ensemble.fitted import GIVEN, Constant, Fitted, Kind, Reason, on_sim
 from edokit.ensemble.held_out import HeldOut
 from edokit.ensemble.opposites import warn_of_opposites
 from edokit.ensemble.people import PeopleEffects
-from edokit.fitdata.data import FitData, pooled
+from edokit.fitdata.data import AnnotationCounts, FitData, pooled
 from edokit.metrics import ce_items
 from edokit.objective.loss import JointObjective, Linear
 from edokit.objective.pools import fit_temperature, pool, spread_weights
@@ -69,8 +69,9 @@ class _Solved:
 def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, Any]) -> Fitted:
     """Learn weights and size; ``parameters`` of the estimator are stored in the result."""
     check_annotator_limit(data, config, parameters.get("solver"))
-    # What gets weights: members, or groups of members.
-    units = data.grouped() if config.groups else data
+    units = data  # what gets weights: members, or groups of members
+    if config.groups:
+        units = data.grouped()
     solved = _solve(units, config)
     reasons = explain(units, solved.solution, solved.objective, solved.solver.max_members)
     temperature = 1.0
@@ -179,18 +180,21 @@ def choose_lambda_reg(
     comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
     if sampled.layout.has_item_groups and sampled.n_item_groups < FOLDS:
         comparable = False
-    folds = sampled.folds(FOLDS, random_state) if comparable else []
+    folds = []
+    if comparable:
+        folds = sampled.folds(FOLDS, random_state)
 
-    def held_out(*lambdas: float) -> Any:
+    def held_out(*lambdas: float) -> Floats:
         """[L, n] cross-entropy of every item when its fold was held out, for each λ_Reg."""
         losses_by_fold = []
         for train, fold in folds:
             path = solve_path(train, settings, lambdas, max_members=max_members)
             P, q, _ = fold.sample
-            rows = [ce_items(np.asarray(pool(P, v, settings.pool)), q) for v in path]
-            losses_by_fold.append(
-                [fold.scale.per_item(row_losses, len(fold)) for row_losses in rows]
-            )
+            fold_losses = []
+            for v in path:
+                row_losses = ce_items(np.asarray(pool(P, v, settings.pool)), q)
+                fold_losses.append(fold.layout.item_means(row_losses))
+            losses_by_fold.append(fold_losses)
         return np.concatenate(losses_by_fold, axis=1)
 
     shares = np.full(len(GRID), 1.0 / len(GRID))
@@ -228,8 +232,8 @@ def fit_given_weights(
     """The ensemble with these member weights [K], evaluated on the data."""
     if config.groups or config.recalibrate:
         raise InputError(
-            f"weights from elsewhere are of members as they are, without {option('groups')} and"
-            f" {option('recalibrate')}",
+            f"weights from elsewhere are those of single members: {option('groups')} and"
+            f" {option('recalibrate')} don't apply",
             "leave these out",
             code="conflicting-options",
         )
@@ -276,11 +280,23 @@ def _fitted(
     scale_text = config.declared_scale
     if isinstance(scale_text, Scale):  # files keep it as text
         scale_text = data.scale.to_text(data.classes)
-    groups = None if units is data else data.member_groups()
+    groups = None
+    group_weights = None
+    member_weights = weights
+    if units is not data:
+        groups = data.member_groups()
+        group_weights = weights
+        member_weights = np.asarray(spread_weights(weights, groups))
+    n_items = data.n_items
+    n_pairs = None
+    if n_items < len(data):  # rows are of single annotators
+        n_pairs = len(data)
     (metrics,) = units.evaluate(weights[None], config.pool, temperature)
-    counts = data.counts
+    counts = data.counts or AnnotationCounts(annotations=0, annotators=0)
     shares, hard_counts = _label_counts(data)
-    class_counts = hard_counts[:, 1] if data.labels else hard_counts
+    class_counts = hard_counts
+    if data.labels:
+        class_counts = hard_counts[:, 1]
     sample = units.draw(MAX_ITEMS)  # the same of shards and of arrays
     sample_rows = pooled(sample.sample.P, weights, config.pool, temperature)
     settings = settings_document(
@@ -292,14 +308,18 @@ def _fitted(
     )
     if solved.penalty_choice is not None:
         settings["lambda_reg_choice"] = solved.penalty_choice
+    sample_groups = None
+    if sample.layout.has_item_groups:
+        sample_groups = sample.layout.groups
+    answers = fit_answers(*sample.per_item(sample_rows), data.scale, groups=sample_groups)
     return Fitted(
         members=data.members,
         groups=groups,
         classes=data.classes,
         labels=data.class_labels,
         scale=data.scale,
-        weights=weights if groups is None else np.asarray(spread_weights(weights, groups)),
-        group_weights=None if groups is None else weights,
+        weights=member_weights,
+        group_weights=group_weights,
         size=solution.size,
         temperature=temperature,
         settings=settings,
@@ -309,20 +329,16 @@ def _fitted(
         trajectory=solution.trajectory,
         metrics=metrics,
         member_ce=data.member_ce(),
-        items=(n_items := data.n_items),
-        pairs=len(data) if n_items < len(data) else None,
+        items=n_items,
+        pairs=n_pairs,
         data={
-            "annotators": 0 if counts is None else counts.annotators,
-            "annotations": 0 if counts is None else counts.annotations,
+            "annotators": counts.annotators,
+            "annotations": counts.annotations,
             "hard_labels": dict(zip(data.classes, map(int, class_counts), strict=True)),
         },
         explanation=reasons,
         constant=Constant.of(shares, hard_counts),
-        answers=fit_answers(
-            *sample.per_item(sample_rows),
-            data.scale,
-            groups=sample.layout.groups if sample.layout.has_item_groups else None,
-        ),
+        answers=answers,
     )
 
 
@@ -357,11 +373,12 @@ def explain(
         kind: Kind = "excluded_by_size"
         details: dict[str, Any] = {}
         if weights[k] >= SMALLEST_WEIGHT:
-            dominates = weights[k] > DOMINANT and len(weights) > 1
             if unlearned:
                 kind = "not_learned"
+            elif weights[k] > DOMINANT and len(weights) > 1:
+                kind = "dominant"
             else:
-                kind = "dominant" if dominates else "kept"
+                kind = "kept"
         elif k not in within_limit:
             kind = "beyond_max_members"
             details = {"limit": max_members}

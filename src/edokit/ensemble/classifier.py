@@ -98,8 +98,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Parameters of the pool; None for those of ``EDOEnsemble()``. Its ``scale`` is that of ``y``:
         ``EDOEnsemble(scale="ordinal:1,2,3")`` for points of a scale, ``"multi-label"`` for sets.
     prefit : bool, default=False
-        Take the classifiers as they are and learn the weights alone. Give ``fit`` items that the
-        classifiers were not fitted on.
+        Use the classifiers without fitting them, and learn the weights alone. Give ``fit`` items
+        that the classifiers were not fitted on.
     cv : int, splitter or iterable, default=5
         Folds of the out-of-fold predictions: a number of shuffled folds, a scikit-learn splitter
         (which is given the hard labels), or pairs of index arrays (train, test). Every item is
@@ -446,7 +446,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         """The annotations in y, and their classes in the type of its labels."""
         scale = None if self.ensemble is None else self.ensemble.scale
         labelled = as_annotations(y, rows, scale=scale)
-        labels = class_labels(y, labelled.classes, scale=labelled.scale)
+        labels = class_labels(y, labelled)
         return labelled, label_array(labelled.classes, labels)
 
     def _validated(self, X: Items, reset: bool) -> Items:

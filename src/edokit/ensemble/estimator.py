@@ -226,7 +226,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             options = self._options_in_use(name)
             if options is None:
                 raise InputError(
-                    f"{option(name)} is {getattr(self, name)!r}, which has no fields",
+                    f"{option(name)} is {getattr(self, name)!r}, which lacks fields",
                     f"set {name} itself first",
                     code="invalid-option",
                 )
@@ -564,7 +564,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If the ensemble holds no cross-fitted answers, or the limit is not a share.
+            If the ensemble lacks cross-fitted answers, or the limit is not a share.
 
         Examples
         --------
@@ -706,7 +706,10 @@ def fit(
     >>> edokit.fit(P, votes, ensemble=EDOEnsemble("paper-fixed", solver="exact")).size_
     2
     """
-    ensemble = EDOEnsemble() if ensemble is None else clone(ensemble)
+    if ensemble is None:
+        ensemble = EDOEnsemble()
+    else:
+        ensemble = clone(ensemble)
     file_options = dict(read_options or {})
     ensemble.scale = ensemble.scale or file_options.get("scale")
     parameters = ensemble.get_params(deep=False)

@@ -265,7 +265,7 @@ class Fitted:
 
     @property
     def below_constant(self) -> str | None:
-        """That the pool is no better than the constant, and what to do; else None."""
+        """A note if the pool does not beat the constant, with what to do; else None."""
         loss = self.metrics.get("ce")
         if loss is None:
             return None

@@ -60,8 +60,8 @@ class Pooled:
     probabilities: Floats
     """The pool [N, C]."""
     spread: Floats
-    """Weighted mean distance of the members to their linear pool [N], 0 if they agree: L1, of sets
-    its mean over labels, on an ordinal scale Wasserstein-1 in its units."""
+    """Weighted mean distance of the members to their linear pool [N], 0 if they agree: L1; for
+    multi-label data its mean over labels; on an ordinal scale Wasserstein-1 in its units."""
     scale: Scale = NOMINAL
     """The answer scale."""
     answer_for: str | None = None

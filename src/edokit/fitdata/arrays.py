@@ -16,7 +16,7 @@ from edokit._types import ClassValues
 from edokit.annotations.core import Annotations
 from edokit.fitdata.reading import ClassLabel, ClassLabels, LabelsLike, PredictionsLike
 from edokit.predictions.core import Predictions
-from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
+from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, check_same_scale
 
 Labels: TypeAlias = npt.NDArray[Any]
 """Labels in the type that the user gave: numbers, booleans, text, or objects with gaps."""
@@ -30,7 +30,7 @@ def as_predictions(
     classes: Sequence[str] | None = None,
     scale: ScaleLike | None = None,
 ) -> Predictions:
-    """Predictions as they are, or a bare array [N, K, C]; names are 0, 1, … where None.
+    """Return predictions, made of a bare array [N, K, C] if need be; default names are 0, 1, ….
 
     ``scale`` applies to an array and to predictions that declare none.
     """
@@ -52,16 +52,14 @@ def as_annotations(
     *,
     scale: ScaleLike | None = None,
 ) -> Annotations:
-    """Annotations as they are, or an array of labels with one row per item.
+    """Return annotations, made of an array of labels with one row per item if need be.
 
     One dimension: one label per item. Two: a label per annotator with gaps, or, if the numbers
     are shares that sum to one in every row, soft labels. For multi-label data: a column per label.
     ``scale`` applies to an array and to annotations that declare none.
     """
     if labels is None:
-        raise InputError(
-            "there are no labels to learn from", f"give {_FORMS}", code="missing-labels"
-        )
+        raise InputError("labels are missing", f"give {_FORMS}", code="missing-labels")
     if isinstance(labels, Annotations):
         if len(labels.items) != n_items:
             raise InputError(
@@ -74,39 +72,65 @@ def as_annotations(
             return labels
         return with_scale(labels, DeclaredScale(scale))
     values = _array(labels)
-    sets = scale is not None and DeclaredScale(scale).kind == "multi-label"
-    if len(values.shape) not in ((2,) if sets else (1, 2)) or len(values) != n_items:
+    if scale is not None and DeclaredScale(scale).kind == "multi-label":
+        if values.ndim != 2 or len(values) != n_items:
+            raise InputError(
+                f"sets of labels need one row for each of the {n_items} items and a column per"
+                f" label; these have shape {values.shape}",
+                f"give {_SETS}",
+                code="wrong-shape",
+            )
+        return Annotations.from_soft_labels(values, classes=classes, scale=scale)
+    if values.ndim not in (1, 2) or len(values) != n_items:
         raise InputError(
-            f"{'sets of ' if sets else ''}labels need one row for each of the {n_items} items"
-            f"{' and a column per label' if sets else ''}; these have shape {values.shape}",
-            f"give {_SETS if sets else _FORMS}",
+            f"labels need one row for each of the {n_items} items; these have shape {values.shape}",
+            f"give {_FORMS}",
             code="wrong-shape",
         )
-    if not sets:
-        values = _label_columns(values)
+    columns = _label_columns(values)
+    if _holds_shares(columns, classes, scale):
+        return Annotations.from_soft_labels(columns, classes=classes, scale=scale)
+    return Annotations.from_matrix(columns, classes=classes, scale=scale)
+
+
+def _holds_shares(values: Labels, classes: Sequence[str] | None, scale: ScaleLike | None) -> bool:
+    """Return whether a matrix [N, ·] holds shares per class; what could be either is refused.
+
+    Shares are fractions that sum to one in each row. Whole numbers are labels, except in a float
+    matrix of zeros and ones with a single one per row, which could be either.
+    """
+    if values.dtype.kind not in "iuf" or values.shape[1] < 2:
+        return False
+    if values.dtype.kind != "f" or not NOMINAL.all_distributions(values):
         _refuse_doubtful(values, scale)
-    if sets or _is_soft(values, classes):
-        return Annotations.from_soft_labels(values, classes=classes, scale=scale)
-    return Annotations.from_matrix(values, classes=classes, scale=scale)
+        return False
+    if classes is not None and values.shape[1] != len(classes):
+        return False
+    if (values != np.round(values)).any():
+        return True
+    raise InputError(
+        "this matrix of zeros and ones with a single one per row can be labels of annotators or"
+        " soft labels",
+        "give labels as integers, or use Annotations.from_soft_labels / from_matrix",
+        code="ambiguous-labels",
+    )
 
 
 def _refuse_doubtful(values: Labels, scale: ScaleLike | None) -> None:
     """Refuse numbers [N, A] that may be gaps (−1 beside 0), or shares that do not sum to 1."""
-    if values.dtype.kind not in "iuf" or values.shape[1] < 2:
-        return
     lowest = values.min()
     may_be_gaps = scale in (None, NOMINAL) and not lowest >= 0  # NaN is not
     if may_be_gaps and (values == -1).any() and (values == 0).any():
         raise InputError(
             f"y holds −1 beside 0 ({counted(int((values == -1).sum()), 'such entry')}): it may be a"
-            " class, or stand for no label",
-            "put NaN or None where there is no label; if it is a class, name the classes:"
+            " class or a missing label",
+            "put NaN or None where a label is missing; if it is a class, name the classes:"
             " Annotations.from_matrix(y, classes=[-1, 0, 1])",
             code="ambiguous-labels",
         )
     if values.dtype.kind != "f" or not lowest >= 0 or not values.max() <= 1:
         return
-    if not NOMINAL.all_distributions(values) and (values != np.round(values)).any():
+    if (values != np.round(values)).any():
         sums = values.sum(axis=1)
         raise InputError(
             f"y holds shares whose rows sum to {sums.min():.3g} to {sums.max():.3g}, not to 1",
@@ -154,22 +178,22 @@ def with_scale(annotations: Annotations, declared: DeclaredScale) -> Annotations
     return annotations
 
 
-def class_labels(
-    labels: LabelsLike, classes: Sequence[str], *, scale: Scale = NOMINAL
-) -> ClassLabels | None:
-    """The classes in the type of the labels, so that predictions equal what was given.
+def class_labels(labels: LabelsLike, annotations: Annotations) -> ClassLabels | None:
+    """Return the classes in the type of the labels, so that predictions equal what was given.
 
-    None where the names themselves, which are text, are what the user works with.
+    ``annotations`` are what `as_annotations` made of the labels. None where the names themselves,
+    which are text, are what the user works with.
     """
     if labels is None or isinstance(labels, Annotations):
         return None
-    values = _array(labels)
-    if scale.is_multi_label or (values.ndim == 2 and _is_soft(values, classes)):
-        positions = tuple(range(len(classes)))
-        if tuple(map(str, positions)) == tuple(classes):
-            return positions
-        return None
-    return _typed(classes, _labels_by_name(values))
+    classes = annotations.classes
+    if annotations.label_probabilities is None:
+        return _typed(classes, _labels_by_name(_array(labels)))
+    # Soft labels and sets of labels have columns, which are named by their positions.
+    positions = tuple(range(len(classes)))
+    if tuple(map(str, positions)) == tuple(classes):
+        return positions
+    return None
 
 
 def _typed(classes: Sequence[str], by_name: dict[str, ClassLabel]) -> ClassLabels | None:
@@ -205,37 +229,17 @@ def label_array(classes: Sequence[str], labels: ClassLabels | None) -> ClassValu
 
 
 def _array(labels: LabelsLike) -> Labels:
+    """Return labels of any array-like type as an array; masked entries are None."""
     try:
-        values = np.asarray(getattr(labels, "to_numpy", lambda: labels)())
+        values = np.asarray(labels)
     except ValueError as error:
         raise InputError(
             "the rows of the labels have different lengths",
-            f"give {_FORMS}; of sets {_SETS} (sklearn.preprocessing.MultiLabelBinarizer makes it)",
+            f"give {_FORMS}; for multi-label data {_SETS}"
+            " (sklearn.preprocessing.MultiLabelBinarizer makes it)",
             code="ragged-array",
         ) from error
     if isinstance(labels, np.ma.MaskedArray):
         values = values.astype(object)
         values[np.ma.getmaskarray(labels)] = None
     return values
-
-
-def _is_soft(values: Labels, classes: Sequence[str] | None) -> bool:
-    """Whether a matrix [N, ·] holds shares per class; where it could be labels, that is an error.
-
-    Shares are fractions that sum to one in each row. Whole numbers are labels, except in a float
-    matrix of zeros and ones with a single one per row, which could be either.
-    """
-    if values.dtype.kind != "f" or values.shape[1] < 2:
-        return False
-    if classes is not None and values.shape[1] != len(classes):
-        return False
-    if not NOMINAL.all_distributions(values):
-        return False
-    if (values != np.round(values)).any():
-        return True
-    raise InputError(
-        "this matrix of zeros and ones with a single one per row can be labels of annotators or"
-        " soft labels",
-        "give labels as integers, or use Annotations.from_soft_labels / from_matrix",
-        code="ambiguous-labels",
-    )

@@ -19,7 +19,8 @@ from edokit._progress import Progress
 from edokit._types import Floats, HardLabels, Ints, Reals
 from edokit.fitdata.layout import Layout
 from edokit.fitdata.reading import ClassLabels, ReadOptions, ShardOptions
-from edokit.metrics import MetricSums, compute_metrics
+from edokit.metrics import MetricSums, metrics_of
+from edokit.metrics.compute import values as checked_metrics
 from edokit.metrics.formulas import (
     cross_entropy,
     is_correct,
@@ -243,8 +244,8 @@ class FitData:
         scale = predictions.scale
         check_same_scale(scale, "predictions", annotations.scale, "annotations")
         counts = AnnotationCounts(len(annotations), len(annotations.annotators))
-        y = np.asarray(annotations.hard_labels(ties=ties, random_state=random_state))
-        q = np.asarray(annotations.soft_labels)
+        y = annotations.majority_codes(ties, random_state)
+        q = annotations.shares
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         arrays = Arrays(scale.rows(P), scale.rows(q), scale.row_codes(y))
         per_annotator = 0
@@ -252,7 +253,9 @@ class FitData:
             for name in predictions.members:
                 supervision = predictions.member_info.get(name, {}).get("supervision")
                 per_annotator += supervision == "per-annotator"
-        fewest = int(annotations.annotations_per_item.min()) if per_annotator else 0
+        fewest = 0
+        if per_annotator:
+            fewest = int(annotations.annotations_per_item.min())
         return FitData(
             arrays,
             predictions.members,
@@ -468,7 +471,8 @@ class FitData:
         ``members`` [k] are those that the weights are of (all, if None).
         """
         P, q, _ = self.sample
-        P = P if members is None else P[:, members]
+        if members is not None:
+            P = P[:, members]
         return [Expansion.of(term, P, q, v) for v in weights]
 
     def evaluate(
@@ -489,7 +493,7 @@ class FitData:
             # numpy sums over few columns several times as fast in this order, to the same digits.
             p = np.asfortranarray(p)
             q = np.asfortranarray(q)
-        return compute_metrics(p, q, y, scale=self.scale)
+        return checked_metrics(metrics_of(self.scale), p, q, y, self.scale)
 
     def per_item(self, rows: Floats) -> tuple[Floats, Floats, HardLabels]:
         """Predictions [n, C] for the rows of the sample, soft and hard labels: as of items."""
@@ -561,9 +565,9 @@ class FitData:
         folds = self.layout.folds(self.sample.y, count, random_state)
         parts = []
         for fold in range(count):
-            others = np.flatnonzero(folds != fold)
+            training = np.flatnonzero(folds != fold)
             held_out = np.flatnonzero(folds == fold)
-            parts.append((self._take(others), self._take(held_out)))
+            parts.append((self._take(training), self._take(held_out)))
         return parts
 
     def _take(self, items: Ints) -> FitData:
@@ -632,13 +636,15 @@ class FitData:
 
     def describe(self) -> dict[str, Json]:
         """Items, members, classes and a digest: what tells these data from others."""
-        return {
+        description: dict[str, Json] = {
             "items": len(self),
             "members": list(self.members),
             "classes": list(self.classes),
-            **({} if self.scale == NOMINAL else {"scale": self.scale.to_text(self.classes)}),
-            "digest": self._digest(),
         }
+        if self.scale != NOMINAL:
+            description["scale"] = self.scale.to_text(self.classes)
+        description["digest"] = self._digest()
+        return description
 
     def _digest(self) -> str:
         P, q, y = self.sample

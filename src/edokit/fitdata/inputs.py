@@ -85,7 +85,7 @@ def load_inputs(
     )
     data.class_labels = matched.class_labels
     data.inputs = matched.inputs
-    if isinstance(annotations, Annotations | str | Path):  # arrays have no names of annotators
+    if isinstance(annotations, Annotations | str | Path):  # arrays don't name annotators
         data.annotations = matched.annotations
     return data
 
@@ -126,7 +126,7 @@ def match_inputs(
         raise InputError(f"of the test data, {error._message}", hint, code=error.code) from None
     typed_labels = None
     if not isinstance(labels, Annotations):
-        typed_labels = class_labels(labels, labelled.classes, scale=labelled.scale)
+        typed_labels = class_labels(labels, labelled)
     return MatchedInputs(aligned, labelled, typed_labels, files.inputs)
 
 

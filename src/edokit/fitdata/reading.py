@@ -223,7 +223,7 @@ class InputFiles:
         self.inputs: dict[str, Input] = {}
 
     def predictions(self, role: str, source: PredictionsLike) -> PredictionsLike:
-        """Return the predictions in a file; other predictions are returned as they are."""
+        """Return the predictions in a file; other predictions are returned unchanged."""
         if not isinstance(source, str | Path):
             return source
         return read_recorded_predictions(Path(source), self.note_predictions(role, source))

@@ -186,7 +186,7 @@ class ShardedData(FitData):
         totals: list[Any] = []
         tasks = [(part, self._view) for part in self._cached]
         for sums in self._run(partial(shard_total, work=work, arguments=arguments), tasks, task):
-            if sums:  # a shard may have no items of a fold
+            if sums:  # a shard may lack items of a fold
                 totals = _added(totals, sums)
         return totals
 

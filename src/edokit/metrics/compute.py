@@ -13,15 +13,12 @@ from edokit._errors import InputError
 from edokit._types import Codes, Floats, HardLabels
 from edokit.item_array import Order, classes_of
 from edokit.metrics.checks import answers
-from edokit.metrics.formulas import RankCorrelation, cross_entropy, shannon
+from edokit.metrics.formulas import BLOCK, RankCorrelation, cross_entropy, shannon
 from edokit.metrics.registry import METRIC, checked_names, metrics_of
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:  # annotations need pandas, which a bare GPU machine does not have
     from edokit.annotations.core import Annotations
-
-_BLOCK = 2**16
-"""Items of a block."""
 
 
 def compute_metrics(
@@ -166,9 +163,12 @@ def best_possible(
 
 def floor_items(q: Floats, metric: str, scale: Scale = NOMINAL) -> Floats:
     """The lowest possible CE of each item, or 0 for a distance to the soft labels [N]."""
-    if metric != "ce":
-        return np.zeros(len(q))
-    return scale.per_item(shannon(scale.rows(q)), len(q))
+    floors = np.zeros(len(q))
+    if metric == "ce":
+        for start in range(0, len(q), BLOCK):
+            block = q[start : start + BLOCK]
+            floors[start : start + BLOCK] = scale.per_item(shannon(scale.rows(block)), len(block))
+    return floors
 
 
 def values(
@@ -176,10 +176,10 @@ def values(
 ) -> dict[str, float | None]:
     """`compute_metrics` on checked arguments."""
     names = tuple(names)
-    sums = MetricSums.from_arrays(p[:_BLOCK], q[:_BLOCK], y[:_BLOCK], scale, names)
+    sums = MetricSums.from_arrays(p[:BLOCK], q[:BLOCK], y[:BLOCK], scale, names)
     # Items are summed in blocks, so that intermediate arrays stay in the processor's cache.
-    for start in range(_BLOCK, len(p), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(BLOCK, len(p), BLOCK):
+        block = slice(start, start + BLOCK)
         sums += MetricSums.from_arrays(p[block], q[block], y[block], scale, names)
     results = sums.values()
     for name in names:

@@ -450,7 +450,7 @@ class Gumbel(OptionFields):
 
 
 def _number(value: float | Auto | None, chosen: float) -> float:
-    """Return the value, or the one that was chosen for ``"auto"``."""
+    """Return the value, or the chosen one where it is ``"auto"``."""
     if value is None or isinstance(value, str):
         return chosen
     return value
@@ -463,12 +463,12 @@ WHOLE_STEPS = ("epochs", "batch_size", "min_members", "max_members")
 SOLVERS: Mapping[str, type[Exact | Gumbel]] = {"exact": Exact, "gumbel": Gumbel}
 """The solvers by name."""
 DEFAULT_SOLVERS: Mapping[str, Exact | Gumbel] = {"exact": Exact(), "gumbel": Gumbel()}
-"""What the name of a solver stands for under the preset ``default``."""
+"""The solver of each name under the preset ``default``."""
 PAPER_SOLVERS: Mapping[str, Exact | Gumbel] = {
     "exact": Exact(PAPER_STEPS.max_members),
     "gumbel": Gumbel(**asdict(PAPER_STEPS)),
 }
-"""What the name of a solver stands for under the paper's presets."""
+"""The solver of each name under the paper's presets."""
 
 
 def preset_solver(preset: str, solver: Exact | Gumbel | str | None = None) -> Exact | Gumbel:

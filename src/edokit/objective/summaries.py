@@ -171,13 +171,15 @@ class Summaries(Additive):
 
     def member_ce(self, class_weights: Array | None = None) -> Array:
         """[K] cross-entropy of each member alone, with these weights of classes [C]."""
-        losses = self.log_losses if class_weights is None else self.log_losses * class_weights  # A
+        losses = self.log_losses  # A
+        if class_weights is not None:
+            losses = losses * class_weights
         return namespace(losses).sum(losses, axis=1) / self.items  # a
 
     def class_weights(self, names: Sequence[str] | None = None) -> Array:
         """[C] inverse-frequency weights N / (C·N_c).
 
-        A class that is no item's hard label is an error if it has soft-label mass. Otherwise it
+        A class without hard labels is an error if it has soft-label mass. Otherwise it
         does not enter the loss, and its weight is 0.
         """
         xp = namespace(self.class_counts)
@@ -301,15 +303,16 @@ class Problem:
         """[N, K] cross-entropy of each member on each item."""
         xp = namespace(self.rows)
         rows = xp.reshape(self.rows, (self.members, *self.targets.shape))
-        logs = rows if self.pool is Pool.LOG else log_probabilities(rows)
+        logs = rows
+        if self.pool is not Pool.LOG:
+            logs = log_probabilities(rows)
         return -xp.sum(xp.permute_dims(logs, (1, 0, 2)) * self.targets[:, None, :], axis=2)
 
     def check_scale(self, settings: ObjectiveSettings) -> None:
-        """Refuse terms of ordered classes where classes have no order."""
+        """Refuse terms of ordered classes unless the classes are ordered."""
         if settings.needs_order and self.steps is None:
             raise InputError(
-                f"{' and '.join(map(option, SCALE_TERMS))} need ordered classes, but these have no"
-                " order",
+                f"{' and '.join(map(option, SCALE_TERMS))} need ordered classes, but these are not",
                 "declare an ordinal scale, or leave these terms out",
                 code="unordered-scale",
             )

@@ -283,7 +283,7 @@ class Predictions:
         return f"Predictions({sizes}, {classes})"
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.probabilities)
 
     def take(self, positions: npt.ArrayLike) -> Predictions:
         """The rows at these positions (or where a mask is True), in this order."""
