@@ -16,24 +16,32 @@ from typing import Any
 import numpy as np
 import optuna
 
-from edokit import Annotations, Bundle, EDOClassifier, EDOEnsemble, Predictions, train_members
-from edokit._errors import EDOError, EDOWarning, errors_in
+from edokit import (
+    Annotations,
+    Bundle,
+    EDOClassifier,
+    EDOEnsemble,
+    EDOError,
+    EDOWarning,
+    Predictions,
+    read_annotations,
+    read_predictions,
+    train_members,
+    write_predictions,
+    write_report,
+)
+from edokit._errors import errors_in
 from edokit._io.digests import digest_input
 from edokit._io.documents import read_json
 from edokit._io.tables import write_table
 from edokit.analysis.search.storage import open_storage
-from edokit.datasets.read import read_annotations
-from edokit.members import loaded, score_members
+from edokit.members import loaded, parse_groups, score_members
 from edokit.members.arrays import read_arrays
 from edokit.members.card import read_card
-from edokit.members.groups import parse_groups
 from edokit.members.loaded import load_member
 from edokit.members.manifest import read_manifest
 from edokit.members.texts import read_annotators, read_texts
-from edokit.predictions.files import write_predictions
 from edokit.predictions.join import join_models
-from edokit.predictions.shards import read_predictions
-from edokit.report import write_report
 from edokit.report.data import ReportData
 from edokit.report.results import ranked_scores, read_comparison, read_search
 from edokit.report.summary import summarize

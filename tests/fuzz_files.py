@@ -22,16 +22,17 @@ from edokit import (
     EDOEnsemble,
     Predictions,
     compare,
+    read_predictions,
     search,
     simulate,
     train_members,
     write_annotations,
+    write_predictions,
 )
 from edokit._io.documents import read_json, write_json
 from edokit._io.tables import write_table
-from edokit.members.groups import Group
-from edokit.predictions.files import long_table, write_predictions
-from edokit.predictions.shards import read_predictions
+from edokit.members import Group
+from edokit.predictions.files import long_table
 from edokit.runs.inputs import Input
 from edokit.runs.record import RunRecord
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edokit import Annotations, Predictions, write_predictions
+from edokit import Annotations, Predictions, Scale, write_predictions
 from edokit._io.tables import write_table
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
 
 
 class Cut(NamedTuple):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from edokit import Annotations, EDOEnsemble
+from edokit import Annotations, EDOEnsemble, Scale
 from edokit.ensemble.answers import FOLDS, LOGS, _best_temperature, fit_answers, least_steps
 from edokit.metrics import ce, md
 from edokit.objective.pools import LOWEST_TEMPERATURE, sharpen
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
 
 
 def votes(n: int, people: int, sharpness: float, seed: int):

@@ -31,8 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from edokit import Annotations, EDOClassifier, EDOEnsemble, Objective
-from edokit._errors import InputError
+from edokit import Annotations, EDOClassifier, EDOEnsemble, InputError, Objective
 from edokit.ensemble.classifier import soft_score
 from edokit.metrics import ce
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from edokit import EDOClassifier, EDOEnsemble, Predictions, load
-from edokit._errors import InputError
+from edokit import EDOClassifier, EDOEnsemble, InputError, Predictions, load
 
 P = np.random.default_rng(0).dirichlet([1, 1], size=(6, 2))
 LABELS = np.array([[0, 0, -1], [1, 1, 0], [0, 0, 1], [1, -1, 1], [0, 0, 0], [1, 1, 1]])

@@ -28,15 +28,16 @@ from edokit import (
     InputError,
     Objective,
     Predictions,
+    Scale,
+    read_predictions,
+    write_predictions,
 )
 from edokit.ensemble._fit import choose_lambda_reg
 from edokit.ensemble.answers import STEPS, Answer
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items, md, w1
 from edokit.objective.pools import pool
-from edokit.predictions.files import write_predictions
-from edokit.predictions.shards import Shards, read_predictions
-from edokit.scales import Scale
+from edokit.predictions.shards import Shards
 from edokit.solvers.exact import solve_path
 from flat_options import flat_ensemble
 

@@ -12,10 +12,8 @@ import pytest
 
 import edokit
 from commands import edo
-from edokit import EDOEnsemble, Predictions
-from edokit._errors import InputError
+from edokit import Annotations, EDOEnsemble, InputError, Predictions, Scale
 from edokit._io.documents import read_json, write_json
-from edokit.annotations.core import Annotations
 from edokit.ensemble.escalation import (
     Escalation,
     _betting_p_values,
@@ -24,7 +22,7 @@ from edokit.ensemble.escalation import (
     parse_share,
 )
 from edokit.ensemble.held_out import HeldOut
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
 
 ORDINAL = Scale("ordinal", (1.0, 2.0, 3.0))
 SETS = Scale("multi-label")

@@ -17,8 +17,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 
-from edokit import Annotations, EDOEnsemble, Exact, Gumbel, Objective, Predictions
-from edokit._errors import EDOWarning, InputError
+from edokit import (
+    Annotations,
+    EDOEnsemble,
+    EDOWarning,
+    Exact,
+    Gumbel,
+    InputError,
+    Objective,
+    Predictions,
+)
 from edokit.metrics import ce
 from edokit.objective.pools import average_groups, pool
 from edokit.objective.settings import PAPER_SOLVERS, PRESETS

@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit import Objective
-from edokit._errors import InputError
-from edokit.ensemble.estimator import EDOEnsemble
+from edokit import EDOEnsemble, InputError, Objective
 from flat_options import flat_ensemble
 
 RNG = np.random.default_rng(0)

@@ -10,9 +10,8 @@ import pytest
 
 import edokit
 from commands import answer, edo
-from edokit import Annotations, EDOEnsemble, InputError, Panel, Predictions
+from edokit import Annotations, EDOEnsemble, InputError, Panel, Predictions, write_predictions
 from edokit.ensemble.panel_table import PanelTable
-from edokit.predictions.files import write_predictions
 
 STRICT = [f"strict-{number}" for number in range(6)]
 LENIENT = [f"lenient-{number}" for number in range(6)]

@@ -12,8 +12,7 @@ import pytest
 from ensemble_cases import people_and_pool
 from sklearn.base import clone
 
-from edokit import EDOEnsemble
-from edokit._errors import InputError
+from edokit import EDOEnsemble, InputError
 from edokit.config import from_parameters, settings_document
 
 PEOPLE, POOL = people_and_pool()

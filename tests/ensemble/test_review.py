@@ -13,8 +13,7 @@ import pytest
 from ensemble_cases import people_and_pool
 
 from commands import status
-from edokit import EDOEnsemble, read_annotations, write_predictions
-from edokit._errors import InputError
+from edokit import EDOEnsemble, InputError, read_annotations, write_predictions
 from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.ensemble.pooled import Pooled

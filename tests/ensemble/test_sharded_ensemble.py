@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit import EDOEnsemble, Gumbel, Objective, fit
-from edokit._errors import EDOWarning, InputError
+from edokit import EDOEnsemble, EDOWarning, Gumbel, InputError, Objective, fit
 from edokit.fitdata.data import FitData
-from edokit.metrics.registry import METRIC
+from edokit.metrics import METRIC
 from edokit.objective.settings import Pool
 from edokit.predictions.shards import Shards
 from flat_options import flat_ensemble

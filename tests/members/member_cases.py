@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator
 
 from edokit._progress import Progress
 from edokit._types import Floats
-from edokit.members.recipe import Capabilities, Member, MemberData
+from edokit.members import Capabilities, Member, MemberData
 
 if TYPE_CHECKING:
-    from edokit.annotations.core import Annotations
+    from edokit import Annotations
 
 KIND = ("tea", "garden", "sunny", "friend", "music", "bread", "river", "warm")
 RUDE = ("awful", "rubbish", "nonsense", "silly", "boring", "dull", "noisy", "late")
@@ -27,7 +27,7 @@ def small_people(
 ) -> Annotations:
     """Texts of kind and rude words; the ruder, the more of the annotators object."""
     # One test trains these recipes where pandas is not installed.
-    from edokit.annotations.core import Annotations
+    from edokit import Annotations
 
     rng = np.random.default_rng(seed)
     rows: dict[str, list[str]] = {
@@ -50,7 +50,7 @@ def small_people(
 
 def on_scale(kind: str, n: int = 72, annotators: int = 3) -> Annotations:
     """The same texts, rated from 1 to 4 ("ordinal"), or marked as rude and long ("multi-label")."""
-    from edokit.annotations.core import Annotations
+    from edokit import Annotations
 
     people = small_people(n, annotators=annotators)
     if kind == "nominal":

@@ -12,18 +12,15 @@ from member_cases import on_scale
 from scipy.special import expit, logit, softmax
 
 from commands import invoke
-from edokit._errors import InputError
+from edokit import Annotations, InputError, Scale, read_predictions
 from edokit._names import as_names
 from edokit._types import Floats
-from edokit.annotations.core import Annotations
 from edokit.annotator_effects import AnnotatorEffects, _covariance
-from edokit.members import Group, parse_groups, score_members, train_members
-from edokit.members.recipe import MemberData
+from edokit.members import Group, MemberData, parse_groups, score_members, train_members
 from edokit.members.registry import find_recipe, make_member
 from edokit.members.supervision import soft
-from edokit.predictions.shards import read_predictions
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*tied"),
@@ -237,7 +234,7 @@ def test_known_annotators_are_predicted_better_than_anonymous_ones(tmp_path: Pat
 
 @pytest.mark.filterwarnings("ignore:.*(no annotator|know none|unknown to all)")
 def test_the_command_line_predicts_pairs(tmp_path: Path) -> None:
-    from edokit.datasets.read import write_annotations
+    from edokit import write_annotations
 
     write_annotations(on_scale("ordinal"), tmp_path / "people.parquet")
     (tmp_path / "asked.csv").write_text("item,annotator\nitem-2,person-0\nitem-2,new\n")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edokit import EDOEnsemble, Exact, Gumbel, InputError, train_members
-from edokit.annotations.core import Annotations
+from edokit import Annotations, EDOEnsemble, Exact, Gumbel, InputError, train_members
 from edokit.members import parse_groups
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")

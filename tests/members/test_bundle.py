@@ -14,10 +14,9 @@ from member_cases import small_people
 
 import edokit
 from commands import status
-from edokit._errors import InputError
+from edokit import InputError
 from edokit.bundle import is_bundle
-from edokit.members import Group, score_members, train_members
-from edokit.members.groups import parse_groups
+from edokit.members import Group, parse_groups, score_members, train_members
 from edokit.members.pretrained import check_model
 
 PEOPLE = small_people()
@@ -205,7 +204,7 @@ def test_a_list_of_training_data_beside_a_model_names_no_code(tmp_path: Path) ->
 def test_a_bundle_never_decides_where_texts_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from edokit.members.recipe import MemberData
+    from edokit.members import MemberData
     from edokit.members.recipes.llm import LanguageModel
     from edokit.members.spending import current_session
 
@@ -307,7 +306,7 @@ def test_no_text_that_members_learned_from_is_in_it(made: Path) -> None:
 
 
 def test_whose_answer_may_be_asked_wrongly_in_one_line(made: Path) -> None:
-    from edokit.panels import Panel
+    from edokit import Panel
 
     bundle = edokit.load(made / "bundle")
     asked: list[tuple[dict[str, Any], str]] = [

@@ -15,15 +15,11 @@ from member_cases import on_scale, small_people
 
 import edokit
 from commands import assert_one_line, edo, status
-from edokit import Bundle, EDOEnsemble
-from edokit._errors import EDOWarning, InputError
+from edokit import Bundle, EDOEnsemble, EDOWarning, InputError, Panel, Predictions
 from edokit._io.tables import read_table, write_table
-from edokit.members import score_members, train_members
-from edokit.members.groups import parse_groups
+from edokit.members import parse_groups, score_members, train_members
 from edokit.members.loaded import LoadedMembers
 from edokit.members.texts import Texts
-from edokit.panels import Panel
-from edokit.predictions.core import Predictions
 from flat_options import flat_ensemble
 
 pytestmark = pytest.mark.filterwarnings("ignore::edokit.EDOWarning")

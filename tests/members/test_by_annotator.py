@@ -12,13 +12,12 @@ from member_cases import small_people
 from test_judges import NEW
 
 from commands import printed
-from edokit._errors import EDOWarning, InputError
+from edokit import EDOWarning, InputError, read_predictions
 from edokit._io.tables import write_table
-from edokit.members import Group, score_members, train_members
-from edokit.members.groups import parse_groups
+from edokit.members import Group, parse_groups, score_members, train_members
 from edokit.members.plan import member_names
 from edokit.members.texts import Texts
-from edokit.predictions.shards import describe_predictions, read_predictions
+from edokit.predictions.shards import describe_predictions
 
 PEOPLE = small_people()
 NAMES = ["person-0", "person-1", "person-2"]

@@ -9,9 +9,16 @@ import numpy as np
 import pytest
 from member_cases import PriorMember, small_people
 
-from edokit._errors import InputError
-from edokit.members import Capabilities, Group, MemberData, TrainingOptions, train_members
-from edokit.members.groups import check_groups, parse_groups, usual_members
+from edokit import InputError
+from edokit.members import (
+    Capabilities,
+    Group,
+    MemberData,
+    TrainingOptions,
+    parse_groups,
+    train_members,
+)
+from edokit.members.groups import check_groups, usual_members
 from edokit.members.jobs import member_data
 from edokit.members.loaded import LoadedMembers
 from edokit.members.plan import make_plan

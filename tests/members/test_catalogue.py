@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commands import answer, assert_one_line, edo
-from edokit._errors import InputError
+from edokit import InputError
 from edokit.members import catalogue
 from edokit.members.catalogue import EncoderFile, KnownEncoder, find_encoder, get_encoder
 from edokit.members.recipes.encoder import encoder_folder

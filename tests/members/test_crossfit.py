@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit._errors import InputError
+from edokit import InputError
 from edokit._names import as_names
 from edokit.members.training_data import FIT, TrainingData, check_splits, fold_numbers, rows_for_job
 

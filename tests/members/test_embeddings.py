@@ -14,7 +14,7 @@ import pytest
 from member_cases import small_people
 
 import edokit
-from edokit._errors import InputError
+from edokit import InputError
 from edokit.members import parse_groups, preview_training, score_members, train_members
 
 pytest.importorskip("httpx2")

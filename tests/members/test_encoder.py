@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit._errors import InputError, MissingExtraError
+from edokit import InputError, MissingExtraError
+from edokit.members import MemberData
 from edokit.members.pretrained import check_model, load_tokenizer
-from edokit.members.recipe import MemberData
 from edokit.members.recipes.encoder import Encoder, EncoderMember, embed, identity
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -102,8 +102,7 @@ def test_code_that_a_model_names_does_not_run(place: str, model: str, tmp_path: 
     from member_cases import small_people
 
     import edokit
-    from edokit.members import train_members
-    from edokit.members.groups import parse_groups
+    from edokit.members import parse_groups, train_members
 
     planted = shutil.copytree(model, tmp_path / "model")
     pool = tmp_path / "pool.toml"

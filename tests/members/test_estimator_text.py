@@ -6,7 +6,7 @@ import pytest
 from sklearn.naive_bayes import ComplementNB
 from sklearn.pipeline import Pipeline
 
-from edokit._errors import InputError
+from edokit import InputError
 from edokit.members.recipes.sklearn import read_estimator
 
 

@@ -18,8 +18,7 @@ from test_hub import classifier
 import edokit
 from commands import printed, status
 from edokit import Bundle, EDOEnsemble, InputError
-from edokit.members import score_members, score_models, train_members
-from edokit.members.groups import parse_groups
+from edokit.members import parse_groups, score_members, score_models, train_members
 
 PEOPLE = small_people()
 TEXTS = ["sunny tea in the garden", "awful nonsense", "late and noisy bread"]

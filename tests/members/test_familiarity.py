@@ -12,8 +12,7 @@ import pytest
 
 import edokit
 from commands import edo
-from edokit._errors import InputError
-from edokit.datasets.simulate.simulation import simulate
+from edokit import InputError, simulate
 from edokit.members import Group, train_members
 from edokit.members.familiarity import UNFAMILIAR, Familiarity
 from edokit.members.layout import FAMILIARITY

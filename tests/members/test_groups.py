@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from edokit._errors import InputError
-from edokit.members.groups import Group, check_groups, parse_groups
+from edokit import InputError
+from edokit.members import Group, parse_groups
+from edokit.members.groups import check_groups
 
 DOCS = Path(__file__).parents[2] / "docs" / "members.md"
 

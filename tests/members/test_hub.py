@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from tiny_transformer import tiny_model
 
-from edokit._errors import InputError
+from edokit import InputError
+from edokit.members import score_models
 from edokit.members.existing import match_labels
 from edokit.members.pretrained import DOWNLOAD, load_backbone, load_tokenizer, local_folder
-from edokit.members.score import model_names, score_models
+from edokit.members.score import model_names
 
 TEXTS = ["lovely day", "you are late again please stop it", "rude"]
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from member_cases import small_people
 
-from edokit._errors import InputError
-from edokit.members.groups import parse_groups
-from edokit.members.plan import TrainingOptions, make_plan
+from edokit import InputError
+from edokit.members import TrainingOptions, parse_groups
+from edokit.members.plan import make_plan
 from edokit.members.training_data import TrainingData, fold_numbers
 
 COURSE = TrainingData.from_annotations(small_people())

@@ -11,13 +11,11 @@ from member_cases import small_people
 from tiny_transformer import tiny_model
 
 from commands import printed
-from edokit._errors import EDOWarning, InputError
+from edokit import EDOWarning, InputError, read_predictions
 from edokit._io.tables import write_table
-from edokit.members import score_members, train_members
-from edokit.members.groups import parse_groups
+from edokit.members import parse_groups, score_members, train_members
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.members.texts import Texts, read_annotators
-from edokit.predictions.shards import read_predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore:all members of a group:edokit._errors.EDOWarning")
 PEOPLE = small_people()

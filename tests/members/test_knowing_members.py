@@ -12,11 +12,9 @@ from member_cases import KIND, RUDE
 
 import edokit
 from commands import status
-from edokit import Bundle, Predictions
+from edokit import Annotations, Bundle, Panel, Predictions
 from edokit._io.tables import read_table
-from edokit.annotations.core import Annotations
 from edokit.members import Group, score_members, train_members
-from edokit.panels import Panel
 from flat_options import flat_ensemble
 
 TEXTS = ["warm tea garden friend", "awful rubbish nonsense late"]

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit._errors import InputError
-from edokit.datasets.read import read_annotations
-from edokit.members.recipe import MemberData
+from edokit import InputError, read_annotations
+from edokit.members import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import soft
 from edokit.metrics import ce

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from edokit._errors import EDOWarning
+from edokit import EDOWarning
 from edokit.members.recipes._regression import Logistic, over_all_classes
 
 RNG = np.random.default_rng(0)

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from member_cases import PriorMember, on_scale
 
-from edokit._errors import InputError
+from edokit import Annotations, InputError, Scale
 from edokit._names import as_names
-from edokit.annotations.core import Annotations
 from edokit.members import Capabilities, Group, score_members, train_members
 from edokit.members.layout import MANIFEST
 from edokit.members.supervision import (
@@ -22,7 +21,7 @@ from edokit.members.supervision import (
     soft,
 )
 from edokit.members.training_data import TrainingData, fold_numbers
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*tied"),

@@ -10,10 +10,8 @@ import pytest
 from member_cases import small_people
 
 from commands import invoke, printed
-from edokit._errors import InputError
+from edokit import EDOEnsemble, InputError, read_predictions
 from edokit._io.tables import write_table
-from edokit.ensemble.estimator import EDOEnsemble
-from edokit.predictions.shards import read_predictions
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from member_cases import KIND, RUDE
 
-from edokit.annotations.core import Annotations
-from edokit.members.recipe import MemberData
+from edokit import Annotations
+from edokit.members import MemberData
 from edokit.members.recipes.nearest import Lookup
 from edokit.members.registry import make_member
 from edokit.members.supervision import soft

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import edokit
-from edokit._errors import InputError, MissingExtraError
-from edokit.members import train_members
-from edokit.members.groups import parse_groups
+from edokit import InputError, MissingExtraError
+from edokit.members import parse_groups, train_members
 from edokit.members.recipes import _onnx
 from edokit.members.recipes.encoder import Encoder, _TorchEncoder, embed, runs_on_onnx
 

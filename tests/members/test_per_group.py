@@ -18,12 +18,12 @@ from edokit import (
     EDOWarning,
     InputError,
     fit,
+    read_annotations,
+    read_predictions,
     train_members,
 )
 from edokit._io.tables import write_table
-from edokit.datasets.read import read_annotations
 from edokit.members import Group, parse_groups
-from edokit.predictions.shards import read_predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
 COUNTRIES = ("DE", "FR", "US")

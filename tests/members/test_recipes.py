@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit._errors import EDOWarning
+from edokit import EDOWarning
 from edokit._types import Floats
+from edokit.members import Member, MemberData
 from edokit.members.contexts import Text
-from edokit.members.recipe import Member, MemberData
 from edokit.members.recipe_options import known_options
 from edokit.members.registry import find_recipe, make_member
 from edokit.members.supervision import majority, soft

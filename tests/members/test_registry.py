@@ -8,9 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from edokit._errors import InputError
-from edokit.members.groups import Group
-from edokit.members.recipe import Member
+from edokit import InputError
+from edokit.members import Group, Member
 from edokit.members.recipe_options import known_options
 from edokit.members.registry import find_recipe, make_member, recipe_names
 

@@ -11,16 +11,14 @@ import pytest
 from member_cases import on_scale
 from sklearn.linear_model import LogisticRegression
 
-from edokit._errors import EDOWarning
+from edokit import EDOWarning, Scale
 from edokit._names import as_names
 from edokit._types import Floats
-from edokit.members import Group, score_members, train_members
-from edokit.members.recipe import MemberData
+from edokit.members import Group, MemberData, score_members, train_members
 from edokit.members.recipes._regression import Logistic
 from edokit.members.recipes.sklearn import _sets_of
 from edokit.members.registry import find_recipe, make_member
 from edokit.members.supervision import SUPERVISIONS, soft
-from edokit.scales import Scale
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*tied"),

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit._errors import InputError
-from edokit.members.groups import parse_groups
+from edokit import InputError, score_members, train_members
+from edokit.members import parse_groups
 from edokit.members.loaded import load_member
-from edokit.members.score import score_members
 from edokit.members.texts import Texts
-from edokit.members.train import train_members
 
 PEOPLE = small_people()
 TEST = PEOPLE.split("test")

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit._errors import InputError
+from edokit import InputError, Scale
 from edokit._io.skops import read_estimator_file
-from edokit.members.recipe import MemberData
+from edokit.members import MemberData
 from edokit.members.recipes.sklearn import SklearnMember
 from edokit.members.supervision import majority, soft
-from edokit.scales import Scale
 
 COURSE = small_people(48)
 HARD = MemberData(COURSE.texts, lambda epoch: majority(COURSE))

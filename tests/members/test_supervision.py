@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from member_cases import small_people
 
-from edokit._errors import InputError
-from edokit.annotations.core import Annotations
+from edokit import Annotations, InputError
 from edokit.members.supervision import majority, most_active, per_annotator, random_select, soft
 
 

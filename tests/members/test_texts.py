@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from member_cases import small_people
 
-from edokit._errors import InputError
+from edokit import Annotations, InputError
 from edokit._io.tables import write_table
 from edokit._names import as_names
-from edokit.annotations.core import Annotations
 from edokit.members import Group, score_members, train_members
 from edokit.members.texts import Texts, read_texts
 from edokit.members.training_data import TrainingData

@@ -18,22 +18,21 @@ import pytest
 from joblib import Parallel, delayed
 from member_cases import small_people
 
-from edokit._errors import EDOWarning, InputError
-from edokit._names import as_names
-from edokit.annotations.core import Annotations
-from edokit.members import runner
-from edokit.members.groups import parse_groups
-from edokit.members.jobs import member_data, run_job
-from edokit.members.plan import TrainingJob, TrainingOptions, make_plan
-from edokit.members.score import score_members
-from edokit.members.train import (
-    Trained,
+from edokit import (
+    Annotations,
+    EDOWarning,
+    InputError,
+    read_predictions,
+    score_members,
     train_members,
-    train_plan,
 )
+from edokit._names import as_names
+from edokit.members import TrainingOptions, parse_groups, runner
+from edokit.members.jobs import member_data, run_job
+from edokit.members.plan import TrainingJob, make_plan
+from edokit.members.train import Trained, train_plan
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce, f1
-from edokit.predictions.shards import read_predictions
 
 PEOPLE = small_people()
 PRIOR = "member_cases:PriorMember"

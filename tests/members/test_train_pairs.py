@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit._errors import InputError
+from edokit import InputError, read_predictions
 from edokit.members import Group, train_members
 from edokit.members.texts import Texts
-from edokit.predictions.shards import read_predictions
 
 PEOPLE = small_people(40).split("train", "dev")
 NEW = Texts(

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit._errors import EDOWarning, InputError
-from edokit.annotations.core import Annotations
+from edokit import Annotations, EDOWarning, InputError
 from edokit.members.training_data import TrainingData, check_splits, rows_for_job
 
 data_of = TrainingData.from_annotations

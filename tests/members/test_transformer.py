@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 from tiny_transformer import LONGEST, lesson, texts_and_classes, tiny_model, torch
 
-from edokit._errors import EDOWarning, InputError, MissingExtraError
+from edokit import EDOWarning, InputError, MissingExtraError, Scale
+from edokit.members import Member, MemberData
 from edokit.members.pretrained import load_backbone
-from edokit.members.recipe import Member, MemberData
 from edokit.members.recipes._training import new_reader
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.metrics import rps
-from edokit.scales import Scale
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_transformer import tiny_model, torch
 
-from edokit._errors import InputError
+from edokit import InputError
 from edokit.members.pretrained import load_backbone, load_tokenizer
 from edokit.members.recipes._network import (
     AnnotatorHead,

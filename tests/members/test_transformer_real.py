@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tiny_transformer import torch
 
-from edokit.annotations.core import Annotations
+from edokit import Annotations
 from edokit.datasets.lewidi import read_lewidi
-from edokit.members.recipe import MemberData
+from edokit.members import MemberData
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.metrics import ce
 

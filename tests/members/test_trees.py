@@ -9,9 +9,9 @@ import pytest
 from member_cases import small_people
 from sklearn.ensemble import ExtraTreesRegressor
 
-from edokit._errors import InputError
+from edokit import InputError
+from edokit.members import MemberData
 from edokit.members.arrays import read_arrays, write_arrays
-from edokit.members.recipe import MemberData
 from edokit.members.recipes.trees import PackedTrees, TreesMember
 from edokit.members.supervision import soft
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit._errors import EDOWarning, InputError
-from edokit.members.groups import parse_groups
-from edokit.members.train import Trained, train_members
+from edokit import EDOWarning, InputError, train_members
+from edokit.members import parse_groups
+from edokit.members.train import Trained
 
 
 def train(out: Path, members: int = 2, **how: Any) -> Trained:

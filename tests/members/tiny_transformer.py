@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 # The suite runs beside itself: threads that wait for each other would cost more than they bring.
 torch.set_num_threads(1)
 
-from edokit.members.recipe import MemberData  # noqa: E402
+from edokit.members import MemberData  # noqa: E402
 
 PLAIN = ("bus", "late", "again", "lovely", "day", "you", "are", "stop", "it", "please", "thanks")
 WORDS = (*PLAIN, "rude", "nice", "user", "agent", ":", "no")

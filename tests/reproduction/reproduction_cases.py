@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edokit.predictions.core import Predictions
-from edokit.predictions.files import write_predictions
+from edokit import Predictions, write_predictions
 from reproduction.lewidi2023.study import Study
 
 SIZES = {"train": 60, "dev": 40, "test": 50}

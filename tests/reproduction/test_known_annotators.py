@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from reproduction_cases import small_lewidi, small_pool
 
+from edokit import read_predictions
 from edokit.metrics import MAIN_METRICS
-from edokit.predictions.shards import read_predictions
 from reproduction.lewidi2023.annotators import annotators
 from reproduction.lewidi2023.methods import held_out_ce, method_outcome
 from reproduction.lewidi2023.study import DATASETS, KNOWN, WITH_ANNOTATORS, Missing, Pool, Study

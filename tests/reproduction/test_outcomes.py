@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edokit.annotations.core import Annotations
+from edokit import Annotations
 from edokit.metrics import MAIN_METRICS, compute_metrics
 from reproduction.outcomes import Labels, Outcome, Predicted, effect, item_scores, outcome
 

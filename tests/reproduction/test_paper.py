@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from edokit._errors import InputError
+from edokit import InputError
 from reproduction import paper
 from reproduction.lewidi2023.study import DATASETS
 

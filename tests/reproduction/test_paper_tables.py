@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from reproduction_cases import small_lewidi, small_pool, small_study
 
-from edokit._errors import InputError
+from edokit import InputError
 from edokit.analysis.compare.methods import wel
 from edokit.metrics import MAIN_METRICS
 from reproduction.lewidi2023 import benchmark as bars

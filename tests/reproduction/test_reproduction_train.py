@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from reproduction_cases import small_lewidi
 
-from edokit._errors import EDOWarning, InputError
+from edokit import EDOWarning, InputError
 from edokit.datasets.lewidi import read_lewidi
 from edokit.members.registry import make_member
 from reproduction.lewidi2023.backbone import tune_backbone

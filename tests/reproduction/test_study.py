@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from reproduction_cases import small_lewidi, small_pool, small_study
 
-from edokit._errors import InputError
-from edokit.predictions.core import Predictions
+from edokit import InputError, Predictions
 from reproduction.lewidi2023.study import (
     EVERYTHING,
     Missing,
