@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Iterator
@@ -34,7 +35,10 @@ def small_encoder() -> KnownEncoder:
 
 
 class Hub(ThreadingHTTPServer):
-    """Serves ``content``, and cuts off the ONNX file ``cuts`` times."""
+    """Serves ``content``, and cuts off the ONNX file ``cuts`` times.
+
+    With ``is_endless`` it sends files that never end.
+    """
 
     daemon_threads = True
 
@@ -42,6 +46,9 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.content = dict(CONTENT)
         self.cuts = 0
+        self.etag = '"an-etag"'
+        self.is_endless = False
+        self.sent = 0
         self.ranges: list[str | None] = []
 
     @property
@@ -75,12 +82,18 @@ class Handler(BaseHTTPRequestHandler):
             start = int(wanted.removeprefix("bytes=").partition("-")[0])
         self.send_response(206 if wanted else 200)
         self.send_header("X-Repo-Commit", REVISION)
-        self.send_header("ETag", f'"{hashlib.sha256(CONTENT[name]).hexdigest()}"')
-        self.send_header("Content-Length", str(len(content) - start))
+        self.send_header("ETag", self.server.etag)
+        if not self.server.is_endless:
+            self.send_header("Content-Length", str(len(content) - start))
         if wanted:
             self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
         self.end_headers()
         if not with_body:
+            return
+        if self.server.is_endless:
+            with contextlib.suppress(OSError):
+                while True:
+                    self.server.sent += self.wfile.write(bytes(1 << 16))
             return
         body = content[start:]
         if self.server.cuts and name.endswith(".onnx"):
@@ -152,6 +165,45 @@ def test_a_download_that_is_always_cut_off_ends_in_one_line_and_can_be_repeated(
     assert "\n" not in str(raised.value)
     server.cuts = 0
     assert (get_encoder("tiny") / "onnx/model.onnx").read_bytes() == CONTENT["onnx/model.onnx"]
+
+
+@pytest.mark.parametrize("name", ["../../../mine.txt", "/{}/mine.txt"])
+def test_a_hub_does_not_choose_where_files_are_written_or_removed(
+    name: str, server: Hub, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    server.etag = f'"{name.format(tmp_path)}"'
+    server.content["config.json"] = b"[]"
+    with pytest.raises(InputError, match="not the published file"):
+        get_encoder("tiny")
+    assert mine.read_text() == "mine"
+    mine.unlink()
+    with pytest.raises(InputError, match="not the published file"):
+        get_encoder("tiny")
+    assert sorted(tmp_path.rglob("*")) == [path for path in before if path != mine]
+
+
+def test_a_file_that_does_not_end_is_cut_off_at_its_published_size(server: Hub) -> None:
+    server.is_endless = True
+    with pytest.raises(InputError, match="more than the 2 bytes that were published"):
+        get_encoder("tiny")
+    assert server.sent < 1 << 26  # what buffers hold
+
+
+def test_a_damaged_file_that_is_a_link_out_of_the_cache_loses_the_link_alone(
+    server: Hub, tmp_path: Path
+) -> None:
+    folder = get_encoder("tiny")
+    mine = tmp_path / "mine.json"
+    mine.write_text("mine")
+    (folder / "config.json").unlink()
+    (folder / "config.json").symlink_to(mine)
+    with pytest.raises(InputError, match="it was removed"):
+        get_encoder("tiny")
+    assert mine.read_text() == "mine"
+    assert (get_encoder("tiny") / "config.json").read_bytes() == CONTENT["config.json"]
 
 
 def test_what_is_not_there_is_one_line(server: Hub) -> None:

@@ -12,14 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
+from io import BufferedWriter, FileIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edokit._errors import InputError, missing_extra, option
 from edokit._io.atomic import whole_file
 from edokit._io.digests import digest_file
 from edokit._package import __version__
 from edokit._progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 @dataclass(frozen=True)
@@ -158,45 +162,73 @@ def get_encoder(
     if source is None:
         fetch = _downloader(encoder)
     else:
-        fetch = _copier(encoder, cache, Path(source))
+        fetch = _copier(encoder, Path(source))
+    folder = cache / f"models--{encoder.repository.replace('/', '--')}" / "snapshots"
+    folder = folder / encoder.revision
     for done, file in enumerate(encoder.files):
         progress(done, len(encoder.files), file.name)
-        path = fetch(file)
-        if digest_file(path) != file.sha256:
-            _remove(path)
-            raise InputError(
-                f"{file.name} of {encoder.repository} is not the published file, whose SHA-256 is"
-                f" {file.sha256[:12]}…; it was removed",
-                "it was changed or damaged: get it again, from another source"
-                " (HF_ENDPOINT names a mirror of the hub)",
-                code="wrong-checksum",
-            )
+        path = folder / file.name
+        if path.is_file():
+            if digest_file(path) != file.sha256:
+                _remove(path, cache)
+                raise _wrong_file(encoder, file, "; it was removed")
+            continue
+        with whole_file(path) as temporary:
+            fetch(file, temporary)
+            if digest_file(temporary) != file.sha256:
+                raise _wrong_file(encoder, file)
     progress(len(encoder.files), len(encoder.files), "")
-    folder = encoder.folder()
-    assert folder is not None
     return folder
 
 
-def _downloader(encoder: KnownEncoder) -> Callable[[EncoderFile], Path]:
-    """What downloads a file into the hub's cache; the library resumes, and knows proxies."""
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils import logging
+def _wrong_file(encoder: KnownEncoder, file: EncoderFile, consequence: str = "") -> InputError:
+    return InputError(
+        f"{file.name} of {encoder.repository} is not the published file, whose SHA-256 is"
+        f" {file.sha256[:12]}…{consequence}",
+        "it was changed or damaged: get it again, from another source"
+        " (HF_ENDPOINT names a mirror of the hub)",
+        code="wrong-checksum",
+    )
+
+
+class _LimitedFile(BufferedWriter):
+    """A file that refuses to grow beyond a number of bytes."""
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        super().__init__(FileIO(path, "wb"))
+        self._most_bytes = most_bytes
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        if self.tell() + memoryview(data).nbytes > self._most_bytes:
+            raise ValueError(f"it has more than the {self._most_bytes:,} bytes that were published")
+        return super().write(data)
+
+
+def _downloader(encoder: KnownEncoder) -> Callable[[EncoderFile, Path], None]:
+    """What downloads a file from the hub; the library resumes, and knows proxies and tokens.
+
+    Nothing that the hub says chooses where a file is written. The library's own `hf_hub_download`
+    names files by headers of the response, so a mirror could have files outside the cache written.
+    """
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers, logging
 
     logging.set_verbosity_error()  # it would report each time that it tries again
     address = os.environ.get("HF_ENDPOINT") or None
+    headers = build_hf_headers(library_name="edokit", library_version=__version__)
 
-    def fetch(file: EncoderFile) -> Path:
+    def fetch(file: EncoderFile, path: Path) -> None:
+        url = hf_hub_url(encoder.repository, file.name, revision=encoder.revision, endpoint=address)
         try:
-            return Path(
-                hf_hub_download(
-                    encoder.repository,
-                    file.name,
-                    revision=encoder.revision,
-                    endpoint=address,
-                    library_name="edokit",
-                    library_version=__version__,
+            with _LimitedFile(path, file.size) as stream:
+                http_get(
+                    url,
+                    stream,
+                    headers=headers,
+                    expected_size=file.size,
+                    displayed_filename=file.name,
                 )
-            )
         # The library raises what it is built on raises, too: requests', httpx', the system's.
         except Exception as error:
             reason = str(_first_cause(error)).strip().split("\n")[0] or type(error).__name__
@@ -217,15 +249,10 @@ def _first_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _copier(encoder: KnownEncoder, cache: Path, source: Path) -> Callable[[EncoderFile], Path]:
-    """What copies a file of a folder into the hub's cache, unless it is there."""
-    folder = cache / f"models--{encoder.repository.replace('/', '--')}" / "snapshots"
-    folder = folder / encoder.revision
+def _copier(encoder: KnownEncoder, source: Path) -> Callable[[EncoderFile, Path], None]:
+    """What copies a file of a folder."""
 
-    def fetch(file: EncoderFile) -> Path:
-        path = folder / file.name
-        if path.is_file():
-            return path
+    def fetch(file: EncoderFile, path: Path) -> None:
         original = source / file.name
         if not original.is_file():
             raise InputError(
@@ -240,18 +267,17 @@ def _copier(encoder: KnownEncoder, cache: Path, source: Path) -> Callable[[Encod
                 f"to use it all the same, name its folder: `edo run --encoder {source}`",
                 code="wrong-checksum",
             )
-        with whole_file(path) as temporary:
-            shutil.copyfile(original, temporary)
-        return path
+        shutil.copyfile(original, path)
 
     return fetch
 
 
-def _remove(path: Path) -> None:
-    """Remove a file of the hub's cache, and the content that it links to."""
+def _remove(path: Path, cache: Path) -> None:
+    """Remove a file of the hub's cache, and the content in the cache that it links to."""
     content = path.resolve()
     path.unlink()
-    content.unlink(missing_ok=True)
+    if content.is_relative_to(cache.resolve()):
+        content.unlink(missing_ok=True)
 
 
 def describe_encoders() -> list[dict[str, Any]]:
