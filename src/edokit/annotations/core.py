@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,15 +26,16 @@ from edokit._errors import (
 )
 from edokit._names import as_names, check_positions, check_unique
 from edokit._types import Bools, Codes, Floats, Strings
-from edokit.annotations.people import People
+from edokit.annotations.people import People, unknown_attribute
 from edokit.item_array import with_ids
 from edokit.rows import Rows, in_order, sums
 from edokit.scales import NOMINAL, Scale, ScaleLike
 
 Ties = Literal["first", "error", "random"]
-"""The class of an item whose annotators are evenly split and that has no published hard label."""
+"""How the hard label of an evenly split item without a published hard label is chosen."""
 Duplicates = Literal["error", "first", "all"]
 """What to do if an annotator labels an item more than once."""
+Entry = TypeVar("Entry", bound=np.generic)
 
 
 class PublishedLabelWarning(EDOWarning):
@@ -484,19 +485,17 @@ class Annotations:
             annotators=self.annotators[annotators],
             item_codes=new_codes[self.item_codes[rows]],
             annotator_codes=renumber[self.annotator_codes[rows]],
-            attributes=rows_of_each(self.attributes, annotators),
-            item_columns=rows_of_each(self.item_columns, positions_taken),
-            annotation_columns=rows_of_each(self.annotation_columns, rows),
-            **self.rows_of(rows, "label_codes", "label_probabilities"),
-            **self.rows_of(
-                positions_taken, "published", "texts", "contexts", "splits", "item_groups"
-            ),
+            label_codes=take_rows(self.label_codes, rows),
+            label_probabilities=take_rows(self.label_probabilities, rows),
+            published=take_rows(self.published, positions_taken),
+            texts=take_rows(self.texts, positions_taken),
+            contexts=take_rows(self.contexts, positions_taken),
+            splits=take_rows(self.splits, positions_taken),
+            item_groups=take_rows(self.item_groups, positions_taken),
+            attributes=take_column_rows(self.attributes, annotators),
+            item_columns=take_column_rows(self.item_columns, positions_taken),
+            annotation_columns=take_column_rows(self.annotation_columns, rows),
         )
-
-    def rows_of(self, rows: npt.NDArray[Any], *fields: str) -> dict[str, Any]:
-        """These rows of the fields that are not None."""
-        columns = {name: getattr(self, name) for name in fields}
-        return {name: values[rows] for name, values in columns.items() if values is not None}
 
     def align(self, rows: Rows | Iterable[object], against: str = "predictions") -> Annotations:
         """Return the annotations with the items in the given order.
@@ -622,7 +621,7 @@ class Annotations:
 
     @property
     def split_names(self) -> tuple[str, ...]:
-        """Names of the splits in order of first appearance, without that of items in no split."""
+        """Names of the splits in order of first appearance; items may also be in none of them."""
         if self.splits is None:
             return ()
         return tuple(filter(None, pd.unique(self.splits)))
@@ -678,9 +677,12 @@ class Annotations:
             self,
             rows=Rows.from_names(self.items[items], self.annotators[annotators]),
             item_codes=codes.astype(np.int32),
-            item_columns=rows_of_each(self.item_columns, items),
             published=None,
-            **self.rows_of(items, "texts", "contexts", "splits", "item_groups"),
+            texts=take_rows(self.texts, items),
+            contexts=take_rows(self.contexts, items),
+            splits=take_rows(self.splits, items),
+            item_groups=take_rows(self.item_groups, items),
+            item_columns=take_column_rows(self.item_columns, items),
         )
 
     @property
@@ -719,8 +721,8 @@ class Annotations:
             columns["item_group"] = self.item_groups
         if name not in columns:
             raise InputError(
-                f"the items have no column {word(name)} for {option(parameter)}",
-                f"columns with one value per item are {headings(columns) or 'none'}",
+                f"{option(parameter)} names column {word(name)}, which the items do not have",
+                f"the columns with one value per item are {headings(columns) or 'none'}",
                 code="missing-column",
             )
         return columns[name]
@@ -743,30 +745,36 @@ class Annotations:
         return to_long_table(self)
 
 
-def rows_of_each(columns: Mapping[str, Strings], rows: npt.NDArray[Any]) -> dict[str, Strings]:
-    """These rows of every column."""
+def take_rows(
+    values: npt.NDArray[Entry] | None, rows: npt.NDArray[np.integer] | Bools
+) -> npt.NDArray[Entry] | None:
+    """The rows of an optional array."""
+    if values is None:
+        return None
+    return np.asarray(values[rows])
+
+
+def take_column_rows(
+    columns: Mapping[str, Strings], rows: npt.NDArray[np.integer]
+) -> dict[str, Strings]:
+    """The rows of every column."""
     return {name: values[rows] for name, values in columns.items()}
 
 
 def no_split(name: object, names: Iterable[object]) -> InputError:
     """The error for a split that is not in the data; ``names`` are the existing splits."""
     return InputError(
-        f"there is no split {name!r}; the data has {examples(names, 20) or 'no splits'}",
-        f"name one that it has, or the column of splits: {option('columns', {'split': 'NAME'})}",
+        f"split {name!r} does not exist; the splits are {examples(names, 20) or 'none'}",
+        f"name an existing split, or the column of splits: {option('columns', {'split': 'NAME'})}",
         code="unknown-split",
     )
 
 
-def find_attribute(annotations: Any, name: str) -> Sequence[str]:
+def find_attribute(annotations: object, name: str) -> Sequence[str]:
     """The values [A] of an attribute of the annotators; an unknown name is refused."""
     columns: Mapping[str, Sequence[str]] = getattr(annotations, "attributes", {})
     if name not in columns:
-        raise InputError(
-            f"the annotators have no attribute {name!r}",
-            "attributes are columns with the same value in all rows of an annotator:"
-            f" {headings(columns) or 'none here'}",
-            code="unknown-attribute",
-        )
+        raise unknown_attribute(name, columns)
     return columns[name]
 
 

@@ -50,8 +50,10 @@ from edokit.annotations.core import (
     PublishedLabelWarning,
     contradiction_message,
     no_split,
+    take_rows,
 )
 from edokit.annotations.labels import (
+    EncodedLabels,
     LabelColumn,
     as_label_map,
     as_points,
@@ -69,21 +71,21 @@ Place = Callable[[int], str]
 ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label", "group")
 """What a column can hold, besides attributes of the annotators; a context needs a text."""
 ITEM_GROUP = "item_group"
-"""Column of the role ``group`` where no other is named.
+"""Default column of the role ``group``.
 
-A column called ``group`` is not taken for it: in many tables it is an attribute of annotators.
+It is not called ``group``, which is an attribute of annotators in many tables.
 """
-COLUMNS = (*(role for role in ROLES if role != "group"), ITEM_GROUP)
-"""The column of each role where no other is named."""
+COLUMNS = ("item", "annotator", "label", "text", "context", "split", "hard_label", ITEM_GROUP)
+"""The default column of each role."""
 TEXTS = ("text", "context")
 """Roles whose values messages do not quote."""
 SCALE = "answer_scale"
-"""Column that notes the answer scale with its classes, the same in every row."""
+"""Column with the answer scale and its classes, the same in every row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policies:
-    """What happens to rows that are no clean annotations, in whatever source.
+    """How rows that are not clean annotations are handled, in every source.
 
     Parameters
     ----------
@@ -95,8 +97,8 @@ class Policies:
         What to do with a row without an item, an annotator or a label: raise, or drop it. Where a
         table has texts, "drop" also drops items without one.
     ignore_case : bool, default=False
-        Labels, annotators and splits that differ only in case or blanks (labels also in how a
-        number is written) are the same, called by the most frequent spelling.
+        Merge labels, annotators and splits that differ only in case or blanks, and labels that
+        differ only in the notation of a number. The most frequent spelling is used.
     drop_label : sequence of str, default=()
         Drop annotations with these labels, such as ``skip``.
     drop_annotator : sequence of str, default=()
@@ -118,8 +120,17 @@ STRICT = Policies()
 """Every row must be a clean annotation."""
 
 
+@dataclass(frozen=True)
+class _OtherColumns:
+    """Values of the columns without a role, by what they describe."""
+
+    attributes: dict[str, Strings]
+    item_columns: dict[str, Strings]
+    annotation_columns: dict[str, Strings]
+
+
 def from_long_table(
-    table: Any,
+    table: object,
     *,
     columns: Mapping[str, str] | None = None,
     classes: Sequence[object] | None = None,
@@ -132,45 +143,54 @@ def from_long_table(
 ) -> Annotations:
     """See ``Annotations.from_table``; ``place`` names a row in messages.
 
-    ``attributes`` are the columns that describe annotators; if None, all that do.
+    ``attributes`` are the columns that describe annotators; by default, all columns with one value
+    per annotator.
     """
-    table = _arrow_table(table)
-    declared = scale_of_table(table, scale)
-    classes = declared.classes if classes is None else ordered_classes(classes, ())
-    columns = guess_roles(table, columns or {}, dict(zip(ROLES, COLUMNS, strict=True)))
-    names = _roles(table, columns)
-    source = _LongTable(table, names, declared, classes, place, policies).without_dropped()
+    arrow_table = _arrow_table(table)
+    declared = scale_of_table(arrow_table, scale)
+    declared_classes = declared.classes
+    if classes is not None:
+        declared_classes = ordered_classes(classes, ())
+    default_columns = dict(zip(ROLES, COLUMNS, strict=True))
+    columns = guess_roles(arrow_table, columns or {}, default_columns)
+    names = _roles(arrow_table, columns)
+    source = _LongTable(arrow_table, names, declared, declared_classes, place, policies)
+    source = source.without_dropped()
     labels, mapping = source.labels(label_map)
     if split is not None:
-        source, labels = source.of_split(split, labels)
+        source, labels = source.from_split(split, labels)
     if source.table.num_rows == 0:
         message = "the table of annotations has no rows"
         hint = "check that it is the right table"
-        if table.num_rows:
+        if arrow_table.num_rows:
             raise NothingLeftError(message, hint, code="no-rows")
         raise InputError(message, hint, code="no-rows")
-    item, annotator = source.column("item"), source.column("annotator")
+    item = source.column("item")
+    annotator = source.column("annotator")
     source.refuse_gaps({"item": item, "annotator": annotator}, labels)
     warn_variants(item.names, "items", case=False)
     if not policies.ignore_case:
         warn_variants(annotator.names, "annotators")
     source.refuse_outliers(labels)
-    order, answers = source.answers(labels, item)
+    encoded_labels = source.encoded_labels(labels, item)
     first_place = None
     if labels is not None:
         first_place = labels.first(source.place)
-    answer_scale = declared.resolve(order, first_place)
-    texts, contexts, splits = (source.per_item(role, item) for role in (*TEXTS, "split"))
+    answer_scale = declared.resolve(encoded_labels.classes, first_place)
+    texts = source.per_item("text", item)
+    contexts = source.per_item("context", item)
+    splits = source.per_item("split", item)
     if splits is not None and not policies.ignore_case:
         warn_variants(as_names(dict.fromkeys(splits)), "splits")
     annotations = Annotations(
         rows=Rows.from_names(item.names),
         annotators=annotator.names,
-        classes=order,
+        classes=encoded_labels.classes,
         item_codes=item.codes,
         annotator_codes=annotator.codes,
-        **answers,
-        published=source.published(item, order, mapping),
+        label_codes=encoded_labels.codes,
+        label_probabilities=encoded_labels.probabilities,
+        published=source.published(item, encoded_labels.classes, mapping),
         texts=texts,
         contexts=contexts,
         splits=splits,
@@ -180,33 +200,33 @@ def from_long_table(
     annotations, is_kept = _without_duplicates(
         annotations, policies.duplicates or "error", source.place
     )
-    # Only kept rows count: a column that varies among dropped rows alone still describes items or
+    # Dropped rows don't count: a column that varies only among them still describes items or
     # annotators.
     item = item._replace(codes=item.codes[is_kept])
     annotator = annotator._replace(codes=annotator.codes[is_kept])
     kept_rows = replace(source, table=source.table.filter(pa.array(is_kept)))
-    annotations = replace(annotations, **kept_rows.other_columns(attributes, item, annotator))
-    if annotations.published is not None:
-        _warn_of_contradicted(annotations)
-    return annotations
-
-
-def _warn_of_contradicted(annotations: Annotations) -> None:
-    """Warn of published labels that are not what most annotators of an item chose."""
+    other_columns = kept_rows.other_columns(attributes, item, annotator)
+    annotations = replace(
+        annotations,
+        attributes=other_columns.attributes,
+        item_columns=other_columns.item_columns,
+        annotation_columns=other_columns.annotation_columns,
+    )
     contradicted = annotations.contradicted
     if contradicted.any():
         note = contradiction_message(int(contradicted.sum()), len(contradicted))
         warn(f"{note}: {examples(annotations.items[contradicted])}", PublishedLabelWarning)
+    return annotations
 
 
 @dataclass(frozen=True)
 class _LongTable:
-    """A long table, the roles of its columns, and how its labels are to be read.
+    """A long table, the roles of its columns, and the options for reading its labels.
 
     Attributes
     ----------
     names : Mapping[str, str]
-        The table's column for each role that it has.
+        The column of each role that the table has.
     classes : tuple[str, ...] or None
         The declared classes.
     place : Place
@@ -221,7 +241,7 @@ class _LongTable:
     policies: Policies
 
     @property
-    def is_set(self) -> bool:
+    def is_multi_label(self) -> bool:
         return self.declared.kind == "multi-label"
 
     def column(self, role: str) -> Encoded:
@@ -235,18 +255,21 @@ class _LongTable:
         return encoded
 
     def where(self, mask: Bools) -> _LongTable:
-        """Some of the rows, which messages name by their place among all."""
-        rows, place = np.flatnonzero(mask), self.place
+        """The rows of a mask; messages still name rows by their place in the whole table."""
+        rows = np.flatnonzero(mask)
+        place = self.place
         table = self.table.filter(pa.array(mask))
         return replace(self, table=table, place=lambda row: place(int(rows[row])))
 
     def without_dropped(self) -> _LongTable:
-        """The rows that no policy drops; a warning counts the others."""
-        policies, is_dropped = self.policies, np.zeros(self.table.num_rows, dtype=bool)
+        """The rows that no policy drops; a warning counts the dropped rows."""
+        policies = self.policies
+        is_dropped = np.zeros(self.table.num_rows, dtype=bool)
         reasons = []
 
         def drop(rows: Bools, reason: str) -> None:
-            if count := int((rows & ~is_dropped).sum()):
+            count = int((rows & ~is_dropped).sum())
+            if count:
                 reasons.append(f"{count} by {reason}")
                 is_dropped[rows] = True
 
@@ -258,8 +281,10 @@ class _LongTable:
             if "text" in self.names:
                 no_text = f"{option('empty', 'drop')} (items without {self.names['text']})"
                 drop(self._without_text(), no_text)
-        for role in ("label", "annotator"):
-            if names := list(map(as_name, getattr(policies, f"drop_{role}"))):
+        dropped_names = {"label": policies.drop_label, "annotator": policies.drop_annotator}
+        for role, values in dropped_names.items():
+            if values:
+                names = list(map(as_name, values))
                 drop(self._rows_with(role, names), option(f"drop_{role}", names))
         if not reasons:
             return self
@@ -268,18 +293,22 @@ class _LongTable:
         return self._with_filled_texts().where(~is_dropped)
 
     def _with_filled_texts(self) -> _LongTable:
-        """The table with the text of an item in all of its rows, of which some will be dropped."""
-        table, item = self.table, self.column("item")
-        for name in (self.names[role] for role in TEXTS if role in self.names):
+        """The table with the text of each item in all of its rows, before some are dropped."""
+        table = self.table
+        item = self.column("item")
+        for role in TEXTS:
+            if role not in self.names:
+                continue
+            name = self.names[role]
             texts = pd.Series(_names(encode(table[name], name)), dtype=object).replace("", None)
             filled = texts.fillna(texts.groupby(item.codes).transform("first"))
             filled = texts.where(item.codes < 0, filled)
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, pa.array(filled, pa.string()))
+            position = table.column_names.index(name)
+            table = table.set_column(position, name, pa.array(filled, pa.string()))
         return replace(self, table=table)
 
     def _without_text(self) -> Bools:
-        """Whether the item of each row has a text in none of its rows; false if no item has one."""
+        """Whether each row belongs to an item without a text; all False if no item has a text."""
         item = self.column("item")
         text = self.column("text")
         is_written = np.array([*(bool(name.strip()) for name in text.names), False])
@@ -296,58 +325,72 @@ class _LongTable:
 
     def _rows_with(self, role: str, names: Sequence[str]) -> Bools:
         """Whether each row has one of these labels or annotators; each of them must occur."""
-        key = spelling_key if self.policies.ignore_case else as_name
-        nothing = Encoded(np.zeros(0, np.int32), as_names([]))
-        column = self.column(role) if role in self.names else nothing
-        cells = [key(single_label(name) if role == "label" else name) for name in column.names]
+        key: Callable[[str], str] = as_name
+        if self.policies.ignore_case:
+            key = spelling_key
+        column = Encoded(np.zeros(0, np.int32), as_names([]))
+        if role in self.names:
+            column = self.column(role)
+        cells = list(column.names)
+        if role == "label":
+            cells = list(map(single_label, cells))
+        cell_keys = list(map(key, cells))
         for name in names:
-            if key(name) not in cells:
+            if key(name) not in cell_keys:
                 raise InputError(
                     f"{option(f'drop_{role}')} names {word(name)}, but the {role}s are"
                     f" {examples(column.names, 20) or 'none'}",
                     "check the spelling, blanks included",
                     code=f"unknown-{role}",
                 )
-        matches = np.append([cell in set(map(key, names)) for cell in cells], False)
-        return np.asarray(matches[column.codes], dtype=bool)
+        name_keys = set(map(key, names))
+        # The last entry is that of gaps, whose code is -1.
+        is_match = np.array([*(cell_key in name_keys for cell_key in cell_keys), False])
+        return np.asarray(is_match[column.codes], dtype=bool)
 
     def labels(
         self, label_map: Mapping[Any, object] | None
     ) -> tuple[LabelColumn | None, Mapping[str, str]]:
-        """The labels of all splits, if there is such a column, and the names that replace others.
+        """The labels of all splits (None without a label column), and the names to replace.
 
-        Classes that occur in other splits only belong to the data, too.
+        Labels of all splits are read, since classes that occur in a single split are classes of
+        the data, too.
         """
         if "label" not in self.names or not self.table.num_rows:
             return None, as_label_map(label_map, None)
-        name = self.names["label"]
         column = self.column("label")
-        hard_names = self.column("hard_label").names if "hard_label" in self.names else ()
-        occurring = {*column.names, *hard_names}
-        is_set = self.is_set
-        mapping = as_label_map(label_map, occurring if self.classes is None else None)
+        hard_names: Sequence[str] | Strings = ()
+        if "hard_label" in self.names:
+            hard_names = self.column("hard_label").names
+        all_names = {*column.names, *hard_names}
+        if self.classes is None:
+            mapping = as_label_map(label_map, all_names)
+        else:
+            mapping = as_label_map(label_map, None)
         if self.declared.kind == "ordinal":
-            mapping = as_points(occurring, self.classes) | mapping
+            mapping = as_points(all_names, self.classes) | mapping
         labels = read_labels(
             column,
-            name,
+            self.names["label"],
             self.place,
             classes=self.classes,
             label_map=mapping,
-            sets=is_set,
+            sets=self.is_multi_label,
             ignore_case=self.policies.ignore_case,
         )
         if self.policies.ignore_case:
-            by_key = {
-                spelling_key(label): label for label in (*labels.names, *(self.classes or ()))
-            }
-            mapping = mapping | {
-                label: by_key.get(spelling_key(mapping.get(label, label)), label)
-                for label in hard_names
-            }
+            # Hard labels get the spelling of the labels.
+            label_by_key = {spelling_key(label): label for label in labels.names}
+            for label in self.classes or ():
+                label_by_key[spelling_key(label)] = label
+            hard_mapping = {}
+            for label in hard_names:
+                key = spelling_key(mapping.get(label, label))
+                hard_mapping[label] = label_by_key.get(key, label)
+            mapping = mapping | hard_mapping
         return labels, mapping
 
-    def of_split(
+    def from_split(
         self, split: object, labels: LabelColumn | None
     ) -> tuple[_LongTable, LabelColumn | None]:
         """The rows of one split, and their labels."""
@@ -363,8 +406,10 @@ class _LongTable:
         return self.where(is_inside), labels
 
     def refuse_gaps(self, ids: Mapping[str, Encoded], labels: LabelColumn | None) -> None:
-        """Every row must name an item, an annotator and a label."""
-        columns = {**ids, **({} if labels is None else {"label": labels.encoded})}
+        """Refuse rows without an item, an annotator or a label."""
+        columns = dict(ids)
+        if labels is not None:
+            columns["label"] = labels.encoded
         gaps = []
         for role, column in columns.items():
             rows = np.flatnonzero(column.codes < 0)
@@ -373,22 +418,24 @@ class _LongTable:
                     f"column {self.names[role]!r} ({role}) is empty in {self.place(int(rows[0]))}"
                     f" ({counted(len(rows), 'such row')})"
                 )
-        if gaps:
-            if "text" in self.names and (no_text := self._without_text()).any():
-                items = np.unique(self.column("item").codes[no_text])
+        if not gaps:
+            return
+        if "text" in self.names:
+            items = np.unique(self.column("item").codes[self._without_text()])
+            if len(items):
                 gaps.append(f"{are(len(items), verb=HAVE, noun='item')} no text")
-            note = ""
-            if self.is_set and labels is not None and (labels.encoded.codes < 0).any():
-                note = " (an empty set is written [])"
-            raise open_decision(
-                listed(gaps),
-                f"choose {option('empty', 'drop')}, or fill them in{note}",
-                empty="drop",
-                code="missing-value",
-            )
+        note = ""
+        if self.is_multi_label and labels is not None and (labels.encoded.codes < 0).any():
+            note = " (an empty set is written [])"
+        raise open_decision(
+            listed(gaps),
+            f"choose {option('empty', 'drop')}, or fill them in{note}",
+            empty="drop",
+            code="missing-value",
+        )
 
     def refuse_outliers(self, labels: LabelColumn | None) -> None:
-        """Numbers far from all others, and words among numbers, are hardly points of a scale."""
+        """Refuse numbers far from all others, and words among numbers, as points of a scale."""
         if labels is None or self.declared.kind != "ordinal":
             return
         if self.classes is not None or self.declared.has_positions:
@@ -403,45 +450,51 @@ class _LongTable:
             if counts[name] > 1:
                 place = f"{counted(counts[name], 'row')}, first {place}"
             described.append(f"{word(name)} ({place})")
-        is_one = len(outliers) == 1
+        if len(outliers) == 1:
+            subject = f"label {described[0]} stands"
+            pronoun = "it"
+        else:
+            subject = f"labels {listed(described)} stand"
+            pronoun = "them"
+        label_map = dict.fromkeys(outliers, "LABEL")
         raise open_decision(
-            f"label{'' if is_one else 's'} {listed(described)}"
-            f" {'stands' if is_one else 'stand'} apart from the others, {points[0]} to"
-            f" {points[-1]}, and may be a mistake",
-            f"drop {'it' if is_one else 'them'} by {option('drop_label', outliers)}, or read"
-            f" {'it' if is_one else 'them'} as another by"
-            f" {option('label_map', dict.fromkeys(outliers, 'LABEL'))}",
+            f"{subject} apart from the others, {points[0]} to {points[-1]}, and may be a mistake",
+            f"drop {pronoun} by {option('drop_label', outliers)}, or read {pronoun} as another by"
+            f" {option('label_map', label_map)}",
             drop_label=outliers,
             code="outlying-label",
         )
 
-    def answers(
-        self, labels: LabelColumn | None, item: Encoded
-    ) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """The classes, and the answers as fields of `Annotations`: codes, or probabilities."""
+    def encoded_labels(self, labels: LabelColumn | None, item: Encoded) -> EncodedLabels:
+        """The classes, and the label of each row: from the label column or from ``p_<class>``."""
         if labels is None:
-            order, shares = self._shares()
-            return order, {"label_codes": None, "label_probabilities": shares}
-        answers = labels.encode(self.classes, len(item.names), self.place, sets=self.is_set)
-        fields = {"label_codes": answers.codes, "label_probabilities": answers.probabilities}
-        return answers.classes, fields
+            classes, shares = self._shares()
+            return EncodedLabels(classes, None, shares)
+        return labels.encode(self.classes, len(item.names), self.place, sets=self.is_multi_label)
 
     def _shares(self) -> tuple[tuple[str, ...], Floats]:
         """The classes, and the probabilities of each row in columns ``p_<class>``."""
-        columns_of = class_columns(self.table.column_names)
-        order = ordered_classes(self.classes, columns_of)
-        expected = [PROBABILITY + name for name in order]
-        if set(order) != set(columns_of) or len(columns_of) < (1 if self.is_set else 2):
-            declared = "" if self.classes is None else f" ({examples(expected, 20)})"
+        column_by_class = class_columns(self.table.column_names)
+        classes = ordered_classes(self.classes, column_by_class)
+        expected = [PROBABILITY + name for name in classes]
+        scale = NOMINAL
+        fewest_classes = 2
+        if self.is_multi_label:
+            scale = Scale("multi-label")
+            fewest_classes = 1
+        if set(classes) != set(column_by_class) or len(column_by_class) < fewest_classes:
+            declared = ""
+            if self.classes is not None:
+                declared = f" ({examples(expected, 20)})"
             raise InputError(
-                f"the probability columns are {examples(columns_of.values(), 20)}, not one"
-                f" p_<class> for each of two or more classes{declared}",
+                f"the probability columns are {examples(column_by_class.values(), 20)}, but there"
+                f" must be a column p_<class> for each of at least two classes{declared}",
                 "complete or rename the columns",
                 code="missing-column",
             )
         columns = [number_column(self.table, name, row=self.place) for name in expected]
-        scale = Scale("multi-label") if self.is_set else NOMINAL
-        return order, checked_shares(np.column_stack(columns).astype(float), scale, self.place)
+        shares = np.column_stack(columns).astype(float)
+        return classes, checked_shares(shares, scale, self.place)
 
     def published(
         self, item: Encoded, order: tuple[str, ...], mapping: Mapping[str, str]
@@ -449,10 +502,10 @@ class _LongTable:
         """The published hard label of each item [N]; None without such a column."""
         if "hard_label" not in self.names:
             return None
-        if self.is_set:
+        if self.is_multi_label:
             raise InputError(
-                f"column {self.names['hard_label']!r} holds one hard label per item, which a"
-                " multi-label scale does not have",
+                f"column {self.names['hard_label']!r} holds one hard label per item, which"
+                " multi-label data do not have",
                 "drop or rename the column",
                 code="inapplicable-column",
             )
@@ -465,7 +518,9 @@ class _LongTable:
 
     def per_item(self, role: str, item: Encoded) -> Strings | None:
         """The value of each item [N] in a column that describes it; None without the column."""
-        return _names(self._one_per_item(role, item)) if role in self.names else None
+        if role not in self.names:
+            return None
+        return _names(self._one_per_item(role, item))
 
     def _one_per_item(self, role: str, item: Encoded) -> Encoded:
         encoded = self.column(role)
@@ -485,28 +540,31 @@ class _LongTable:
 
     def other_columns(
         self, attributes: Sequence[str] | None, item: Encoded, annotator: Encoded
-    ) -> dict[str, Any]:
-        """The columns without a role as fields of `Annotations`, by what they describe."""
-        fields: dict[str, Any] = {"attributes": {}, "item_columns": {}, "annotation_columns": {}}
-        for name, column in self._free_columns().items():
-            of_annotator = _described(annotator, column)
-            of_item = _described(item, column, fill=True)
-            if of_annotator is not None and (attributes is None or name in attributes):
-                fields["attributes"][name] = of_annotator
-            if of_item is not None and name not in (attributes or ()):
-                fields["item_columns"][name] = of_item
-            if not any(name in columns for columns in fields.values()):
-                fields["annotation_columns"][name] = _names(column)
-        return fields
+    ) -> _OtherColumns:
+        """The columns without a role, by what they describe."""
+        columns = _OtherColumns({}, {}, {})
+        for name, column in self._columns_without_role().items():
+            annotator_values = _described(annotator, column)
+            item_values = _described(item, column, fill=True)
+            if annotator_values is not None and (attributes is None or name in attributes):
+                columns.attributes[name] = annotator_values
+            if item_values is not None and name not in (attributes or ()):
+                columns.item_columns[name] = item_values
+            if name not in columns.attributes and name not in columns.item_columns:
+                columns.annotation_columns[name] = _names(column)
+        return columns
 
-    def _free_columns(self) -> dict[str, Encoded]:
-        """The columns without a role; one that is no plain column is left out with a warning."""
-        shares = {} if "label" in self.names else class_columns(self.table.column_names)
-        has_role = {*self.names.values(), *COLUMNS, *shares.values(), SCALE}
+    def _columns_without_role(self) -> dict[str, Encoded]:
+        """The columns without a role; a column of lists or bytes is left out with a warning."""
+        has_role = {*self.names.values(), *COLUMNS, SCALE}
+        if "label" not in self.names:
+            has_role.update(class_columns(self.table.column_names).values())
         if "text" not in self.names and "context" not in self.names.values():
             has_role.discard("context")
         columns = {}
-        for name in (name for name in self.table.column_names if name not in has_role):
+        for name in self.table.column_names:
+            if name in has_role:
+                continue
             try:
                 columns[name] = encode(self.table[name], name)
             except InputError as error:
@@ -515,17 +573,22 @@ class _LongTable:
 
 
 def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> DeclaredScale:
-    """The scale that is declared, else the one that the table notes, else nominal."""
-    noted = encode(table[SCALE], SCALE).names if SCALE in table.column_names else ()
-    if len(noted) > 1:
-        raise InputError(
-            f"column {SCALE!r} has several scales: {examples(noted)}",
-            "keep data of different scales in different tables",
-            code="scales-differ",
-        )
-    scale = DeclaredScale(noted[0] if noted else NOMINAL)
-    # The kind alone says no more than the note does.
-    return scale if declaration in (None, scale.kind) else DeclaredScale(declaration or NOMINAL)
+    """The declared scale, else that of the table's column ``answer_scale``, else nominal."""
+    scale = DeclaredScale(NOMINAL)
+    if SCALE in table.column_names:
+        noted_scales = encode(table[SCALE], SCALE).names
+        if len(noted_scales) > 1:
+            raise InputError(
+                f"column {SCALE!r} has several scales: {examples(noted_scales)}",
+                "keep data of different scales in different tables",
+                code="scales-differ",
+            )
+        if len(noted_scales):
+            scale = DeclaredScale(noted_scales[0])
+    if declaration is None or declaration == scale.kind:
+        # A declaration of the kind alone keeps the classes that the table notes.
+        return scale
+    return DeclaredScale(declaration)
 
 
 def lists_as_text(table: pa.Table, name: str) -> pa.Table:
@@ -535,7 +598,7 @@ def lists_as_text(table: pa.Table, name: str) -> pa.Table:
 
 
 def _first_codes(owner: Encoded, encoded: Encoded) -> Codes:
-    """The code in the first row of each item or annotator [n] that is no gap; -1 without one."""
+    """The first code of each item or annotator [n] that is not a gap; -1 if all are gaps."""
     codes = np.full(len(owner.names), -1, dtype=np.int32)
     filled = np.flatnonzero(encoded.codes >= 0)[::-1]
     # Assigned back to front, so that the first row wins.
@@ -544,39 +607,44 @@ def _first_codes(owner: Encoded, encoded: Encoded) -> Codes:
 
 
 def _names(encoded: Encoded) -> Strings:
-    """Names [n], empty text where there is none."""
+    """The name in each row [n]; empty text for a gap."""
     values: Strings = np.append(encoded.names, "").astype(object)[encoded.codes]
     return values
 
 
 def _described(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strings | None:
-    """The value of each item or annotator [n]; None where its rows have several.
+    """The value of each item or annotator [n]; None if one of them has several values.
 
-    ``fill`` takes gaps for no value, unless the column is mostly empty: there, as in a column of
-    remarks, a value is that of its row alone.
+    With ``fill``, a gap does not count as a value, unless most of the column is empty: a value in
+    such a column, such as a remark, describes its row only.
     """
-    codes, is_filled = _first_codes(owner, encoded), encoded.codes >= 0
+    codes = _first_codes(owner, encoded)
+    is_filled = encoded.codes >= 0
     differs = codes[owner.codes] != encoded.codes
-    if (differs & is_filled if fill and is_filled.mean() > 0.5 else differs).any():
+    if fill and is_filled.mean() > 0.5:
+        differs = differs & is_filled
+    if differs.any():
         return None
     return _names(Encoded(codes, encoded.names))
 
 
-def _arrow_table(table: Any) -> pa.Table:
-    """An Arrow table from anything that holds one, a DataFrame or a mapping of columns."""
+def _arrow_table(table: object) -> pa.Table:
+    """An Arrow table from a DataFrame, a mapping of columns or an object with Arrow data."""
     if isinstance(table, pd.DataFrame | Mapping):
-        # As pairs, since names of a DataFrame may be repeated.
+        # A list of columns, not a mapping, since names of a DataFrame may be repeated.
         columns = [column_of(values, str(name)) for name, values in table.items()]
         try:
-            table = pa.table(columns, names=list(map(str, table)))
+            arrow_table = pa.table(columns, names=list(map(str, table)))
         except pa.ArrowInvalid as error:
             raise InputError(
                 f"the columns differ in length: {error}",
                 "give each row every column",
                 code="lengths-differ",
             ) from error
+    elif isinstance(table, pa.Table):
+        arrow_table = table
     elif hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
-        table = table if isinstance(table, pa.Table) else pa.table(table)
+        arrow_table = pa.table(table)
     else:
         raise InputError(
             "annotations come as an Arrow table, a DataFrame or a mapping of columns, not as"
@@ -584,34 +652,36 @@ def _arrow_table(table: Any) -> pa.Table:
             "read a file with edokit.read_annotations",
             code="unsupported-type",
         )
-    check_unique(as_names(table.column_names), "column names", "rename one of them")
-    return table
+    check_unique(as_names(arrow_table.column_names), "column names", "rename one of them")
+    return arrow_table
 
 
 def _roles(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
-    """The table's column for each role that it has."""
-    present = table.column_names
+    """The column of each role that the table has."""
+    column_names = table.column_names
     for role, name in columns.items():
         if role not in ROLES:
             raise InputError(
-                f"columns maps {role!r}, which is none of {', '.join(ROLES)}",
-                f"columns without a role are kept as they are and need no {option('columns')}",
+                f"{option('columns')} maps {role!r}, which is not one of {', '.join(ROLES)}",
+                f"leave it out of {option('columns')}: columns without a role are kept unchanged",
                 code="unknown-role",
             )
-        if name not in present:
+        if name not in column_names:
             raise InputError(
-                f"there is no column {name!r} for {role!r}; the columns are {headings(present)}",
+                f"column {name!r} for {role!r} does not exist; the columns are"
+                f" {headings(column_names)}",
                 "check the spelling",
                 code="missing-column",
             )
     names = {}
     for role, default in zip(ROLES, COLUMNS, strict=True):
-        names[role] = columns.get(role, default)
-    names = {role: name for role, name in names.items() if name in present}
+        name = columns.get(role, default)
+        if name in column_names:
+            names[role] = name
     if "text" not in names and "context" not in columns:
         names.pop("context", None)
     required = ["item", "annotator"]
-    if not class_columns(present):
+    if not class_columns(column_names):
         required.append("label")
     missing = [role for role in required if role not in names]
     if missing:
@@ -622,22 +692,25 @@ def _roles(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
 def _missing_roles(
     table: pa.Table, names: Mapping[str, str], missing: Sequence[str], required: Sequence[str]
 ) -> Decision:
-    """The question which columns have the roles that are missing, with those that may be."""
+    """The open decision which columns have the missing roles, with proposals."""
     proposed = propose_roles(table, names, missing)
-    asked = {role: proposed.get(role, "NAME") for role in missing}
+    columns = {role: proposed.get(role, "NAME") for role in missing}
     note = ""
     if proposed:
         pairs = ", ".join(f"{role}={headings([name])}" for role, name in proposed.items())
         note = f"; by their content they may be {pairs}"
+    verb = "are"
+    if len(missing) == 1:
+        verb = "is"
     return Decision(
         f"a table of annotations has the columns {', '.join(required)}; here"
-        f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"
+        f" {examples(missing)} {verb} missing, the columns are"
         f" {headings(table.column_names)}{note}",
-        f"say which columns they are: {option('columns', asked)}; if"
-        " there is a column per annotator, make it one row per annotation first, without the"
-        " gaps (pandas: DataFrame.melt, dropna)",
-        {"columns": asked},
-        can_be_tried="NAME" not in asked.values(),
+        f"name these columns: {option('columns', columns)}; if the table has a column per"
+        " annotator, reshape it to one row per annotation without gaps first (pandas:"
+        " DataFrame.melt, dropna)",
+        {"columns": columns},
+        can_be_tried="NAME" not in columns.values(),
         code="missing-column",
     )
 
@@ -645,20 +718,20 @@ def _missing_roles(
 def _without_duplicates(
     annotations: Annotations, policy: Duplicates, place: Place
 ) -> tuple[Annotations, Bools]:
-    """The annotations with each annotator once on an item, unless all labels count.
+    """The annotations with each annotator at most once per item, unless all labels count.
 
-    Also return the mask of the rows kept. Several rows of a set are its labels, one by one.
+    Also return the mask of the kept rows. For multi-label data, the rows of an annotator about an
+    item are united into one set.
     """
     is_repeated = annotations.repeated
     if policy == "all" or not is_repeated.any():
         return annotations, np.ones(len(annotations), dtype=bool)
     if annotations.scale.is_multi_label:
-        # All labels that an annotator chose for an item are in each row about it.
+        # Each row gets all labels that its annotator chose for its item.
         pairs = annotations.pairs()
-        chosen_labels = np.zeros((len(pairs.rows), len(annotations.classes)))
-        np.maximum.at(chosen_labels, pairs.item_codes, annotations.labels)
-        chosen_labels = chosen_labels[pairs.item_codes]
-        annotations = replace(annotations, label_probabilities=chosen_labels)
+        sets = np.zeros((len(pairs.rows), len(annotations.classes)))
+        np.maximum.at(sets, pairs.item_codes, annotations.labels)
+        annotations = replace(annotations, label_probabilities=sets[pairs.item_codes])
     elif policy == "error":
         raise _duplicates_error(annotations, place)
     else:
@@ -668,9 +741,15 @@ def _without_duplicates(
             f"{repeats} dropped by {option('duplicates', 'first')}: repeated labels of an annotator"
             f" for an item ({int(is_repeated.sum()) - conflicts} the same, {conflicts} different)"
         )
-    fields = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
-    fields_kept = annotations.rows_of(~is_repeated, *fields)
-    return replace(annotations, **fields_kept), ~is_repeated
+    is_kept = ~is_repeated
+    annotations = replace(
+        annotations,
+        item_codes=annotations.item_codes[is_kept],
+        annotator_codes=annotations.annotator_codes[is_kept],
+        label_codes=take_rows(annotations.label_codes, is_kept),
+        label_probabilities=take_rows(annotations.label_probabilities, is_kept),
+    )
+    return annotations, is_kept
 
 
 def _conflicting(annotations: Annotations) -> Bools:
@@ -686,7 +765,7 @@ def _conflicting(annotations: Annotations) -> Bools:
 
 
 def _duplicates_error(annotations: Annotations, place: Place) -> OpenDecisionsError:
-    """Repeated annotations; those that agree and those that conflict are counted apart."""
+    """The error for repeated annotations, which counts those that agree and that conflict."""
     repeated = np.flatnonzero(annotations.repeated)
     conflicts = np.flatnonzero(_conflicting(annotations))
     row = int(repeated[0])
@@ -695,25 +774,25 @@ def _duplicates_error(annotations: Annotations, place: Place) -> OpenDecisionsEr
         f" {annotations.items[annotations.item_codes[row]]!r} again in {place(row)}"
         f" ({counted(len(repeated), 'such row')})"
     )
-    first = option("duplicates", "first")
-    every = option("duplicates", "all")
+    keep_first = option("duplicates", "first")
+    count_all = option("duplicates", "all")
     if not len(conflicts):
         return open_decision(
             f"{message}, always with the same label as before",
-            f"choose {first}, which loses no label here ({every} counts each)",
+            f"choose {keep_first}, which loses no label here ({count_all} counts each)",
             duplicates="first",
             code="duplicate-annotation",
         )
-    same = len(repeated) - len(conflicts)
+    n_agreeing = len(repeated) - len(conflicts)
     detail = (
-        f"{same} with the same label as before, {len(conflicts)} with another, as in"
+        f"{n_agreeing} with the same label as before, {len(conflicts)} with another, as in"
         f" {place(int(conflicts[0]))}"
     )
-    if not same:
+    if not n_agreeing:
         detail = "always with another label than before"
     return open_decision(
         f"{message}, {detail}",
-        f"choose {first} to keep the first, {every} to count each",
+        f"choose {keep_first} to keep the first, {count_all} to count each",
         duplicates="first",
         code="duplicate-annotation",
     )
@@ -721,41 +800,48 @@ def _duplicates_error(annotations: Annotations, place: Place) -> OpenDecisionsEr
 
 def to_long_table(annotations: Annotations) -> pa.Table:
     """See ``Annotations.to_table``."""
-    items, annotators = annotations.item_codes, annotations.annotator_codes
-    data: dict[str, Any] = {
+    items = annotations.item_codes
+    annotators = annotations.annotator_codes
+    classes = annotations.classes
+    scale = annotations.scale
+    columns: dict[str, pa.Array] = {
         "item": _column(items, annotations.items),
         "annotator": _column(annotators, annotations.annotators),
     }
-    labels, classes = annotations.labels, annotations.classes
+    labels = annotations.labels
     if annotations.label_codes is not None:
-        data["label"] = _column(annotations.label_codes, classes)
-    elif annotations.scale.is_multi_label and ((labels == 0) | (labels == 1)).all():
+        columns["label"] = _column(annotations.label_codes, classes)
+    elif scale.is_multi_label and ((labels == 0) | (labels == 1)).all():
         sets, codes = np.unique(labels, axis=0, return_inverse=True)
-        texts = annotations.scale.names(sets.astype(np.int32), classes)
-        data["label"] = _column(codes.reshape(-1).astype(np.int32), texts)
+        texts = scale.names(sets.astype(np.int32), classes)
+        columns["label"] = _column(codes.reshape(-1).astype(np.int32), texts)
     else:
-        for name, values in zip(annotations.classes, annotations.labels.T, strict=True):
-            data[PROBABILITY + name] = values
-    published = annotations.published
-    if published is not None:
-        data["hard_label"] = _column(published[items], annotations.classes)
-    of_items = {
+        for name, values in zip(classes, labels.T, strict=True):
+            columns[PROBABILITY + name] = pa.array(values)
+    if annotations.published is not None:
+        columns["hard_label"] = _column(annotations.published[items], classes)
+    per_item = {
         "split": annotations.splits,
         "text": annotations.texts,
         "context": annotations.contexts,
         ITEM_GROUP: annotations.item_groups,
         **annotations.item_columns,
     }
-    columns = [(name, items, values) for name, values in of_items.items() if values is not None]
-    columns += [(name, annotators, values) for name, values in annotations.attributes.items()]
+    for name, item_values in per_item.items():
+        if item_values is not None:
+            columns[name] = _column(items, item_values)
+    for name, values in annotations.attributes.items():
+        columns[name] = _column(annotators, values)
     rows = np.arange(len(annotations), dtype=np.int32)
-    if annotations.scale != NOMINAL:
-        columns.append((SCALE, 0 * rows, as_names([annotations.scale.to_text(classes)])))
-    columns += [(name, rows, values) for name, values in annotations.annotation_columns.items()]
-    return pa.table(data | {name: _column(codes, values) for name, codes, values in columns})
+    if scale != NOMINAL:
+        columns[SCALE] = _column(np.zeros_like(rows), [scale.to_text(classes)])
+    for name, values in annotations.annotation_columns.items():
+        columns[name] = _column(rows, values)
+    return pa.table(columns)
 
 
 def _column(codes: Codes, names: Sequence[str] | Strings) -> pa.Array:
+    """A dictionary-encoded column; the code -1 is a gap."""
     # Texts and attributes may be repeated; the entries of a dictionary may not.
     unique = text_array(names, "text in a table").dictionary_encode()
     indices = unique.indices.take(pa.array(codes, mask=codes < 0))

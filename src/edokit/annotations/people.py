@@ -174,12 +174,7 @@ class People:
                 f"the attributes are {headings(self.names) or 'none'}",
                 code="unusable-attribute",
             )
-        raise InputError(
-            f"the annotators have no attribute {word(name)}",
-            "attributes are columns with the same value in all rows of an annotator:"
-            f" {headings(self.names) or 'none here'}",
-            code="unknown-attribute",
-        )
+        raise unknown_attribute(name, self.names)
 
     def codes(self, annotators: Iterable[str]) -> Ints:
         """Return the positions of people; an unknown annotator is refused."""
@@ -188,7 +183,7 @@ class People:
         unknown = [name for name in names if name not in code_by_name]
         if unknown:
             raise InputError(
-                f"there is no annotator {examples(unknown)}",
+                f"unknown annotators: {examples(unknown)}",
                 f"the annotators are {examples(self.annotators, 5)}",
                 code="unknown-annotator",
             )
@@ -308,6 +303,16 @@ def _bands(distinct: set[str]) -> tuple[dict[str, str], str]:
         start = number // width * width
         bands[text] = f"{start}-{start + width - 1}"
     return bands, f"bands of {width}"
+
+
+def unknown_attribute(name: str, names: Iterable[str]) -> InputError:
+    """The error for an attribute that annotators do not have; ``names`` are those they have."""
+    return InputError(
+        f"{word(name)} is not an attribute of the annotators",
+        "attributes are columns with the same value in all rows of an annotator:"
+        f" {headings(names) or 'none here'}",
+        code="unknown-attribute",
+    )
 
 
 def few_people_sentence(names: list[str]) -> str:

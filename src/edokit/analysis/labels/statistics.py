@@ -19,7 +19,7 @@ import numpy as np
 
 from edokit._types import Bools, Floats, Ints
 from edokit.analysis.human_labels import HumanLabels
-from edokit.annotations.core import Annotations
+from edokit.annotations.core import Annotations, take_rows
 from edokit.datasets.item_groups import item_clusters
 from edokit.ensemble.people import PeopleEffects
 from edokit.rows import sums
@@ -181,7 +181,8 @@ def _first_labels(annotations: Annotations) -> Annotations:
             item_codes=annotations.item_codes[is_first],
             annotator_codes=annotations.annotator_codes[is_first],
             annotation_columns={},
-            **annotations.rows_of(is_first, "label_codes", "label_probabilities"),
+            label_codes=take_rows(annotations.label_codes, is_first),
+            label_probabilities=take_rows(annotations.label_probabilities, is_first),
         )
     return annotations.pairs()
 
