@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import stat
+import subprocess
 import sys
 import tarfile
 import zipfile
@@ -21,6 +23,7 @@ import edokit
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
+import audit  # noqa: E402
 import release_contents  # noqa: E402
 
 
@@ -135,3 +138,46 @@ def test_hooks_before_a_commit_are_those_of_the_tests() -> None:
     found = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     entries = [hook["entry"] for repo in found["repos"] for hook in repo["hooks"]]
     assert [entry.split(" --")[0] for entry in entries[:2]] == ["ruff check", "ruff format"]
+
+
+def pip_audit(folder: Path, known: dict[str, list[str]], service: str) -> Path:
+    """A program that answers as pip-audit does where one service knows these advisories."""
+    program = folder / "pip-audit"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import json, sys\n"
+        f"known, service = {known!r}, {service!r}\n"
+        "given = dict(zip(sys.argv, sys.argv[1:]))\n"
+        "names = open(given['--requirement']).read().split()\n"
+        "is_reached = given['--vulnerability-service'] == service\n"
+        "found = {name: known.get(name, []) if is_reached else [] for name in names}\n"
+        "rows = [{'name': name, 'vulns': vulns} for name, vulns in found.items()]\n"
+        "print(json.dumps({'dependencies': rows}))\n"
+        "sys.exit(1 if any(found.values()) else 0)\n",
+        encoding="utf-8",
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the program is a script")
+@pytest.mark.parametrize(
+    ("known", "service", "status"),
+    [
+        ({audit.VULNERABLE: ["old"]}, "pypi", 0),
+        ({audit.VULNERABLE: ["old"]}, "osv", 0),
+        ({audit.VULNERABLE: ["old"], "numpy==1.0": ["new"]}, "osv", 1),
+        ({"numpy==1.0": ["new"]}, "pypi", audit.NOT_AUDITED),
+        ({}, "nobody", audit.NOT_AUDITED),
+    ],
+)
+def test_versions_without_advisories_are_not_taken_for_safe(
+    known: dict[str, list[str]], service: str, status: int, tmp_path: Path
+) -> None:
+    requirements = tmp_path / "constraints.txt"
+    requirements.write_text("numpy==1.0\nscipy==1.0\n", encoding="utf-8")
+    program = pip_audit(tmp_path, known, service)
+    command = [sys.executable, audit.__file__, str(program), str(requirements)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert ("not audited" in done.stdout) == (status == audit.NOT_AUDITED)
