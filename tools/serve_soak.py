@@ -437,7 +437,7 @@ def main() -> int:
         troubles += ["a text was written"] if PLANTED in left or "marmalade" in left else []
     tried = (
         f"{given.requests:,} requests, {good:,} beside {beside.total():,} malformed ones,"
-        f" {pipelined:,} pipelined ones ({largest_growth / 2**20:.0f} MiB more memory), "
+        f" {pipelined:,} pipelined ones ({largest_growth / 2**20:.0f} MiB more memory),"
         f" {unread.cut_off} clients that never read cut off, {rounds}"
     )
     outcome = "; ".join(sorted(set(troubles))) or "nothing was lost, nothing was wrong"

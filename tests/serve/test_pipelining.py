@@ -127,6 +127,49 @@ def test_a_pipelined_request_that_never_ends_expires(monkeypatch: pytest.MonkeyP
     assert received.count(b"HTTP/1.1 408 ") == 1
 
 
+async def leave_unanswered(content: bytes) -> None:
+    """Send requests to an application that does not answer the first."""
+    is_asked = asyncio.Event()
+    may_answer = asyncio.Event()
+
+    async def answer_later(scope, receive, send) -> None:  # type: ignore[no-untyped-def]
+        is_asked.set()
+        await may_answer.wait()
+
+    config = uvicorn.Config(answer_later, log_config=None, ws="none", lifespan="off")
+    protocol = partial(_Protocol, config, ServerState(), {})
+    listening = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
+    _, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+    writer.write(content)
+    await is_asked.wait()
+    await asyncio.sleep(0.3)  # the server could read on
+    writer.transport.abort()
+    listening.close()
+
+
+@pytest.mark.parametrize("body", [b"", b"x" * 100, b"\n\n" * 2000])
+def test_at_most_512_bytes_and_one_request_are_parsed_ahead(
+    body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = posted("a", body, last=False)
+    counts: list[int] = []
+    largest: list[int] = []
+    parse = _Protocol._parse
+
+    def parse_and_count(protocol: _Protocol) -> None:
+        largest.append(len(protocol._waiting))
+        parse(protocol)
+        counts.append(len(protocol._unanswered))
+
+    monkeypatch.setattr(_Protocol, "_parse", parse_and_count)
+    content = whole * (8 * MEGABYTE // len(whole))
+    asyncio.run(leave_unanswered(content))
+    # One is being answered.
+    assert 1 <= max(counts) <= 1 + 512 // len(whole) + 1
+    # What one read gives, and the end of a request that the read before it began.
+    assert max(largest) <= 256 * 1024 + len(whole)
+
+
 async def send_long_answer(scope, receive, send) -> None:  # type: ignore[no-untyped-def]
     """Answers with more than the buffers of the operating system hold."""
     headers = [(b"content-length", b"%d" % LONG)]
