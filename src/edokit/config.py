@@ -218,6 +218,8 @@ def parameters_to_document(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def parameters_from_document(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of `EDOEnsemble` that ``ensemble.json`` keeps, checked."""
     parameters = _current(document)
+    if parameters.get("preset") == "paper":  # in earlier builds; it had the same settings
+        parameters["preset"] = "paper-fixed"
     if parameters.pop("label_weights", "shared") != "shared":  # a parameter of earlier builds
         raise ValueError("have weights for each label, which this version no longer has")
     try:

@@ -125,7 +125,7 @@ def test_without_labels_it_says_so() -> None:
 
 def test_a_type_checker_knows_the_words_of_each_parameter() -> None:
     words = {
-        "preset": {"default", "paper-fixed", "paper"},
+        "preset": {"default", "paper-fixed"},
         "solver": {"exact", "gumbel"},
         "ce": {"mean", "all", "random"},
         "diversity": {"preserve", "suppress", -1, 1},
@@ -243,7 +243,7 @@ def test_nested_parameters_change_the_object_in_force() -> None:
     ensemble.set_params(objective__div=0, solver__epochs=5)
     assert ensemble.objective == replace(PRESETS["paper-fixed"], div=0)
     assert ensemble.solver == replace(PAPER_SOLVERS["gumbel"], epochs=5)
-    assert EDOEnsemble().set_params(preset="paper", objective__reg=1.0).objective.f1 == 1.0
+    assert EDOEnsemble().set_params(preset="paper-fixed", objective__reg=1.0).objective.f1 == 1.0
     assert EDOEnsemble().set_params(solver="gumbel", solver__epochs=2).solver == Gumbel(epochs=2)
     for name in ("objective__nope", "solver__epochs", "objectives__div"):
         with pytest.raises(ValueError, match=r"nope|epochs|objectives"):
@@ -366,6 +366,7 @@ def test_more_predicted_classes_than_chosen_ones_are_fine() -> None:
     ("change", "words"),
     [
         ({"preset": "best"}, "preset must be one of"),
+        ({"preset": "paper"}, "edo search --space paper"),
         ({"solver": "magic"}, "solver must be one of"),
         ({"ce": "median"}, "ce must be one of"),
         ({"diversity": "more", "lambda_div": 0.1}, "diversity must be one of"),

@@ -93,6 +93,17 @@ def test_ensembles_that_name_their_parameters_flat_load(folder: Path) -> None:
     assert flat.items() >= asked.items()
 
 
+def test_the_former_preset_paper_is_read_as_paper_fixed(tmp_path: Path) -> None:
+    EDOEnsemble("paper-fixed").fit(POOL, PEOPLE).save(tmp_path)
+    path = tmp_path / "ensemble.json"
+    text = path.read_text(encoding="utf-8")
+    assert '"paper-fixed"' in text
+    path.write_text(text.replace('"paper-fixed"', '"paper"'), encoding="utf-8")
+    loaded = EDOEnsemble.load(tmp_path)
+    assert loaded.preset == "paper-fixed"
+    assert clone(loaded).fit(POOL, PEOPLE).weights_.tolist() == loaded.weights_.tolist()
+
+
 def test_a_newer_format_is_refused_with_a_remedy(tmp_path: Path) -> None:
     EDOEnsemble().fit(POOL, PEOPLE).save(tmp_path)
     path = tmp_path / "ensemble.json"

@@ -39,8 +39,8 @@ class FitFlags:
     ----------
     preset : str
         default: exact solver, settings chosen by experiments, --lambda-reg by cross-validation on
-        the fit data; paper-fixed: the paper's ablations; paper: what the paper's search starts
-        from.
+        the fit data; paper-fixed: the paper's ablations. The paper's search over settings is `edo
+        search --space paper`.
     solver : str, optional
         The optimum, with a certificate, or the paper's search over weights and sizes; else that
         of the preset.
@@ -71,7 +71,8 @@ class FitFlags:
     lambda_w1 : float, optional
         Weight of the Wasserstein-1 distance (λ_W1); ordinal scales and linear pools only.
     diversity : str, optional
-        Reward or penalise disagreement between members; without effect if --lambda-div is 0.
+        Reward or penalise disagreement between members (the paper's s = -1 and s = +1); without
+        effect if --lambda-div is 0.
     class_weights : bool, optional
         Weigh the classes in the cross-entropy by inverse frequency.
     max_members : int, optional
@@ -97,7 +98,7 @@ class FitFlags:
         answers for nobody in particular.
     """
 
-    preset: Literal["default", "paper-fixed", "paper"] = "default"
+    preset: Literal["default", "paper-fixed"] = "default"
     solver: Literal["exact", "gumbel"] | None = None
     pool: Literal["linear", "log"] | None = None
     groups: Annotated[bool | None, options.TWO_SIDED] = None

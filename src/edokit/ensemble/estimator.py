@@ -63,10 +63,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    preset : {"default", "paper-fixed", "paper"}, default="default"
+    preset : {"default", "paper-fixed"}, default="default"
         ``default``: exact solver, settings chosen by experiments, ``reg`` by cross-validation on
-        the fit data; ``paper-fixed``: the paper's ablations; ``paper``: what the paper's search
-        starts from.
+        the fit data; ``paper-fixed``: the paper's ablations. The paper's search over settings is
+        ``edokit.search(..., space="paper")``.
     pool : {"linear", "log"}, default=None
         Linear or logarithmic opinion pool; None: linear. The log pool needs the exact solver.
     groups : bool, default=None
@@ -158,7 +158,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        preset: Literal["default", "paper-fixed", "paper"] = "default",
+        preset: Literal["default", "paper-fixed"] = "default",
         *,
         pool: Literal["linear", "log"] | None = None,
         groups: bool | None = None,

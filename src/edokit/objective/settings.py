@@ -274,17 +274,25 @@ def check_pool(objective: Objective, pool: Pool) -> None:
 
 # λ and class weights of the paper's ablations.
 _PAPER = Objective(f1=1.0, div=1.0, reg=1e-3, class_weights=True)
-PRESETS: dict[str, Objective] = {
-    "default": Objective(),
-    "paper-fixed": _PAPER,
-    # The paper searches over λ and s; these are the values the search starts from.
-    "paper": _PAPER,
-}
+PRESETS: dict[str, Objective] = {"default": Objective(), "paper-fixed": _PAPER}
+
+
+def _check_preset(preset: str) -> None:
+    """Refuse an unknown preset; the paper's search is not one."""
+    if preset == "paper":
+        raise InputError(
+            f"{option('preset', 'paper')} is not a fit: the paper searches for the settings of"
+            " its objective",
+            "`edo search --space paper` does so (edokit.search(..., space='paper'));"
+            f" {option('preset', 'paper-fixed')} has the settings of its ablations",
+            code="unknown-choice",
+        )
+    one_of("preset", preset, PRESETS)
 
 
 def preset_objective(preset: str, objective: Objective | None = None) -> Objective:
-    """Return the objective, or that of the preset: ``default``, ``paper-fixed`` or ``paper``."""
-    one_of("preset", preset, PRESETS)
+    """Return the objective, or that of the preset: ``default`` or ``paper-fixed``."""
+    _check_preset(preset)
     if objective is None:
         return PRESETS[preset]
     if not isinstance(objective, Objective):
@@ -468,12 +476,12 @@ PAPER_SOLVERS: Mapping[str, Exact | Gumbel] = {
     "exact": Exact(PAPER_STEPS.max_members),
     "gumbel": Gumbel(**asdict(PAPER_STEPS)),
 }
-"""The solver of each name under the paper's presets."""
+"""The solver of each name under the preset ``paper-fixed``."""
 
 
 def preset_solver(preset: str, solver: Exact | Gumbel | str | None = None) -> Exact | Gumbel:
     """Return the solver, the one of this name, or that of the preset."""
-    one_of("preset", preset, PRESETS)
+    _check_preset(preset)
     if isinstance(solver, Exact | Gumbel):
         return solver
     if preset == "default":

@@ -205,7 +205,7 @@ class SearchResult:
 
     def refit(self, trial: SearchTrial) -> EDOEnsemble:
         """A trial's configuration, fitted on all of the data."""
-        ensemble = EDOEnsemble(**to_parameters(trial.configuration, "paper"))
+        ensemble = EDOEnsemble(**to_parameters(trial.configuration, "paper-fixed"))
         with warnings.catch_warnings():
             # What concerns the data was reported before, and the settings are the search's choice.
             warnings.simplefilter("ignore", EDOWarning)
