@@ -58,7 +58,7 @@ class Rates:
     later: float
 
     @classmethod
-    def of(cls, run: Run) -> Rates:
+    def from_run(cls, run: Run) -> Rates:
         return cls(run.first / run.items, run.later / run.items / run.passes)
 
     def seconds(self, items: int, passes: int, workers: int) -> float:
@@ -336,7 +336,7 @@ def main() -> None:
             write_shards(folder / "warm", 2_000, MEMBERS, annotators=0, per_shard=250)
             runs.append(fitted(folder, items, workers))
             print(runs[-1], flush=True)
-    text = page(*runs, Rates.of(runs[0]))
+    text = page(*runs, Rates.from_run(runs[0]))
     print(text)
     rewrite(PAGE, MARKS, text)
 

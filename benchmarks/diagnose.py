@@ -65,8 +65,8 @@ def rejections(regime: Regime, structured: float, runs: int, permutations: int) 
         annotations = simulate(
             replace(regime, structured=structured), random_state=seed
         ).annotations
-        vectors = LabelVectors.of(annotations)
-        design = Design.of(vectors)
+        vectors = LabelVectors.from_annotations(annotations)
+        design = Design.from_vectors(vectors)
         result = permutation_test(
             vectors, design, find_structure(vectors, design), permutations, seed
         )
@@ -110,9 +110,9 @@ def declared_power(runs: int, permutations: int) -> None:
                 drawn = simulate(
                     replace(regime, structured=structured), random_state=seed
                 ).annotations
-                vectors = LabelVectors.of(drawn)
+                vectors = LabelVectors.from_annotations(drawn)
                 group = np.unique(drawn.attributes["group"], return_inverse=True)[1]
-                design = Design.of(vectors, group, int(group.max()) + 1)
+                design = Design.from_vectors(vectors, group, int(group.max()) + 1)
                 rng = np.random.default_rng(seed)
                 real = find_structure(vectors, design).groups.score
                 chance = [
@@ -193,7 +193,9 @@ def declared(vectors: LabelVectors, annotations: Annotations) -> dict[str, Part]
     """The estimate with the true groups."""
     group = np.unique(annotations.attributes["group"], return_inverse=True)[1]
     count = int(group.max()) + 1
-    shares = decompose(vectors, Design.of(vectors, group, count), [Clusters(group, count)])
+    shares = decompose(
+        vectors, Design.from_vectors(vectors, group, count), [Clusters(group, count)]
+    )
     assert shares is not None
     return shares[1]
 
@@ -225,10 +227,10 @@ def shares(runs: int) -> None:
         rows: dict[str, list[tuple[float, ...]]] = {part: [] for part in PARTS}
         for seed in range(runs):
             simulation = simulate(regime, random_state=seed)
-            vectors = LabelVectors.of(simulation.annotations)
+            vectors = LabelVectors.from_annotations(simulation.annotations)
             known = truth(simulation)
             with_names = declared(vectors, simulation.annotations)
-            found = decompose(vectors, Design.of(vectors), cross_fitted(vectors, seed))
+            found = decompose(vectors, Design.from_vectors(vectors), cross_fitted(vectors, seed))
             assert found is not None
             for part in PARTS:
                 one, other = with_names[part], found[1][part]

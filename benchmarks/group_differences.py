@@ -108,10 +108,10 @@ class Cell:
             self.tables += 1
             self.any_shown += any(level.differs == "yes" for level in found.levels)
             self.undecided += any(level.differs == "can't tell" for level in found.levels)
-            self.gender_shown += found.of("gender")[1].differs == "yes"
+            self.gender_shown += found.levels_of("gender")[1].differs == "yes"
         else:
             found = compare_groups(annotations, ["gender"], permutations=0)
-        woman = found.of("gender")[1]
+        woman = found.levels_of("gender")[1]
         self.differences.append(value_of(woman.difference, name) or 0.0)
         self.ends.append((value_of(woman.low, name) or 0.0, value_of(woman.high, name) or 0.0))
 

@@ -30,7 +30,7 @@ class Labels:
     """Class codes [N]."""
 
     @classmethod
-    def of(cls, annotations: Annotations) -> Labels:
+    def from_annotations(cls, annotations: Annotations) -> Labels:
         with warnings.catch_warnings():
             # Ties have published labels in LeWiDi; elsewhere the first class is as good.
             warnings.simplefilter("ignore", EDOWarning)

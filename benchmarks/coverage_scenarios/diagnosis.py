@@ -37,7 +37,7 @@ def diagnose(runs: int, seed: int) -> Iterator[CoverageRow]:
         for run in range(tables):
             annotations = simulate(kind, balanced=False, shift=0.0, seed=seed + run)
             found = compare_groups(annotations, ["gender"])
-            woman = found.of("gender")[1]
+            woman = found.levels_of("gender")[1]
             shown += woman.differs == "yes"
             low = value_of(woman.low, name)
             high = value_of(woman.high, name)

@@ -57,7 +57,7 @@ class Line:
             return members
         if self.method == SINGLE:
             names = members.test.members[: study.seeds]
-            return [members.of([name]).test.uniform for name in names], [1] * len(names)
+            return [members.select([name]).test.uniform for name in names], [1] * len(names)
         if self.method == SEARCHED:
             trials = searched(study, dataset, self.pool)
             if isinstance(trials, Missing):

@@ -237,7 +237,7 @@ def duplicates(
         assert annotations.splits is not None
         found = NearDuplicates.among(annotations.texts)
         train, test = annotations.splits == "train", annotations.splits == "test"
-        return found.of(train, verbatim=True)[test], found.of(train)[test]
+        return found.has_match(train, verbatim=True)[test], found.has_match(train)[test]
 
     labels = study.labels(dataset, "test")
     assert isinstance(labels, Labels)

@@ -99,7 +99,7 @@ def _panel(sign: str, correlated: Sequence[Correlation]) -> Spec:
     return chart | background | {"width": WIDTH}
 
 
-def _layers(cells: vega.Rows) -> list[Spec]:
+def _layers(cells: vega.Records) -> list[Spec]:
     """Cells in the shade of their ρ, vermilion below 0 and blue above, and the text on them."""
     shade = {
         "field": "ρ",

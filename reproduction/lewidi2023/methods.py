@@ -103,7 +103,7 @@ def single_outcome(study: Study, dataset: str, pool: str) -> Outcome | Missing:
     def find() -> Outcome:
         found = []
         for seed in range(min(study.seeds, len(names))):
-            one = members.of([names[seed]])
+            one = members.select([names[seed]])
             found.append((Predicted(one.fit.uniform), Predicted(one.test.uniform)))
         return outcome(found, members.fit_labels, members.test_labels, [1] * len(found))
 

@@ -97,7 +97,7 @@ def size_curve(study: Study, dataset: str) -> dict[int, Outcome]:
             sampled = members.sampled(seed)
             ranked = _ranked(sampled)
             for size in range(1, min(LARGEST, len(ranked)) + 1):
-                some = sampled.of(ranked[:size])
+                some = sampled.select(ranked[:size])
                 pair = Predicted(some.fit.uniform), Predicted(some.test.uniform)
                 predicted.setdefault(size, []).append(pair)
         return {

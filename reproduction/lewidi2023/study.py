@@ -59,7 +59,7 @@ class Pool:
 
     def sampled(self, seed: int) -> Pool:
         """The members of one seed: its own, or half of each group where there are more than ten."""
-        drawn = self.of(draw_members(self.fit, seed))
+        drawn = self.select(draw_members(self.fit, seed))
         return replace(drawn, fit=_without_seeds(drawn.fit), test=_without_seeds(drawn.test))
 
     @property
@@ -74,10 +74,10 @@ class Pool:
         """The same members with dev alone to fit on."""
         if not self.cross_fitted:
             return self
-        labels = Labels.of(self.fit_labels.annotations.take(self.dev))
+        labels = Labels.from_annotations(self.fit_labels.annotations.take(self.dev))
         return replace(self, fit=self.fit.take(self.dev), fit_labels=labels, cross_fitted=False)
 
-    def of(self, members: list[str]) -> Pool:
+    def select(self, members: list[str]) -> Pool:
         """These members alone."""
         return replace(self, fit=self.fit.select(members), test=self.test.select(members))
 
@@ -225,7 +225,8 @@ class Study:
         if isinstance(annotations, Missing):
             return annotations
         return self.once(
-            ("labels", dataset, *splits), lambda: Labels.of(annotations.split(*splits))
+            ("labels", dataset, *splits),
+            lambda: Labels.from_annotations(annotations.split(*splits)),
         )
 
     def pool(self, dataset: str, name: str) -> Pool | Missing:

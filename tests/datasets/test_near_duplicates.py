@@ -15,7 +15,7 @@ from edokit.datasets import near_duplicates as module
 from edokit.datasets.lewidi import read_lewidi
 from edokit.datasets.near_duplicates import (
     NearDuplicates,
-    Texts,
+    TextColumn,
     near_duplicate_groups,
     normal_form,
     without_markup,
@@ -29,11 +29,11 @@ def pieces(text: str) -> set[str]:
     return {text[k : k + 5] for k in range(len(text) - 4)}
 
 
-def near_duplicates_of(texts: Texts, reference: Texts, threshold: float = 0.8) -> Bools:
+def near_duplicates_of(texts: TextColumn, reference: TextColumn, threshold: float = 0.8) -> Bools:
     both = [*texts, *reference]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "THRESHOLD", threshold)
-        found = NearDuplicates.among(both).of(np.arange(len(both)) >= len(texts))
+        found = NearDuplicates.among(both).has_match(np.arange(len(both)) >= len(texts))
     return found[: len(texts)]
 
 

@@ -108,7 +108,7 @@ def test_near_duplicates_stay_on_one_side() -> None:
         assert len(set(parted.splits[k : k + 3])) == 1
     assert counts(parted) == {"train": 72, "dev": 24, "test": 24}
     train = parted.splits == "train"
-    assert not NearDuplicates.among(texts).of(train)[~train].any()
+    assert not NearDuplicates.among(texts).has_match(train)[~train].any()
 
 
 def test_groups_of_near_duplicates_go_to_all_splits_not_to_the_largest_alone() -> None:
@@ -198,4 +198,4 @@ def test_a_real_dataset_divides_evenly_without_near_duplicates_across(lewidi: Pa
         assert hard[here].mean() == pytest.approx(hard.mean(), abs=0.015)
         assert made.entropy[here].mean() == pytest.approx(made.entropy.mean(), abs=0.015)
     train = parted.splits == "train"
-    assert not NearDuplicates.among(made.texts).of(train)[~train].any()
+    assert not NearDuplicates.among(made.texts).has_match(train)[~train].any()

@@ -81,7 +81,7 @@ def test_the_sums_over_any_partition_are_those_of_the_whole(
             (term,) = pool_terms(Objective().resolve(kind), alpha).values()
             found = data.expansions(weights, term=term)
             for v, at in zip(weights, found, strict=True):
-                wanted = Expansion.of(term, P, q, v)
+                wanted = Expansion.from_term(term, P, q, v)
                 assert at.items == items
                 for part in ("value", "gradient", "hessian"):
                     np.testing.assert_allclose(
@@ -104,7 +104,7 @@ def test_a_part_of_the_members_has_a_part_of_the_sums(tmp_path: Path) -> None:
     v, members = np.array([[0.25, 0.75]]), np.array([3, 1])
     with opened(made, tmp_path) as data:
         (at,) = data.expansions(v, members=members)
-    wanted = Expansion.of(CrossEntropy(), P[:, members], q, v[0])
+    wanted = Expansion.from_term(CrossEntropy(), P[:, members], q, v[0])
     np.testing.assert_allclose(at.hessian, wanted.hessian, rtol=1e-12)
     np.testing.assert_allclose(at.gradient, wanted.gradient, rtol=1e-12)
 

@@ -21,8 +21,8 @@ from edokit.members.recipes._prompts import (
 )
 
 SCALES = (Scale(), Scale("ordinal", (1, 2, 3)), Scale("multi-label"))
-TONE = Choices.of(["polite", "rude", "very rude"], listed=True)
-NAMES = Choices.of(["polite", "rude", "very rude"], listed=False)
+TONE = Choices.from_classes(["polite", "rude", "very rude"], listed=True)
+NAMES = Choices.from_classes(["polite", "rude", "very rude"], listed=False)
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
@@ -60,10 +60,13 @@ def test_what_people_wrote_is_never_read_as_a_field(text: str, context: str, per
 
 
 def test_keys_are_the_labels_where_each_is_one_character_and_letters_elsewhere() -> None:
-    assert Choices.of(["0", "1"], listed=True).keys == ("0", "1")
+    assert Choices.from_classes(["0", "1"], listed=True).keys == ("0", "1")
     assert TONE.keys == ("A", "B", "C")
-    assert Choices.of(["a", "A"], listed=True).keys == ("A", "B")  # no answer tells them apart
-    many = Choices.of([f"label {k}" for k in range(30)], listed=True)
+    assert Choices.from_classes(["a", "A"], listed=True).keys == (
+        "A",
+        "B",
+    )  # no answer tells them apart
+    many = Choices.from_classes([f"label {k}" for k in range(30)], listed=True)
     assert many.keys[-1] == "30"
     assert not many.first_token_decides
     assert TONE.sentence == "A, B or C"
@@ -72,7 +75,7 @@ def test_keys_are_the_labels_where_each_is_one_character_and_letters_elsewhere()
 def test_labels_are_listed_with_their_keys_and_descriptions() -> None:
     found = read_descriptions("rude: hurts\n very rude = hurts: badly\n", TONE.names)
     assert TONE.lines(found) == "A. polite\nB. rude: hurts\nC. very rude: hurts: badly"
-    assert Choices.of(["0", "1"], listed=True).lines({"1": "yes"}) == "0\n1: yes"
+    assert Choices.from_classes(["0", "1"], listed=True).lines({"1": "yes"}) == "0\n1: yes"
     with pytest.raises(InputError, match=r"'cruel: x'.*'polite', 'rude', 'very rude'"):
         read_descriptions("cruel: x", TONE.names)
 
@@ -198,4 +201,4 @@ def test_shares_are_those_of_the_keys_whatever_else_is_likely(
     ],
 )
 def test_thoughts_name_no_label(answer: str, label: int | None) -> None:
-    assert Choices.of(("polite", "rude"), listed=True).named(answer) == label
+    assert Choices.from_classes(("polite", "rude"), listed=True).named(answer) == label

@@ -12,12 +12,12 @@ from edokit.objective.summaries import Problem, Summaries
 
 def curvature_sums(P, q, v, alpha=None, pool="linear"):
     """The cross-entropy of the pool, summed over items."""
-    return Expansion.of(CROSS_ENTROPY[pool](alpha), P, q, v)
+    return Expansion.from_term(CROSS_ENTROPY[pool](alpha), P, q, v)
 
 
 def ce_mean(v, problem):
     """Its mean over items of a problem, and the gradient."""
-    return InMemoryTerm.of(CROSS_ENTROPY[problem.pool](), problem).at(v)
+    return InMemoryTerm.from_problem(CROSS_ENTROPY[problem.pool](), problem).at(v)
 
 
 def literal_hessian(case: Case, alpha: np.ndarray) -> np.ndarray:

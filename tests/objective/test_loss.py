@@ -21,7 +21,7 @@ def ce_all(v: np.ndarray, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 
 def ce_mean(v: np.ndarray, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """The cross-entropy of the pool."""
-    return InMemoryTerm.of(CROSS_ENTROPY[problem.pool](), problem).at(v)
+    return InMemoryTerm.from_problem(CROSS_ENTROPY[problem.pool](), problem).at(v)
 
 
 VARIANTS = ("mean", "all", "random")

@@ -186,7 +186,7 @@ def test_pools_groups_and_curvature_work_on_tensors() -> None:
     for kind in ("linear", "log"):
         close(pool(P, v, kind), pool(case.P, case.v, kind))
         (term,) = pool_terms(Objective().resolve(kind)).values()
-        ours, theirs = Expansion.of(term, P, q, v), Expansion.of(term, *arrays)
+        ours, theirs = Expansion.from_term(term, P, q, v), Expansion.from_term(term, *arrays)
         for part in ("value", "gradient", "hessian"):
             close(getattr(ours, part), getattr(theirs, part))
     groups = ["a", "b", "a", "b"]

@@ -12,7 +12,9 @@ from reproduction.outcomes import Labels, Outcome, Predicted, effect, item_score
 
 def labels(n: int = 60) -> Labels:
     rng = np.random.default_rng(0)
-    return Labels.of(Annotations.from_matrix(rng.integers(0, 2, size=(n, 5)), classes=["0", "1"]))
+    return Labels.from_annotations(
+        Annotations.from_matrix(rng.integers(0, 2, size=(n, 5)), classes=["0", "1"])
+    )
 
 
 def predicted(n: int, seed: int) -> Predicted:

@@ -14,7 +14,7 @@ import pytest
 
 from edokit import Bundle
 from edokit.serve.app import App
-from edokit.serve.batching import Answers, Batcher, Limits
+from edokit.serve.batching import Answerer, Batcher, Limits
 
 REFLECTION = ((inspect, "signature"), (typing, "get_type_hints"), (pydantic, "TypeAdapter"))
 
@@ -22,7 +22,7 @@ REFLECTION = ((inspect, "signature"), (typing, "get_type_hints"), (pydantic, "Ty
 async def answers_of(bundle: Bundle, requests: list[dict[str, Any]], patch: Any) -> list[int]:
     """The statuses of requests, while reflection fails."""
     limits = Limits()
-    batcher = Batcher(lambda: Answers(bundle), limits)
+    batcher = Batcher(lambda: Answerer(bundle), limits)
     app = App(batcher, limits, None, log=print)
     await batcher.start()
 

@@ -36,7 +36,7 @@ from edokit.rows import Rows
 from edokit.serve import Limits
 from edokit.serve import server as server_module
 from edokit.serve.app import App, BodyReader, _is_here
-from edokit.serve.batching import Answers, Batcher
+from edokit.serve.batching import Answerer, Batcher
 from edokit.serve.requests import About, Question, RefusedError, read_request, request_model
 from edokit.serve.server import _listen, _Log, _Protocol
 
@@ -137,7 +137,7 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
         members=SimpleNamespace(manifest={"data": {}}, endpoints=("http://localhost:1",)),
         describe=lambda *texts, **how: pooled,
     )
-    first, second = Answers(bundle)(Question(["a", "b"]))
+    first, second = Answerer(bundle)(Question(["a", "b"]))
     each = dict(zip(names, [0.25, 0.75], strict=True))
     assert first.pop("entropy") == pytest.approx(0.5623, abs=1e-4)
     assert first == {

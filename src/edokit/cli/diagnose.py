@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from edokit.analysis.diagnose.result import Diagnosis
     from edokit.annotations.core import Annotations
 
-Source = Annotated[
+SourceArgument = Annotated[
     Path,
     options.POSITIONAL,
     Parameter(
@@ -26,7 +26,7 @@ Source = Annotated[
 
 
 def diagnose(
-    annotations: Source,
+    annotations: SourceArgument,
     /,
     *,
     by: options.Names = None,

@@ -36,7 +36,7 @@ class OldAnnotation(Document):
     user: Name | None = None
 
 
-class Example(Document):
+class DoccanoItem(Document):
     """An item."""
 
     id: Name
@@ -65,7 +65,7 @@ def read_doccano(source: str | Path, **options: Any) -> Annotations:
         if isinstance(records, list):
             records = [_with_fields(record) for record in records]
         hint = "export the dataset as JSONL"
-        examples = as_records(file, records, Example, "an export of doccano", hint)
+        examples = as_records(file, records, DoccanoItem, "an export of doccano", hint)
         for example in examples:
             items.append(_item(example, file))
     return read_export(items, source, **options)
@@ -96,7 +96,7 @@ def _with_fields(record: Any) -> Any:
     return kept | {"fields": fields}
 
 
-def _item(example: Example, file: Path) -> Item:
+def _item(example: DoccanoItem, file: Path) -> Item:
     """An item with the answers of those who answered."""
     answers: list[ExportedAnswer] = []
     if example.annotations is not None:

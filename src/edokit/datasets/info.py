@@ -111,7 +111,8 @@ def _describe_duplicates(annotations: Annotations) -> dict[str, Any]:
     if len(parts) > 1:
         reference = "train" if "train" in parts else next(iter(parts))
         reference_rows = parts[reference]
-        verbatim, near = duplicates.of(reference_rows, verbatim=True), duplicates.of(reference_rows)
+        verbatim = duplicates.has_match(reference_rows, verbatim=True)
+        near = duplicates.has_match(reference_rows)
         counted["also_in"] = reference
         counted["splits"] = {
             name: {"verbatim": int(verbatim[rows].sum()), "near": int(near[rows].sum())}

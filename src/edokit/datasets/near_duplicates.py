@@ -41,7 +41,7 @@ _MOST_PAIRS = 1 << 26
 # Products of the threshold and a count are off in the last bits.
 _ROUNDING = 1e-9
 
-Texts = Sequence[str] | npt.NDArray[np.object_]
+TextColumn = Sequence[str] | npt.NDArray[np.object_]
 
 _MARKUP = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _URL = re.compile(r"(?:https?://|www\.|pic\.twitter\.com/)\S+", re.IGNORECASE)
@@ -68,7 +68,7 @@ def without_markup(text: str) -> str:
     return _MENTION.sub(" ", _URL.sub(" ", text))
 
 
-def near_duplicate_groups(texts: Texts) -> Ints:
+def near_duplicate_groups(texts: TextColumn) -> Ints:
     """A group number per text [N]; near-duplicates, also by way of others, share one."""
     return NearDuplicates.among(texts).groups
 
@@ -92,7 +92,7 @@ class NearDuplicates:
     right: Ints
 
     @classmethod
-    def among(cls, texts: Texts) -> NearDuplicates:
+    def among(cls, texts: TextColumn) -> NearDuplicates:
         """Found by comparing all texts."""
         # Many items may have the same text, which may be long.
         places: dict[str, int] = {}
@@ -130,7 +130,7 @@ class NearDuplicates:
         groups[self.forms >= 0] = component[self.forms[self.forms >= 0]]
         return pd.factorize(groups)[0].astype(np.int64)
 
-    def of(self, reference: Bools, *, verbatim: bool = False) -> Bools:
+    def has_match(self, reference: Bools, *, verbatim: bool = False) -> Bools:
         """Whether each text [N] has a near-duplicate among those marked as reference [N].
 
         ``verbatim`` asks for the same normal form.

@@ -69,7 +69,7 @@ class Instance(Document):
         return labels
 
 
-class Input(Document):
+class FormInput(Document):
     """One input of the page: an option, a text box, a slider."""
 
     scheme: str = Field(alias="schema")
@@ -93,7 +93,9 @@ class UserState(Document):
     """What Potato 2 keeps of one annotator."""
 
     user_id: Name
-    answers: dict[str, list[tuple[Input, JsonValue]]] = Field(alias="instance_id_to_label_to_value")
+    answers: dict[str, list[tuple[FormInput, JsonValue]]] = Field(
+        alias="instance_id_to_label_to_value"
+    )
     origin: dict[str, JsonValue] = Field(default_factory=dict)
 
     @property

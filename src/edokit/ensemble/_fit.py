@@ -337,7 +337,7 @@ def _fitted(
             "hard_labels": dict(zip(data.classes, map(int, class_counts), strict=True)),
         },
         explanation=reasons,
-        constant=Constant.of(shares, hard_counts),
+        constant=Constant.from_totals(shares, hard_counts),
         answers=answers,
     )
 

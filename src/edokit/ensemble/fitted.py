@@ -102,7 +102,9 @@ class Constant:
     fitted on) or ``items`` (those that are evaluated)."""
 
     @classmethod
-    def of(cls, totals: Floats, hard_counts: Floats | Ints, source: str = "fit") -> Constant:
+    def from_totals(
+        cls, totals: Floats, hard_counts: Floats | Ints, source: str = "fit"
+    ) -> Constant:
         """From the summed soft labels and the number of hard labels, both [C].
 
         For multi-label data both [L, 2]: without and with each label.

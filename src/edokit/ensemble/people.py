@@ -539,7 +539,7 @@ class _SingleLabels:
         return gradient, hessian
 
 
-class _Estimate(NamedTuple):
+class _FittedEffects(NamedTuple):
     calibration: Floats
     person_effects: Floats
     level_effects: list[Floats]
@@ -547,7 +547,7 @@ class _Estimate(NamedTuple):
     shares: Floats
 
 
-def _estimate(labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int]) -> _Estimate:
+def _estimate(labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int]) -> _FittedEffects:
     """Alternate Newton steps for all effects with updates of the variances until both settle."""
     model = _Model(labels, level_codes, n_levels)
     for _ in range(_ROUNDS):
@@ -562,10 +562,12 @@ def _estimate(labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int])
             model.shares[g] = 0.0
             effects = np.zeros_like(effects)
         level_effects.append(effects)
-    return _Estimate(model.shared[0], model.persons, level_effects, model.covariance, model.shares)
+    return _FittedEffects(
+        model.shared[0], model.persons, level_effects, model.covariance, model.shares
+    )
 
 
-def _transfer(labels: _SingleLabels, level_codes: Ints, estimate: _Estimate) -> float:
+def _transfer(labels: _SingleLabels, level_codes: Ints, estimate: _FittedEffects) -> float:
     """How much of the effects of attributes carries over to people never seen.
 
     People are left out in folds, and answered by the level effects that the others' labels show; Σ

@@ -84,12 +84,12 @@ def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
 
 
 # The annotations of all shards: in memory, or a file for each.
-Source: TypeAlias = Annotations | tuple[Path, ...]
+LabelSource: TypeAlias = Annotations | tuple[Path, ...]
 
 
 def find_annotations(
     annotations: LabelsLike, shards: Shards, reading: ReadOptions
-) -> tuple[Source, tuple[str, ...]]:
+) -> tuple[LabelSource, tuple[str, ...]]:
     """The annotations, in memory or a file for each shard, and their classes in order."""
     if isinstance(annotations, str | Path):
         source = _in_files(Path(annotations), shards, reading)
@@ -117,7 +117,7 @@ def find_annotations(
     return source, order
 
 
-def _in_files(path: Path, shards: Shards, reading: ReadOptions) -> Source:
+def _in_files(path: Path, shards: Shards, reading: ReadOptions) -> LabelSource:
     """A file for each shard where there are such, else all annotations in memory."""
     if path.is_dir() and table_files(path) and not any(path.glob("*.json")):
         files = match_files(path, shards.files)
@@ -139,7 +139,7 @@ class LabelCounts(NamedTuple):
     has_item_groups: bool = False
 
     @classmethod
-    def of(cls, annotations: Annotations) -> LabelCounts:
+    def from_annotations(cls, annotations: Annotations) -> LabelCounts:
         masks = annotations.tied, annotations.contradicted
         tied, against = map(int, map(np.count_nonzero, masks))
         annotators = Rows.from_names(annotations.annotators).keys
@@ -184,7 +184,7 @@ class CachedShard:
             y = hard_labels(annotations, self.reading.ties, seed)
             self.write_labels(annotations.soft_labels, y)
             self.write_group_keys(group_keys(annotations))
-            counts = LabelCounts.of(annotations)
+            counts = LabelCounts.from_annotations(annotations)
         P = self.scale.rows(predictions.order_classes(self.classes).probabilities)
         self._save("P", P)
         self._save("keys", predictions.rows.keys)
@@ -304,7 +304,7 @@ def write_labels(source: Annotations, cached: Sequence[CachedShard]) -> list[Lab
         extra = source.rows.take(~is_predicted)
         raise different_rows("annotations", "predictions", predicted_rows, extra=extra)
     # Whoever read these annotations as one has warned of published labels.
-    return [LabelCounts.of(source)._replace(contradicted=0)]
+    return [LabelCounts.from_annotations(source)._replace(contradicted=0)]
 
 
 def make_folder(scratch: str | Path | None) -> Path:

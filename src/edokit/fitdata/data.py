@@ -473,7 +473,7 @@ class FitData:
         P, q, _ = self.sample
         if members is not None:
             P = P[:, members]
-        return [Expansion.of(term, P, q, v) for v in weights]
+        return [Expansion.from_term(term, P, q, v) for v in weights]
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0

@@ -23,7 +23,7 @@ from edokit.datasets.read import recognise
 from edokit.fitdata.cache import (
     CachedShard,
     LabelCounts,
-    Source,
+    LabelSource,
     find_annotations,
     make_folder,
     write_labels,
@@ -318,7 +318,7 @@ class ShardedData(FitData):
             view.groups = None
         return view
 
-    def _write(self, source: Source) -> None:
+    def _write(self, source: LabelSource) -> None:
         """The first pass: check, match, write."""
         counts = []
         if not isinstance(source, tuple):

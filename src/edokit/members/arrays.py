@@ -12,7 +12,7 @@ import numpy.typing as npt
 from edokit._errors import InputError
 from edokit._io import npz
 
-Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+NamedArrays: TypeAlias = dict[str, npt.NDArray[Any]]
 """Arrays by name, each of its own type, as a file holds them."""
 
 
@@ -22,7 +22,7 @@ def write_arrays(path: Path, **arrays: npt.NDArray[np.generic]) -> None:
         npz.write_arrays(stream, arrays)
 
 
-def read_arrays(path: Path, names: Iterable[str]) -> Arrays:
+def read_arrays(path: Path, names: Iterable[str]) -> NamedArrays:
     """Read those of these arrays that the file has; a damaged file is an error."""
     try:
         return npz.read_arrays(path, names)

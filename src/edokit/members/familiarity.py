@@ -19,7 +19,7 @@ import numpy.typing as npt
 from edokit._errors import InputError
 from edokit._io.atomic import whole_file
 from edokit._types import Bools, Floats, HardLabels, Reals
-from edokit.members.arrays import Arrays, read_arrays, write_arrays
+from edokit.members.arrays import NamedArrays, read_arrays, write_arrays
 from edokit.members.contexts import Text, split_context
 from edokit.members.layout import FAMILIARITY
 
@@ -242,7 +242,7 @@ def _rarity(counts: Reals | HardLabels, n_texts: int, floor: float) -> Floats:
     return np.asarray(-np.log(counts / max(n_texts, 1) + floor))
 
 
-def _are_consistent(arrays: Arrays) -> bool:
+def _are_consistent(arrays: NamedArrays) -> bool:
     """Whether all arrays are there, with shapes and types that go together."""
     if any(name not in arrays for name in _ARRAYS):
         return False

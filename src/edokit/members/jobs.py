@@ -15,7 +15,7 @@ from edokit._errors import EDOWarning, InputError
 from edokit._io.atomic import whole_folder
 from edokit._progress import Progress, no_progress
 from edokit._types import Codes, Floats, Ints
-from edokit.members.arrays import Arrays, write_arrays
+from edokit.members.arrays import NamedArrays, write_arrays
 from edokit.members.card import card_fields, write_card
 from edokit.members.contexts import split_context
 from edokit.members.layout import BY_ANNOTATOR, JOB_PREDICTIONS
@@ -101,10 +101,10 @@ def fit_job(
     return tuple(note for note, is_ours in notes.items() if is_ours)
 
 
-def predict_splits(member: Member, plan: TrainingPlan, job: TrainingJob) -> Arrays:
+def predict_splits(member: Member, plan: TrainingPlan, job: TrainingJob) -> NamedArrays:
     """Predictions of a fitted member by split; by annotator too, if it knows annotators."""
     data = plan.data
-    arrays: Arrays = {}
+    arrays: NamedArrays = {}
     for split, positions in plan.rows(job).predict.items():
         predicted = predict_texts(member, [data.texts[i] for i in positions])
         arrays[split] = _checked(predicted, data.scale)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ManifestContent: TypeAlias = dict[str, Any]
 """The content of a manifest, or a part of it, whose fields `Manifest` checks."""
 # Metrics by name; None where one can't be computed.
-Scores = dict[str, float | None]
+MetricScores = dict[str, float | None]
 
 
 def _check_folder_name(name: str) -> str:
@@ -173,7 +173,7 @@ def _describe_group(group: Group) -> ManifestContent:
 
 
 def _manifest_entry(
-    plan: TrainingPlan, name: str, cards: Cards, metrics: Mapping[str, Scores]
+    plan: TrainingPlan, name: str, cards: Cards, metrics: Mapping[str, MetricScores]
 ) -> ManifestContent:
     """A member in the manifest, from the cards of its folds, which say more."""
     jobs = [job for job in plan.jobs if name == job.member]
@@ -198,7 +198,7 @@ def _manifest_entry(
     }
 
 
-def _scores(data: TrainingData, table: Predictions, probabilities: Floats) -> Scores:
+def _scores(data: TrainingData, table: Predictions, probabilities: Floats) -> MetricScores:
     """Metrics of probabilities [N, C] of the table's items."""
     from edokit.metrics import compute_metrics, main_metrics
 

@@ -272,7 +272,7 @@ class InMemoryTerm(ItemTerm):
         self._evaluations: dict[bytes, tuple[Array, Array]] = {}
 
     @classmethod
-    def of(cls, term: PoolTerm, problem: Problem) -> InMemoryTerm:
+    def from_problem(cls, term: PoolTerm, problem: Problem) -> InMemoryTerm:
         """The term on the items of a problem, which holds rows and targets of cross-entropies."""
         if isinstance(term, CrossEntropy):
             return cls(term, problem.rows, problem.targets)
@@ -382,7 +382,7 @@ class Expansion(Additive):
     hessian: Array  # [K, K]
 
     @classmethod
-    def of(cls, term: PoolTerm, P: Array, q: Array, v: Array) -> Expansion:
+    def from_term(cls, term: PoolTerm, P: Array, q: Array, v: Array) -> Expansion:
         """Expand the term at v [K], for P [N, K, C] and soft labels q [N, C]."""
         items, members, classes = P.shape
         xp = namespace(P)
@@ -414,7 +414,7 @@ class JointObjective:
         else:
             ce = {"ce_weight": Linear(problem.member_ce)}
         over_items = {
-            name: InMemoryTerm.of(term, problem)
+            name: InMemoryTerm.from_problem(term, problem)
             for name, term in pool_terms(settings, steps=problem.steps).items()
             if name not in replacements
         }

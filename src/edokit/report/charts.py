@@ -211,7 +211,7 @@ def methods(method_rows: Sequence[MethodRow]) -> Spec:
 
 def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spec:
     """How much each level of an attribute differs from the others, in colour where it is shown."""
-    levels = [level for level in found.of(attribute) if level.difference is not None]
+    levels = [level for level in found.levels_of(attribute) if level.difference is not None]
     unit = "points"
     title = f"{clean(attribute, 60)}: difference to the others"
     lows = [value_of(level.low, class_name) for level in levels]

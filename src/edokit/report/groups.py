@@ -86,7 +86,7 @@ class GroupsView:
 
 def drawn_classes(found: GroupComparison, attribute: str) -> list[str]:
     """Classes to draw: all of one or two, else those that show differences most clearly."""
-    levels = [level for level in found.of(attribute) if level.difference is not None]
+    levels = [level for level in found.levels_of(attribute) if level.difference is not None]
     if not levels:
         return []
     if found.scale == "ordinal":
@@ -99,7 +99,7 @@ def drawn_classes(found: GroupComparison, attribute: str) -> list[str]:
 
 def clearest_classes(found: GroupComparison, attribute: str) -> list[str]:
     """All classes, those first that show differences between levels most clearly."""
-    levels = [level for level in found.of(attribute) if level.difference is not None]
+    levels = [level for level in found.levels_of(attribute) if level.difference is not None]
     clarity = {}
     for name in found.classes:
         clarity[name] = max((_clarity(level, name) for level in levels), default=0.0)
@@ -141,7 +141,7 @@ def groups_view(data: ReportData, *, texts: bool) -> GroupsView | None:
     item_texts = _texts(data) if texts else {}
     attributes = []
     for attribute in found.attributes:
-        levels = found.of(attribute)
+        levels = found.levels_of(attribute)
         items = [item for item in found.items if item.attribute == attribute]
         rows = [_row(found, item, item_texts, pooled) for item in items]
         attributes.append(

@@ -88,7 +88,7 @@ class SkippedMethod(Document):
     reason: str = ""
 
 
-class _ConstantAnswer(Document):
+class _ConstantRecord(Document):
     source: Literal["train", "fit", "items"] = "fit"
 
 
@@ -98,7 +98,7 @@ class _ComparisonFile(Document):
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     skipped: list[SkippedMethod] = Field(default_factory=list)
     gains: dict[str, Gain] = Field(default_factory=dict)
-    constant: _ConstantAnswer = Field(default_factory=_ConstantAnswer)
+    constant: _ConstantRecord = Field(default_factory=_ConstantRecord)
 
 
 @dataclass(frozen=True)

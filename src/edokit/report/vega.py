@@ -16,7 +16,7 @@ import pandas as pd
 from edokit.report.colours import BLUE, FAINT, INK, MUTED
 
 Spec = dict[str, Any]
-Rows = list[dict[str, Any]]
+Records = list[dict[str, Any]]
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 CONFIG: Spec = {
@@ -41,10 +41,10 @@ TIPS = {"content": "data"}
 AREA: Spec = {"size": {"field": "_area", "type": "quantitative", "scale": None}}
 
 
-def rows(**columns: Any) -> Rows:
+def rows(**columns: Any) -> Records:
     """A dictionary per row of these columns; what is not finite becomes None."""
     text = pd.DataFrame(columns).to_json(orient="records", double_precision=6)
-    records: Rows = json.loads(text)
+    records: Records = json.loads(text)
     return records
 
 
@@ -88,7 +88,7 @@ def names(field: str, values: Sequence[Any], **style: Any) -> Spec:
     return {"field": field, "type": "nominal", "title": None, "scale": scale, "axis": axis}
 
 
-def layer(kind: str, data: Rows, encoding: Spec | None = None, **style: Any) -> Spec:
+def layer(kind: str, data: Records, encoding: Spec | None = None, **style: Any) -> Spec:
     """Marks of one kind, blue unless the encoding has a colour."""
     if encoding is None:
         encoding = {}
@@ -99,13 +99,13 @@ def layer(kind: str, data: Rows, encoding: Spec | None = None, **style: Any) -> 
     return {"data": {"values": data}, "mark": mark, "encoding": encoding}
 
 
-def points(data: Rows, encoding: Spec | None = None, *, size: float = 7, **style: Any) -> Spec:
+def points(data: Records, encoding: Spec | None = None, *, size: float = 7, **style: Any) -> Spec:
     """Markers of this diameter in pixels, described under the pointer."""
     style = {"filled": True, "opacity": 1, "size": size**2, "tooltip": TIPS} | style
     return layer("point", data, encoding, **style)
 
 
-def intervals(data: Rows, encoding: Spec | None = None, **style: Any) -> Spec:
+def intervals(data: Records, encoding: Spec | None = None, **style: Any) -> Spec:
     """Horizontal lines between the fields ``low`` and ``high``."""
     ends = {"x": {"field": "low"}, "x2": {"field": "high"}}
     return layer("rule", data, ends | (encoding or {}), **{"strokeWidth": 1.5} | style)

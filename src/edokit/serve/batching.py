@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Batches of a long request have so many times the texts of others.
 _LONG = 4
 # A JSON object for each text.
-Answer = list[dict[str, Any]]
+AnswerRecords = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Limits:
             check_number(name, limit, 1, 2**31)
 
 
-class Answers:
+class Answerer:
     """A bundle that answers questions.
 
     Parameters
@@ -91,7 +91,7 @@ class Answers:
         if not bundle.members.endpoints:  # else texts are sent elsewhere, at a cost
             self(Question([("warm-up", "")] if self.about.has_contexts else ["warm-up"]))
 
-    def __call__(self, question: Question) -> Answer:
+    def __call__(self, question: Question) -> AnswerRecords:
         """Answer the texts of a question, in their order."""
         escalation = self._escalation
         if question.annotators is not None or question.panel is not None:
@@ -123,7 +123,7 @@ class _Waiting:
     """A question in the queue."""
 
     question: Question
-    answer: asyncio.Future[Answer]
+    answer: asyncio.Future[AnswerRecords]
 
     def __len__(self) -> int:
         return len(self.question.texts)
@@ -151,7 +151,7 @@ class Batcher:
         Whether the server is about to end; requests that still arrive are answered.
     """
 
-    def __init__(self, load: Callable[[], Answers], limits: Limits) -> None:
+    def __init__(self, load: Callable[[], Answerer], limits: Limits) -> None:
         self._load = load
         self._limits = limits
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="members")
@@ -174,7 +174,7 @@ class Batcher:
         """End the thread once it is idle."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> AnswerRecords:
         """Answers to the texts, in their order."""
         size = len(question.texts)
         step = self._limits.max_batch

@@ -26,7 +26,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from edokit._errors import InputError, is_loopback, option
 from edokit.serve.access_log import AccessLog
 from edokit.serve.app import TOKEN, App
-from edokit.serve.batching import Answers, Batcher, Limits, reported
+from edokit.serve.batching import Answerer, Batcher, Limits, reported
 from edokit.serve.requests import About
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ def serve(
     log_queue = _Log(log)
     _log_without_details(log_queue)
 
-    def load() -> Answers:
+    def load() -> Answerer:
         # Threads that wait for each other must not spin: on a core that others use, too, they
         # would take turns with those they wait for. Read by OpenMP when the members load it.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -367,7 +367,7 @@ def serve(
         escalation = None
         if escalate is not None:
             escalation = loaded_bundle.ensemble.escalation(escalate, against)
-        return Answers(loaded_bundle, unfamiliar, escalation)
+        return Answerer(loaded_bundle, unfamiliar, escalation)
 
     def loaded(about: About) -> None:
         gc.freeze()  # else what was loaded is gone through again and again, while requests wait

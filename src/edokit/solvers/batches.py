@@ -97,7 +97,7 @@ class Batches:
 
     def _with_items(self, term: PoolTerm) -> tuple[Floats, Floats]:
         """What is pooled [N + 1, c, K] and targets [N + 1, c], the filler at the end."""
-        rows, targets = InMemoryTerm.of(term, self._problem).items
+        rows, targets = InMemoryTerm.from_problem(term, self._problem).items
         by_item = rows.reshape(self._members, *targets.shape).transpose(1, 2, 0)
         return _with_filler(by_item, 1.0), _with_filler(targets, 0.0)
 

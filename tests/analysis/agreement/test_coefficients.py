@@ -12,7 +12,7 @@ import pytest
 
 from edokit import Annotations, InputError, agreement, diagnose
 from edokit.analysis.agreement.coefficients import (
-    Estimate,
+    CoefficientEstimate,
     WeightKind,
     fleiss_kappa,
     gwet_ac,
@@ -74,7 +74,7 @@ def test_the_influence_of_an_item_is_what_leaving_it_out_changes(formula: Any) -
     counts = rng.multinomial(5, [0.5, 0.3, 0.2], size=400).astype(float)
     counts[:50] = np.eye(3)[rng.integers(3, size=50)]
     weights = np.array([[1, 0.5, 0], [0.5, 1, 0.5], [0, 0.5, 1]])
-    whole: Estimate = formula(counts, weights)
+    whole: CoefficientEstimate = formula(counts, weights)
     assert whole.influence.sum() == pytest.approx(0, abs=1e-9)
     for item in (0, 60, 200):
         without = formula(np.delete(counts, item, axis=0), weights).value

@@ -23,16 +23,16 @@ def same(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> bool:
 )
 def test_camps_are_found(sizes: tuple[int, ...], per_item: int | None) -> None:
     annotations = camps(items=600, sizes=sizes, per_item=per_item)
-    vectors = LabelVectors.of(annotations)
-    found = find_structure(vectors, Design.of(vectors)).groups
+    vectors = LabelVectors.from_annotations(annotations)
+    found = find_structure(vectors, Design.from_vectors(vectors)).groups
     names = np.unique(annotations.attributes["camp"], return_inverse=True)[1]
     assert same(found.group, names)
 
 
 def test_camps_in_a_sparse_crowd_are_mostly_found() -> None:
     annotations = camps(items=4000, sizes=(60, 40), per_item=5, apart=0.3)
-    vectors = LabelVectors.of(annotations)
-    found = find_structure(vectors, Design.of(vectors)).groups
+    vectors = LabelVectors.from_annotations(annotations)
+    found = find_structure(vectors, Design.from_vectors(vectors)).groups
     camp = np.unique(annotations.attributes["camp"], return_inverse=True)[1]
     placed = found.group >= 0
     alike = (found.group[:, None] == found.group)[placed][:, placed]
@@ -41,8 +41,8 @@ def test_camps_in_a_sparse_crowd_are_mostly_found() -> None:
 
 @given(st.integers(0, 1000))
 def test_nothing_better_is_found_by_trying_everything(seed: int) -> None:
-    vectors = LabelVectors.of(camps(items=80, sizes=(3, 3), apart=0.3, seed=seed))
-    design = Design.of(vectors)
+    vectors = LabelVectors.from_annotations(camps(items=80, sizes=(3, 3), apart=0.3, seed=seed))
+    design = Design.from_vectors(vectors)
     excess = design.excess(vectors, vectors.deviations)
     found = find_groups(design, excess)
     best = max(
@@ -57,8 +57,8 @@ def test_nothing_better_is_found_by_trying_everything(seed: int) -> None:
 
 @given(st.integers(0, 1000))
 def test_the_excesses_of_an_item_sum_to_zero(seed: int) -> None:
-    vectors = LabelVectors.of(noise(items=30, seed=seed))
-    design = Design.of(vectors, fewest=0)
+    vectors = LabelVectors.from_annotations(noise(items=30, seed=seed))
+    design = Design.from_vectors(vectors, fewest=0)
     assert np.sum(design.excess(vectors, vectors.deviations)) == pytest.approx(0, abs=1e-9)
 
 
@@ -68,6 +68,6 @@ def test_who_answered_too_little_is_in_no_group() -> None:
     from edokit import Annotations
 
     annotations = Annotations.from_table({key: [row[key] for row in table] for key in table[0]})
-    vectors = LabelVectors.of(annotations)
-    found = find_structure(vectors, Design.of(vectors)).groups
+    vectors = LabelVectors.from_annotations(annotations)
+    found = find_structure(vectors, Design.from_vectors(vectors)).groups
     assert found.group[list(annotations.annotators).index("guest")] == -1

@@ -144,7 +144,7 @@ def test_vectors_are_as_far_apart_as_answers_disagree(scale, one, other, squared
 def test_the_variance_of_ratings_is_that_of_their_positions() -> None:
     annotations = ratings(strict=1.0)
     place = np.array(annotations.scale.positions)[annotations.label_codes]
-    vectors = LabelVectors.of(annotations)
+    vectors = LabelVectors.from_annotations(annotations)
     assert float(np.var(vectors.values)) * 36 == pytest.approx(np.var(place))
     found = diagnose(annotations, permutations=0)
     by_annotator = [place[annotations.annotator_codes == a].mean() for a in range(6)]

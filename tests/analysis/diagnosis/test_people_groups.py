@@ -40,13 +40,13 @@ def ratings(
 
 def test_a_difference_of_half_a_point_is_shown_and_no_difference_is_not():
     found = compare_groups(ratings(0.6), ["gender", "team"])
-    women, men = found.of("gender")
+    women, men = found.levels_of("gender")
     assert women.differs == "yes"
     assert women.low < 0.5 < women.high
     assert women.difference == pytest.approx(-men.difference)
     assert women.p == men.p
     assert found.tests == 4  # two levels are one test
-    for team in found.of("team"):
+    for team in found.levels_of("team"):
         assert team.differs == "no"
         assert team.low < 0 < team.high
         assert team.missed == pytest.approx(max(-team.low, team.high))

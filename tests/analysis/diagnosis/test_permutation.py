@@ -17,8 +17,8 @@ from edokit.analysis.diagnose.vectors import LabelVectors
 
 
 def judged(annotations: Annotations, permutations: int = 19, seed: int = 0) -> dict[str, Any]:
-    vectors = LabelVectors.of(annotations)
-    design = Design.of(vectors)
+    vectors = LabelVectors.from_annotations(annotations)
+    design = Design.from_vectors(vectors)
     return permutation_test(vectors, design, find_structure(vectors, design), permutations, seed)
 
 
@@ -61,7 +61,7 @@ def test_strictness_is_structure_but_not_other_views() -> None:
 
 @given(st.integers(0, 1000))
 def test_shuffling_keeps_the_answers_to_every_item(seed: int) -> None:
-    vectors = LabelVectors.of(noise(items=30, per_item=4, seed=seed))
+    vectors = LabelVectors.from_annotations(noise(items=30, per_item=4, seed=seed))
     rng = np.random.default_rng(seed)
     for permuted in (vectors.permuted(rng), next(strict_permutations(vectors, rng))):
         assert np.allclose(permuted.item_means, vectors.item_means)
@@ -69,7 +69,7 @@ def test_shuffling_keeps_the_answers_to_every_item(seed: int) -> None:
 
 
 def test_strict_people_stay_strict_when_shuffled() -> None:
-    vectors = LabelVectors.of(strict())
+    vectors = LabelVectors.from_annotations(strict())
     rates = vectors.sums_by_annotator(vectors.values).ravel() / vectors.per_annotator
     tables = strict_permutations(vectors, np.random.default_rng(0))
     again = np.mean(

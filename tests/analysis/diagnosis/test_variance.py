@@ -26,12 +26,12 @@ PARTS = ("item", "annotator", "group_item", "rest")
 
 
 def declared(annotations: Annotations) -> dict[str, Part]:
-    vectors = LabelVectors.of(annotations)
+    vectors = LabelVectors.from_annotations(annotations)
     group = np.unique(annotations.attributes["group"], return_inverse=True)[1]
     count = int(group.max()) + 1
     shares = decompose(
         vectors,
-        Design.of(vectors, group, count),
+        Design.from_vectors(vectors, group, count),
         [Clusters(group, count)],
     )
     assert shares is not None
@@ -71,9 +71,9 @@ def test_the_shares_sum_to_one() -> None:
 
 def test_groups_found_on_one_half_explain_the_other_as_well_as_the_true_ones() -> None:
     annotations = camps(items=500, sizes=(6, 6), apart=0.3)
-    vectors = LabelVectors.of(annotations)
+    vectors = LabelVectors.from_annotations(annotations)
     groupings = cross_fitted(vectors, random_state=0)
-    found = decompose(vectors, Design.of(vectors), groupings)
+    found = decompose(vectors, Design.from_vectors(vectors), groupings)
     assert found is not None
     # Each camp labels yes with 0.2 or 0.8, independently: half of that is shared by both.
     total = 0.25
@@ -84,9 +84,9 @@ def test_groups_found_on_one_half_explain_the_other_as_well_as_the_true_ones() -
 def test_groups_found_in_noise_explain_nothing() -> None:
     values = []
     for seed in range(6):
-        vectors = LabelVectors.of(noise(items=300, annotators=10, seed=seed))
+        vectors = LabelVectors.from_annotations(noise(items=300, annotators=10, seed=seed))
         shares = decompose(
-            vectors, Design.of(vectors), cross_fitted(vectors, random_state=0, splits=2)
+            vectors, Design.from_vectors(vectors), cross_fitted(vectors, random_state=0, splits=2)
         )
         assert shares is not None
         values.append(shares[1]["group_item"].share)
@@ -104,8 +104,8 @@ def test_leanings_are_told_from_items_when_strict_people_get_the_worst_items() -
         "annotator": annotator,
         "label": (rng.random(3000) < chance).astype(int),
     }
-    vectors = LabelVectors.of(Annotations.from_table(table))
-    shares = decompose(vectors, Design.of(vectors), [])
+    vectors = LabelVectors.from_annotations(Annotations.from_table(table))
+    shares = decompose(vectors, Design.from_vectors(vectors), [])
     assert shares is not None
     assert abs(shares[1]["annotator"].share) < 0.01
     assert np.isnan(shares[1]["group_item"].share)
@@ -119,8 +119,11 @@ def test_names_and_order_do_not_matter(seed: int) -> None:
     table = annotations.to_table().take(order)
     again = Annotations.from_table(table)
     one, other = (
-        decompose(vectors, Design.of(vectors), [])
-        for vectors in (LabelVectors.of(annotations), LabelVectors.of(again))
+        decompose(vectors, Design.from_vectors(vectors), [])
+        for vectors in (
+            LabelVectors.from_annotations(annotations),
+            LabelVectors.from_annotations(again),
+        )
     )
     assert one is not None
     assert other is not None
@@ -138,8 +141,8 @@ def test_the_interval_of_a_share_is_a_jackknife() -> None:
 
 @pytest.mark.parametrize("answers", [(0, 1), (0, 1, 1), (0, 0, 1, 1)])
 def test_people_who_always_answer_alike_differ_in_strictness_and_in_nothing_else(answers) -> None:
-    vectors = LabelVectors.of(Annotations.from_matrix([answers] * 60))
-    shares = decompose(vectors, Design.of(vectors), [])
+    vectors = LabelVectors.from_annotations(Annotations.from_matrix([answers] * 60))
+    shares = decompose(vectors, Design.from_vectors(vectors), [])
     assert shares is not None
     parts = [shares[1][name].share for name in ("item", "annotator", "rest")]
     assert parts == pytest.approx([0, 1, 0], abs=1e-6)

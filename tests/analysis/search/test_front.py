@@ -21,7 +21,7 @@ TRIALS = [
 
 
 def test_a_beaten_trial_is_not_on_the_front() -> None:
-    assert [one.number for one in ParetoFront.of(TRIALS)] == [0, 1, 2]
+    assert [one.number for one in ParetoFront.from_trials(TRIALS)] == [0, 1, 2]
 
 
 @given(
@@ -38,6 +38,6 @@ def test_the_front_is_what_the_definition_says(points: np.ndarray) -> None:
 
 
 def test_the_papers_choice_is_the_lowest_ce() -> None:
-    front = ParetoFront.of(TRIALS)
+    front = ParetoFront.from_trials(TRIALS)
     assert front.chosen.number == 0
     assert front.chosen.ce == min(trial.ce for trial in TRIALS)

@@ -32,7 +32,7 @@ SETS = Scale("multi-label")
 def search_in_memory(data: FitData, plan: SearchPlan, trials: int = 12) -> ParetoFront:
     with open_storage(None) as opened:
         found, _ = run_study(opened, replace(plan, trials=trials), data)
-        return ParetoFront.of(found)
+        return ParetoFront.from_trials(found)
 
 
 def test_ordered_classes_are_searched_by_rps_and_w1() -> None:

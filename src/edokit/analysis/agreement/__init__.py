@@ -11,7 +11,7 @@ from edokit._errors import InputError, check_number, one_of, option
 from edokit._types import Floats, Ints
 from edokit.analysis.agreement.coefficients import (
     WEIGHT_KINDS,
-    Estimate,
+    CoefficientEstimate,
     LabelPairs,
     PairKappas,
     WeightKind,
@@ -171,19 +171,21 @@ def _undefined(kind: WeightKind, level: float, per_item: Floats, reason: str) ->
     )
 
 
-def _by_label(scale: Scale, alphas: Sequence[Estimate | None]) -> list[float | None]:
+def _by_label(scale: Scale, alphas: Sequence[CoefficientEstimate | None]) -> list[float | None]:
     """Alpha of each label of multi-label data."""
     if not scale.is_multi_label:
         return []
     return [None if alpha is None else alpha.value for alpha in alphas]
 
 
-def _mean(estimates: Sequence[Estimate | None]) -> Estimate | None:
+def _mean(estimates: Sequence[CoefficientEstimate | None]) -> CoefficientEstimate | None:
     """The mean of those that are defined."""
     return mean_estimate([estimate for estimate in estimates if estimate is not None])
 
 
-def _interval(estimate: Estimate | None, level: float, clusters: Ints | None) -> Interval:
+def _interval(
+    estimate: CoefficientEstimate | None, level: float, clusters: Ints | None
+) -> Interval:
     if estimate is None:
         return UNKNOWN
     return estimate.interval(level, clusters)
@@ -236,7 +238,7 @@ def _cohen(
     item_codes = labels.item_codes[pairs.first_labels]
 
     def mean_of(annotator_pairs: Ints) -> Interval:
-        estimates: list[Estimate | None] = []
+        estimates: list[CoefficientEstimate | None] = []
         for kappas in by_table:
             estimates.append(
                 mean_kappa(kappas, pairs, annotator_pairs, item_codes, len(labels.counts))

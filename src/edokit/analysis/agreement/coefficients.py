@@ -24,7 +24,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class CoefficientEstimate:
     """A coefficient, and what each item adds to it.
 
     Attributes
@@ -62,11 +62,11 @@ class Estimate:
         return Interval(self.value, max(low, -1.0), min(high, 1.0))
 
 
-def mean_estimate(estimates: Sequence[Estimate]) -> Estimate | None:
+def mean_estimate(estimates: Sequence[CoefficientEstimate]) -> CoefficientEstimate | None:
     """The mean of several coefficients of the same items; None for none."""
     if not estimates:
         return None
-    return Estimate(
+    return CoefficientEstimate(
         value=float(np.mean([estimate.value for estimate in estimates])),
         influence=np.mean([estimate.influence for estimate in estimates], axis=0),
         is_used=np.any([estimate.is_used for estimate in estimates], axis=0),
@@ -92,7 +92,7 @@ def item_agreement(counts: Floats, weights: Floats) -> Floats:
         return np.where(labels >= 2, agreeing / (labels * (labels - 1.0)), np.nan)
 
 
-def observed_agreement(counts: Floats, weights: Floats) -> Estimate | None:
+def observed_agreement(counts: Floats, weights: Floats) -> CoefficientEstimate | None:
     """The mean agreement of two labels of an item; None where no item has two."""
     agreement = item_agreement(counts, weights)
     has_several = ~np.isnan(agreement)
@@ -100,10 +100,10 @@ def observed_agreement(counts: Floats, weights: Floats) -> Estimate | None:
         return None
     value = float(agreement[has_several].mean())
     influence = np.where(has_several, agreement - value, 0.0) / has_several.mean()
-    return Estimate(value, influence, has_several, has_several)
+    return CoefficientEstimate(value, influence, has_several, has_several)
 
 
-def fleiss_kappa(counts: Floats, weights: Floats) -> Estimate | None:
+def fleiss_kappa(counts: Floats, weights: Floats) -> CoefficientEstimate | None:
     """Fleiss' kappa for any number of labels per item (Gwet 2014), counts [N, C].
 
     None where no item has two labels, or all labels are the same.
@@ -119,7 +119,7 @@ def fleiss_kappa(counts: Floats, weights: Floats) -> Estimate | None:
     return replace(estimate, is_counted=estimate.is_counted & _is_varied(counts))
 
 
-def gwet_ac(counts: Floats, weights: Floats) -> Estimate | None:
+def gwet_ac(counts: Floats, weights: Floats) -> CoefficientEstimate | None:
     """Gwet's AC1, with weights of ordered classes AC2, counts [N, C].
 
     None where no item has two labels, or there is a single class to choose.
@@ -136,14 +136,16 @@ def gwet_ac(counts: Floats, weights: Floats) -> Estimate | None:
 
 
 def _beyond_chance(
-    observed: Estimate | None, chance: float, chance_influence: Floats
-) -> Estimate | None:
+    observed: CoefficientEstimate | None, chance: float, chance_influence: Floats
+) -> CoefficientEstimate | None:
     """(observed − chance) / (1 − chance), both functions of the same items."""
     if observed is None or 1.0 - chance < ROUNDING:
         return None
     value = (observed.value - chance) / (1.0 - chance)
     influence = (observed.influence - (1.0 - value) * chance_influence) / (1.0 - chance)
-    return Estimate(value, influence, np.ones(len(influence), dtype=bool), observed.is_counted)
+    return CoefficientEstimate(
+        value, influence, np.ones(len(influence), dtype=bool), observed.is_counted
+    )
 
 
 def _is_varied(counts: Floats) -> Bools:
@@ -152,7 +154,7 @@ def _is_varied(counts: Floats) -> Bools:
     return np.asarray(counts[:, commonest] < counts.sum(axis=1))
 
 
-def krippendorff_alpha(counts: Floats, weights: Floats) -> Estimate | None:
+def krippendorff_alpha(counts: Floats, weights: Floats) -> CoefficientEstimate | None:
     """Krippendorff's alpha: one minus the observed disagreement over that expected by chance.
 
     Parameters
@@ -164,7 +166,7 @@ def krippendorff_alpha(counts: Floats, weights: Floats) -> Estimate | None:
 
     Returns
     -------
-    Estimate or None
+    CoefficientEstimate or None
         None where all labels of the items with two labels or more are the same.
     """
     has_several = counts.sum(axis=1) >= 2
@@ -186,7 +188,7 @@ def krippendorff_alpha(counts: Floats, weights: Floats) -> Estimate | None:
     # Alpha does not change if every item is taken twice, except for the one in T − 1.
     change -= change[has_several].mean() * has_several
     influence = -len(counts) * change
-    return Estimate(
+    return CoefficientEstimate(
         1.0 - observed / expected, influence, has_several, has_several & _is_varied(counts)
     )
 
@@ -312,7 +314,7 @@ def cohen_kappas(
 
 def mean_kappa(
     kappas: PairKappas, pairs: LabelPairs, annotator_pairs: Ints, item_codes: Ints, items: int
-) -> Estimate | None:
+) -> CoefficientEstimate | None:
     """The mean kappa of those of these pairs of annotators for which it is defined.
 
     ``item_codes`` [E] are the items of the pairs of labels.
@@ -326,4 +328,4 @@ def mean_kappa(
     is_counted = np.bincount(item_codes[rows][kappas.is_varied[rows]], minlength=items) > 0
     value = float(kappas.values[annotator_pairs].mean())
     influence = np.asarray(changes * (items / len(annotator_pairs)), dtype=np.float64)
-    return Estimate(value, influence, is_used, is_counted)
+    return CoefficientEstimate(value, influence, is_used, is_counted)

@@ -9,7 +9,7 @@ import numpy as np
 from edokit._types import Floats, Ints
 from edokit.analysis.agreement import agreement_weights
 from edokit.analysis.agreement.coefficients import (
-    Estimate,
+    CoefficientEstimate,
     cohen_kappas,
     mean_estimate,
 )
@@ -29,8 +29,8 @@ def judge_rows(
     weights = agreement_weights(labels.scale, classes)
     rows: list[JudgeRow] = []
     for name, p in judges.items():
-        observed: list[Estimate] = []
-        kappas: list[Estimate] = []
+        observed: list[CoefficientEstimate] = []
+        kappas: list[CoefficientEstimate] = []
         for human, answers in _codes(p, labels):
             observed.append(_observed(human, answers, weights, labels))
             kappa = _kappa(human, answers, weights, labels)
@@ -83,7 +83,9 @@ def _codes(p: Floats, labels: HumanLabels) -> list[tuple[Ints, Ints]]:
     return codes
 
 
-def _observed(human: Ints, answers: Ints, weights: Floats, labels: HumanLabels) -> Estimate:
+def _observed(
+    human: Ints, answers: Ints, weights: Floats, labels: HumanLabels
+) -> CoefficientEstimate:
     """The mean agreement of an answer with a label."""
     agreement = weights[human, answers]
     value = float(agreement.mean())
@@ -91,10 +93,12 @@ def _observed(human: Ints, answers: Ints, weights: Floats, labels: HumanLabels) 
     changes = np.bincount(labels.item_codes, weights=agreement - value, minlength=items)
     influence = np.asarray(changes * (items / len(human)), dtype=np.float64)
     has_labels = labels.counts > 0
-    return Estimate(value, influence, has_labels, has_labels)
+    return CoefficientEstimate(value, influence, has_labels, has_labels)
 
 
-def _kappa(human: Ints, answers: Ints, weights: Floats, labels: HumanLabels) -> Estimate | None:
+def _kappa(
+    human: Ints, answers: Ints, weights: Floats, labels: HumanLabels
+) -> CoefficientEstimate | None:
     """Cohen's kappa of the judge with the annotators as one other person."""
     kappas = cohen_kappas(human, answers, np.zeros(len(human), dtype=np.int64), 1, weights)
     if np.isnan(kappas.values[0]):
@@ -104,10 +108,12 @@ def _kappa(human: Ints, answers: Ints, weights: Floats, labels: HumanLabels) -> 
     influence = np.asarray(changes * items, dtype=np.float64)
     varied = labels.item_codes[kappas.is_varied]
     is_counted = np.bincount(varied, minlength=items) > 0
-    return Estimate(float(kappas.values[0]), influence, labels.counts > 0, is_counted)
+    return CoefficientEstimate(float(kappas.values[0]), influence, labels.counts > 0, is_counted)
 
 
-def _interval(estimate: Estimate | None, level: float, clusters: Ints | None) -> Interval:
+def _interval(
+    estimate: CoefficientEstimate | None, level: float, clusters: Ints | None
+) -> Interval:
     if estimate is None:
         return Interval(None, None, None)
     return estimate.interval(level, clusters)

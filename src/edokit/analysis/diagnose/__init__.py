@@ -106,7 +106,7 @@ def diagnose(
     for name in attributes:
         annotations.people.attribute(name)  # refused before anything is computed
     structure_permutations = PERMUTATIONS if permutations is None else permutations
-    vectors = LabelVectors.of(annotations)
+    vectors = LabelVectors.from_annotations(annotations)
     declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
     analysis = _analyse(
         annotations, vectors, declared, len(names), structure_permutations, random_state, progress
@@ -207,7 +207,7 @@ def _analyse(
     if (label := overview.only_answer(annotations)) is not None:
         return _Analysis({"reason": f"all labels are {label}, so nothing varies"})
     analysis = _Analysis()
-    design = Design.of(vectors, declared, count)
+    design = Design.from_vectors(vectors, declared, count)
     structure = find_structure(vectors, design)
     analysis.clusters = structure.groups
     if declared is None:
@@ -244,7 +244,7 @@ def _careless(
     p = None
     if test is not None and structured:
         careful = vectors.without(careless)
-        design = Design.of(careful, design.declared, design.count)
+        design = Design.from_vectors(careful, design.declared, design.count)
         structure = find_structure(careful, design)
         repeated = permutation_test(careful, design, structure, permutations, test["seed"])
         p = repeated["p"]

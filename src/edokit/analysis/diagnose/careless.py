@@ -35,7 +35,7 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     is careless.
     """
     scale = annotations.scale
-    vectors = LabelVectors.of(annotations, np.eye(len(annotations.classes)))
+    vectors = LabelVectors.from_annotations(annotations, np.eye(len(annotations.classes)))
     vectors = vectors.take(vectors.per_item >= 3)
     item = vectors.item
     annotator = vectors.annotator

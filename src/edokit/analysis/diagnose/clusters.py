@@ -58,7 +58,7 @@ class Design:
     count: int
 
     @classmethod
-    def of(
+    def from_vectors(
         cls,
         vectors: LabelVectors,
         declared: Ints | None = None,
@@ -79,7 +79,7 @@ class Design:
         information = _off_diagonal(_table(*among, variance[contested.item]) @ _table(*among).T)
         chance = float((contested.per_item * (contested.per_item - 1)) @ variance)
         pairs = (placed, number, information, chance)
-        return cls(BiasDesign.of(vectors), within, *pairs, declared, count)
+        return cls(BiasDesign.from_vectors(vectors), within, *pairs, declared, count)
 
     @property
     def smallest(self) -> int:
@@ -277,7 +277,7 @@ def cross_fitted(vectors: LabelVectors, random_state: int, splits: int = SPLITS)
         half[rng.permutation(vectors.items)[: vectors.items // 2]] = True
         for items in (half, ~half):
             labels = vectors.take(items)
-            design = Design.of(labels, fewest=FEWEST_CONTESTED // 2)
+            design = Design.from_vectors(labels, fewest=FEWEST_CONTESTED // 2)
             clusters = find_structure(labels, design).groups
             groupings.append(replace(clusters, items=~items))
     return groupings

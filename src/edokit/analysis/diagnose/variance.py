@@ -56,7 +56,10 @@ def decompose(
         return None
     parts = [vectors.take(block != b) for b in range(blocks)]
     bias_variance = np.array(
-        [*(BiasDesign.of(part).variance(part) for part in parts), design.bias.variance(vectors)]
+        [
+            *(BiasDesign.from_vectors(part).variance(part) for part in parts),
+            design.bias.variance(vectors),
+        ]
     )
     bias = estimate_bias(vectors, float(bias_variance[-1]), design.within)
     numbers = vectors.values - bias[vectors.annotator]

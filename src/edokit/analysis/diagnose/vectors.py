@@ -39,7 +39,9 @@ class LabelVectors:
     annotators: int
 
     @classmethod
-    def of(cls, annotations: Annotations, of_classes: Floats | None = None) -> LabelVectors:
+    def from_annotations(
+        cls, annotations: Annotations, of_classes: Floats | None = None
+    ) -> LabelVectors:
         """The first label of each annotator for each item.
 
         ``of_classes`` has the vector of each class [C, D], by default that of the scale.
@@ -201,7 +203,7 @@ class BiasDesign:
     expected: float
 
     @classmethod
-    def of(cls, vectors: LabelVectors) -> BiasDesign:
+    def from_vectors(cls, vectors: LabelVectors) -> BiasDesign:
         """The constants of these labels."""
         count = vectors.per_annotator.astype(np.float64)
         pairs = np.maximum(count * (count - 1), 1.0)

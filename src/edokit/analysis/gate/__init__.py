@@ -102,7 +102,7 @@ def gate(
             fit_answers = np.asarray(fit_members.probabilities[:, position], dtype=np.float64)
             reference.add(name, fit_answers)
     tests = 1 + sum(len(values) for values in slices.values())
-    comparison = _Comparison(reference, current, fit_labels, options, tests)
+    comparison = _LossComparison(reference, current, fit_labels, options, tests)
     total = comparison.row(None)
     parts: list[GateRow] = []
     for column, values in slices.items():
@@ -186,7 +186,7 @@ class _Losses:
 
 
 @dataclass(frozen=True, eq=False)
-class _Comparison:
+class _LossComparison:
     """New items beside those of the fit."""
 
     reference: _Losses

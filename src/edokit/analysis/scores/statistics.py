@@ -153,7 +153,7 @@ def constant_of(ensemble: EDOEnsemble | None, labels: Annotations, y: Ints | Cod
 def constant_answer(q: Floats, y: Ints | Codes, scale: Scale, source: str) -> Constant:
     """The mean soft label and the majority class; for multi-label data, of each label."""
     hard = scale.indicators(y, q.shape[1]).astype(np.int64)
-    return Constant.of(scale.totals(q), scale.totals(hard), source)
+    return Constant.from_totals(scale.totals(q), scale.totals(hard), source)
 
 
 def constant_of_annotations(

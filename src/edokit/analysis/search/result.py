@@ -109,7 +109,7 @@ class ParetoFront:
     trials: tuple[SearchTrial, ...]
 
     @classmethod
-    def of(cls, trials: Sequence[SearchTrial]) -> ParetoFront:
+    def from_trials(cls, trials: Sequence[SearchTrial]) -> ParetoFront:
         """The front of these trials."""
         is_on_front = non_dominated(_points(trials))
         front = [trial for trial, is_kept in zip(trials, is_on_front, strict=True) if is_kept]
@@ -186,7 +186,7 @@ class SearchResult:
     @cached_property
     def front(self) -> ParetoFront:
         """The trials that no other beats."""
-        return ParetoFront.of(self.trials)
+        return ParetoFront.from_trials(self.trials)
 
     @property
     def chosen(self) -> SearchTrial:

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from edokit._errors import InputError, option
 from edokit._types import Floats
-from edokit.members.arrays import Arrays
+from edokit.members.arrays import NamedArrays
 from edokit.members.recipes._tokens import Reader
 
 _DROPOUT = 0.1
@@ -339,7 +339,7 @@ def adversarial_step(weight: nn.Parameter, norm: float) -> Iterator[None]:
 
 def in_batches(
     forward: Callable[..., torch.Tensor],
-    tokens: Sequence[Arrays],
+    tokens: Sequence[NamedArrays],
     reader: Reader,
     batch_size: int,
     device: torch.device,
@@ -373,7 +373,7 @@ def memory_errors(size_option: str, batch_size: int) -> Iterator[None]:
         ) from None
 
 
-def on_device(arrays: Arrays, device: torch.device) -> dict[str, torch.Tensor]:
+def on_device(arrays: NamedArrays, device: torch.device) -> dict[str, torch.Tensor]:
     """Arrays as tensors where the network is."""
     return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
 

@@ -78,7 +78,7 @@ class Choices:
     keys: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, names: Sequence[str], *, listed: bool) -> Choices:
+    def from_classes(cls, names: Sequence[str], *, listed: bool) -> Choices:
         """Keys are single tokens: the names where each is one character, else letters.
 
         More labels than letters are numbered; numbers may begin alike.
@@ -272,7 +272,7 @@ class Questions:
                 "write {label} for sets, else {labels}, which lists all of them",
                 code="invalid-prompt",
             )
-        listed = Choices.of(classes, listed="labels" in fields)
+        listed = Choices.from_classes(classes, listed="labels" in fields)
         self.choices = Choices(_YES) if self.by_label else listed
         # What each text is asked about, one prompt at a time.
         self.labels = self.classes if self.by_label else ("",)

@@ -17,7 +17,7 @@ from edokit._errors import warn
 from edokit._progress import Progress
 from edokit._types import Floats, Ints, Reals
 from edokit.annotator_effects import AnnotatorEffects
-from edokit.members.arrays import Arrays
+from edokit.members.arrays import NamedArrays
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
 from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, RetiredOption
 from edokit.members.recipe_options import Range, check_types
@@ -219,7 +219,7 @@ class ClassifierMember(Member):
         """Features [N, F] of the texts that it learns from."""
         return self._features(texts)
 
-    def _arrays(self) -> Arrays:
+    def _arrays(self) -> NamedArrays:
         """Regression and effects by name."""
         arrays = {name: np.asarray(value) for name, value in vars(self._model).items()}
         if self._effects is not None:
@@ -227,7 +227,7 @@ class ClassifierMember(Member):
             arrays["effects"] = self._effects.effects
         return arrays
 
-    def _take_arrays(self, arrays: Arrays) -> None:
+    def _take_arrays(self, arrays: NamedArrays) -> None:
         """Take what ``_arrays`` returned."""
         parts: dict[str, Any] = {name: arrays[name] for name in _LOGISTIC}
         scalars = {name: part.item() for name, part in parts.items() if not part.ndim}

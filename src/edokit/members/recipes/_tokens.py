@@ -12,7 +12,7 @@ import numpy as np
 from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import label_shares, pairs_of_texts
-from edokit.members.arrays import Arrays
+from edokit.members.arrays import NamedArrays
 from edokit.members.contexts import Text, check_texts
 from edokit.members.pretrained import using
 
@@ -49,17 +49,17 @@ class Reader:
         self.context_first = context_first
         self.instruction = instruction
 
-    def __call__(self, texts: Sequence[Text]) -> list[Arrays]:
+    def __call__(self, texts: Sequence[Text]) -> list[NamedArrays]:
         """Of each text: token ids, attention mask and target mask [L], segments where needed."""
         check_texts(texts)
-        tokens: dict[Text, Arrays] = {}
+        tokens: dict[Text, NamedArrays] = {}
         for kind in (str, tuple):
             distinct = list(dict.fromkeys(text for text in texts if isinstance(text, kind)))
             if distinct:
                 tokens.update(zip(distinct, self._encode(distinct), strict=True))
         return [tokens[text] for text in texts]
 
-    def padded(self, tokens: Sequence[Arrays]) -> Arrays:
+    def padded(self, tokens: Sequence[NamedArrays]) -> NamedArrays:
         """A batch of texts: the same arrays [B, L]."""
         longest = max(len(text["input_ids"]) for text in tokens)
         multiple = min(-(-longest // _MULTIPLE) * _MULTIPLE, self.max_length)
@@ -71,7 +71,7 @@ class Reader:
                 batch[name][row, : len(values)] = values
         return batch
 
-    def _encode(self, texts: list[Text]) -> list[Arrays]:
+    def _encode(self, texts: list[Text]) -> list[NamedArrays]:
         columns, target = self._columns(texts)
         name = str(self.tokenizer.name_or_path)
         with using(name):
@@ -170,7 +170,7 @@ class EpochTargets:
         """What heads predict at the start: the mean of these targets."""
         return (self.targets.astype(float),)
 
-    def batch(self, items: Ints) -> Arrays:
+    def batch(self, items: Ints) -> NamedArrays:
         """Targets of these items [B, C]."""
         return {"targets": self.targets[items]}
 
@@ -225,7 +225,7 @@ class AnnotatorTargets(EpochTargets):
         draws = np.random.default_rng([self._seed, epoch]).random(len(self.pairs.annotators))
         self._codes = np.where(draws < _HIDDEN_SHARE, -1, self.pairs.annotators)
 
-    def batch(self, items: Ints) -> Arrays:
+    def batch(self, items: Ints) -> NamedArrays:
         """Targets of these items [B, C]; row, annotator, label and weight of their P pairs."""
         positions = [np.arange(*self._starts[[i, i + 1]]) for i in items]
         counts = np.array([len(pairs) for pairs in positions])

@@ -19,7 +19,7 @@ from edokit._errors import InputError, option
 from edokit._progress import Progress
 from edokit._types import Floats, HardLabels, Ints
 from edokit.members import pretrained
-from edokit.members.arrays import Arrays
+from edokit.members.arrays import NamedArrays
 from edokit.members.contexts import Text, with_context
 from edokit.members.recipe import MemberData
 from edokit.members.recipes import _network, _tokens
@@ -76,7 +76,7 @@ class FineTuned:
         outputs = []
         for start in range(0, len(rows), _ROWS):
             part = slice(start, start + _ROWS)
-            inputs: Arrays = {"pooled": pooled[rows[part]]}
+            inputs: NamedArrays = {"pooled": pooled[rows[part]]}
             if annotators is not None:
                 inputs |= {"rows": np.arange(len(rows[part])), "annotators": annotators[part]}
             with torch.no_grad():
@@ -244,7 +244,7 @@ class Training:
         network.eval()
         return tuned
 
-    def _new_network(self, first_texts: Arrays, device: torch.device) -> MemberNetwork:
+    def _new_network(self, first_texts: NamedArrays, device: torch.device) -> MemberNetwork:
         """A network with the pretrained weights, whose heads answer with the prior."""
         backbone = pretrained.load_backbone(self.member.model)
         if rank := self.member.adapter_rank:
@@ -255,7 +255,9 @@ class Training:
         network.rescale_heads(**_network.on_device(first_texts, device))
         return network
 
-    def _backward(self, tuned: FineTuned, tokens: Sequence[Arrays], items: Ints) -> torch.Tensor:
+    def _backward(
+        self, tuned: FineTuned, tokens: Sequence[NamedArrays], items: Ints
+    ) -> torch.Tensor:
         """The loss of a batch, whose gradient is accumulated."""
         network = tuned.network
         device = tuned.device

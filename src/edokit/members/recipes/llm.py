@@ -39,7 +39,7 @@ _ENDINGS = (".txt", ".md")
 # A text, and the messages that ask about it.
 Prompt = tuple[Text, list[dict[str, str]]]
 # A text that an annotator labelled, and the codes of the labels.
-Example = tuple[str | tuple[str, str], list[Count]]
+PromptExample = tuple[str | tuple[str, str], list[Count]]
 
 
 class _PairRows(NamedTuple):
@@ -56,7 +56,7 @@ class SavedModel(Document):
     classes: Annotated[Names, Field(min_length=2)]
     scale: str
     top: Annotated[int, Field(ge=0, le=100)] | None
-    examples: dict[str, list[Example]]
+    examples: dict[str, list[PromptExample]]
 
     @model_validator(mode="after")
     def _check_codes(self) -> SavedModel:
@@ -178,7 +178,7 @@ class LanguageModel(Member):
             prices=prices,
         )
         self._questions: Questions  # once the classes are known
-        self._examples: dict[str, list[Example]] = {}
+        self._examples: dict[str, list[PromptExample]] = {}
         self._progress: Progress | None = None
         # Numbers of items, requests, failures (answers that name no label) and tokens so far.
         self._usage: Counter[str] = Counter()
@@ -306,13 +306,13 @@ class LanguageModel(Member):
         descriptions = self.label_descriptions
         self._questions = Questions(self.prompt, self.persona, descriptions, classes, scale)
 
-    def _annotator_examples(self, data: MemberData, seed: int) -> dict[str, list[Example]]:
+    def _annotator_examples(self, data: MemberData, seed: int) -> dict[str, list[PromptExample]]:
         """Some of each annotator's own labels, as many different labels as possible among them."""
         annotations = known_labels(data)
         shares = label_shares(annotations, self.n_classes)
         indicators = data.scale.indicators(data.scale.hard(shares), self.n_classes)
         texts = with_context(data.texts, data.context)
-        ranked: dict[str, list[tuple[int, Example]]] = {}
+        ranked: dict[str, list[tuple[int, PromptExample]]] = {}
         counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
         for row in np.random.default_rng(seed).permutation(len(shares)):
             name = str(annotations.annotators[annotations.annotator_codes[row]])

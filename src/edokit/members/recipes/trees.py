@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from edokit._errors import InputError, warn
 from edokit._progress import Progress
 from edokit._types import Floats, Ints
-from edokit.members.arrays import Arrays, read_arrays, write_arrays
+from edokit.members.arrays import NamedArrays, read_arrays, write_arrays
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
 from edokit.members.recipe import Annotators, Capabilities, Member, MemberData
 from edokit.members.recipe_options import Range, check_types
@@ -262,7 +262,7 @@ class TreesMember(Member):
     def load(cls, folder: Path) -> TreesMember:
         """Read what ``save`` wrote."""
         path = folder / _FILE
-        arrays: Arrays = read_arrays(path, _ARRAYS)
+        arrays: NamedArrays = read_arrays(path, _ARRAYS)
         forest = PackedTrees(*(arrays[name] for name in _FOREST))
         member = cls(forest.leaves.shape[1])
         member._forest = forest

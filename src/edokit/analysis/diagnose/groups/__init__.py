@@ -12,7 +12,7 @@ from edokit._errors import InputError, headings, option
 from edokit._progress import Progress, no_progress
 from edokit._types import Bools, Floats, Ints
 from edokit.analysis.diagnose.groups.result import (
-    Answer,
+    AnswerPoint,
     DividingItem,
     GroupComparison,
     LevelComparison,
@@ -105,7 +105,7 @@ def compare_groups(
         )
     attributes = [people.attribute(name) for name in names]
     of_classes = _class_values(annotations.scale, len(annotations.classes))
-    vectors = LabelVectors.of(annotations, of_classes)
+    vectors = LabelVectors.from_annotations(annotations, of_classes)
     # Many small products: threads only wait for each other.
     with threadpool_limits(1):
         data = [_attribute_data(attribute, vectors) for attribute in attributes]
@@ -228,7 +228,7 @@ def _why_not(data: _AttributeData, code: int) -> str:
     return "fewer than two others labelled items together with them"
 
 
-def _answer(annotations: Annotations, values: Floats) -> Answer:
+def _answer(annotations: Annotations, values: Floats) -> AnswerPoint:
     """Points of an ordinal scale as a number, shares by class."""
     if annotations.scale.positions is not None:
         return float(values[0])

@@ -11,7 +11,7 @@ from edokit.analysis.sequential import Verdict
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Answer: TypeAlias = "float | dict[str, float] | None"
+AnswerPoint: TypeAlias = "float | dict[str, float] | None"
 """Points on an ordinal scale, else shares by class (of each label, for multi-label data)."""
 
 
@@ -55,10 +55,10 @@ class LevelComparison:
     level: str
     people: int
     labels: int
-    mean: Answer
-    difference: Answer = None
-    low: Answer = None
-    high: Answer = None
+    mean: AnswerPoint
+    difference: AnswerPoint = None
+    low: AnswerPoint = None
+    high: AnswerPoint = None
     p: float | None = None
     p_adjusted: float | None = None
     p_low: float | None = None
@@ -94,11 +94,11 @@ class DividingItem:
     attribute: str
     level: str
     item: str
-    mean: Answer
-    others: Answer
+    mean: AnswerPoint
+    others: AnswerPoint
     labels: int
     other_labels: int
-    difference: Answer
+    difference: AnswerPoint
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class GroupComparison:
         """The attributes that were compared."""
         return tuple(dict.fromkeys(level.attribute for level in self.levels))
 
-    def of(self, attribute: str) -> tuple[LevelComparison, ...]:
+    def levels_of(self, attribute: str) -> tuple[LevelComparison, ...]:
         """Return the levels of one attribute."""
         return tuple(level for level in self.levels if level.attribute == attribute)
 
@@ -222,6 +222,6 @@ class GroupComparison:
         return pa.Table.from_pylist(rows)
 
 
-def value_of(answer: Answer, name: str) -> float | None:
+def value_of(answer: AnswerPoint, name: str) -> float | None:
     """Return the value of a class, or the one number of an ordinal scale."""
     return answer.get(name) if isinstance(answer, dict) else answer

@@ -85,7 +85,7 @@ class PersonScores:
 def _variance_ratio(labels: LabelVectors) -> float:
     """λ: variance of a person's labels of an item over the variance between persons."""
     within = float(labels.scatter.sum() / max((labels.per_item - 1).sum(), 1))
-    between = BiasDesign.of(labels).variance(labels)
+    between = BiasDesign.from_vectors(labels).variance(labels)
     if not between > 0 or within <= 0:
         return _NO_HABITS
     return float(np.clip((within - between) / between, 1e-2, _NO_HABITS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edokit._errors import counted
 from edokit.analysis.diagnose.groups.result import (
-    Answer,
+    AnswerPoint,
     DividingItem,
     GroupComparison,
     LevelComparison,
@@ -20,7 +20,7 @@ def group_lines(found: GroupComparison) -> list[str]:
     lines = [f"Do groups differ? ({method_sentence(found)})"]
     for attribute in found.attributes:
         lines.append(f"  {attribute}{attribute_note(found, attribute)}")
-        lines += [f"    {level_sentence(found, level)}" for level in found.of(attribute)]
+        lines += [f"    {level_sentence(found, level)}" for level in found.levels_of(attribute)]
         lines += [f"    {line}" for line in _item_lines(found, attribute)]
     small = [level.name for level in found.levels if level.few_people]
     if small:
@@ -136,14 +136,14 @@ def _named(shown: str) -> str:
     return f"{shown!r} " if shown else "mean "
 
 
-def form_value(found: GroupComparison, value: Answer) -> str:
+def form_value(found: GroupComparison, value: AnswerPoint) -> str:
     """Return points with two digits, shares in percent."""
     if not isinstance(value, float | int):
         return "–"
     return f"{value:.2f}" if found.scale == "ordinal" else f"{value:.0%}"
 
 
-def form_change(found: GroupComparison, value: Answer) -> str:
+def form_change(found: GroupComparison, value: AnswerPoint) -> str:
     """Return a difference with its sign."""
     if not isinstance(value, float | int):
         return "–"
