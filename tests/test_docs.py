@@ -19,7 +19,9 @@ import docs_shelf
 from commands import arguments, edo
 from edokit import EDOWarning, read_annotations
 from edokit.analysis.compare import method as methods
+from edokit.cli import console
 from edokit.cli.app import COMMANDS
+from edokit.demo import compare_camps
 from edokit.predictions.join import join_models
 from reproduction import __main__ as reproduction
 
@@ -272,3 +274,16 @@ def test_no_page_has_a_gap_to_be_filled() -> None:
     for page in PAGES:
         text = BLOCK.sub("", page.read_text(encoding="utf-8"))
         assert not gap.findall(text), page.name
+
+
+def test_the_readme_shows_what_the_demo_prints(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The panels of `edo demo`, without its ten members and its search."""
+    monkeypatch.setenv("COLUMNS", "80")
+    console.print_panels(compare_camps(0), rows=3)
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    (shown,) = [
+        body for body in blocks(ROOT / "README.md", "text") if body.startswith("Whose view?")
+    ]
+    assert shown.splitlines() == printed

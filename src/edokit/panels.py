@@ -356,7 +356,9 @@ class PanelComparison:
     def beyond_chance(self) -> Bools:
         """Whether the intervals of both panels' votes are disjoint for some class [N].
 
-        Then the difference would hardly disappear with other people of the same kind.
+        Then the difference would hardly disappear with other people of the same kind. With few
+        votes per item such items are rare, whether or not the panels differ: their number is not a
+        test. `edokit.diagnose` with ``by`` tests whether groups of annotators differ.
         """
         disjoint = (self.one.low > self.other.high) | (self.other.low > self.one.high)
         return np.asarray(disjoint.any(axis=1))

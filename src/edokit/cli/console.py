@@ -152,7 +152,7 @@ def print_request_costs(info: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def print_panels(comparison: PanelComparison, files: str = "", rows: int = 5) -> None:
-    """How far two panels part ways, and the items where they do so most."""
+    """Print how much two panels differ, and the items on which they differ most."""
     summary = comparison.summary()
     answers = comparison.answers
     items = summary["items"]
@@ -164,15 +164,12 @@ def print_panels(comparison: PanelComparison, files: str = "", rows: int = 5) ->
     if summary["follows"] is not None and differ:
         shares = ", ".join(f"{name} {count}" for name, count in summary["follows"].items())
         notes.append(f"There the anonymous answer decides as: {shares}.")
-    notes.append(
-        f"The {summary['level']:.0%} intervals of their votes are apart on"
-        f" {counted(summary['beyond_chance'], 'item')}."
-    )
+    notes.append("To test whether groups of annotators differ beyond chance: edo diagnose --by")
     if files:
         notes.append(f"All items, largest distance first: {files}")
     print_table(
         f"Whose view? {answers[0].panel} and {answers[1].panel}",
-        ["part ways most", *(answer.panel.name for answer in answers), "distance"],
+        ["differ most", *(answer.panel.name for answer in answers), "distance"],
         [_panel_row(comparison, item) for item in comparison.order[:rows]],
         notes,
     )
