@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from edokit._io.markup import Cell, Table
+from edokit.figures import Figure
 from reproduction.tables import write_table
-
-Draw = Callable[[Path], list[Path]]
-"""Writes a figure to a path without ending; the files it wrote."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """What `edo reproduce` prints, writes and hands to scripts under one name."""
+    """What `python -m reproduction` prints, writes and hands to scripts under one name."""
 
     name: str
     title: str
@@ -26,7 +24,7 @@ class Section:
     """The results in words, a sentence each."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """The same for scripts, ready for JSON."""
-    figures: Mapping[str, Draw] = field(default_factory=dict)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
     """By the name of the files they are written to."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,8 +45,11 @@ class Section:
         written: list[Path] = []
         for name, table in self.tables.items():
             written += write_table(table, folder, name)
-        for name, draw in self.figures.items():
-            written += draw(folder / name)
+        for name, figure in self.figures.items():
+            for ending in ("png", "pdf"):
+                path = folder / f"{name}.{ending}"
+                figure.save(path)
+                written.append(path)
         return written
 
 

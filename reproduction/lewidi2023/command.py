@@ -17,8 +17,10 @@ from reproduction.lewidi2023.ablations import ce_variants, diversity, weighting
 from reproduction.lewidi2023.annotators import annotators
 from reproduction.lewidi2023.benchmark import bars, benchmark, trade
 from reproduction.lewidi2023.checks import checks
+from reproduction.lewidi2023.disagreement import disagreement
 from reproduction.lewidi2023.findings import findings
 from reproduction.lewidi2023.items import dataset_statistics, near_duplicates, qualitative
+from reproduction.lewidi2023.parameters import parameters
 from reproduction.lewidi2023.searches import efficiency, heat_maps, sizes, stability
 from reproduction.lewidi2023.study import DATASETS, Study, find_data, find_predictions
 from reproduction.lewidi2023.train import plans_for, train_pools
@@ -28,6 +30,7 @@ HELP = "The EDO paper's tables, ours beside the paper's, and checks of the paper
 TABLES: Mapping[str, Callable[[Study], Section]] = {
     "checks": checks,
     "datasets": dataset_statistics,
+    "disagreement": disagreement,
     "ce-variants": ce_variants,
     "diversity": diversity,
     "weighting": weighting,
@@ -40,11 +43,12 @@ TABLES: Mapping[str, Callable[[Study], Section]] = {
     "annotators": annotators,
     "near-duplicates": near_duplicates,
     "qualitative": qualitative,
+    "parameters": parameters,
     "efficiency": efficiency,
     "findings": findings,
 }
 """By name, in the order of the page."""
-WITHOUT_DATA = ("checks",)
+WITHOUT_DATA = ("checks", "parameters")
 """Tables that need the paper's figures alone."""
 _FOR_TRAINING = ("dataset", "recipe", "backbone", "option", "protocol", "device")
 

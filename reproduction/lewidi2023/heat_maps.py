@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import vl_convert
 
+from edokit.figures import Figure
 from edokit.metrics import METRIC
 from edokit.report import vega
 from edokit.report.colours import BLUE, FAINT, INK, SURFACE, VERMILION
@@ -49,27 +47,21 @@ class Correlation:
         return self.p_value < 0.05
 
 
-def correlation_figure(correlations: Sequence[Correlation], path: Path) -> Path:
+def correlation_figure(correlations: Sequence[Correlation]) -> Figure:
     """Draw correlations of parameters and metrics, a panel per sign.
 
-    The ending of the path names the format: ``.png``, ``.svg`` or ``.pdf``. One star marks
-    p < 0.05, two p < 0.01, three p < 0.001.
+    One star marks p < 0.05, two p < 0.01, three p < 0.001.
     """
-    signs = dict.fromkeys(row.diversity for row in correlations)
-    panels = [[row for row in correlations if row.diversity == sign] for sign in signs]
+    panels = []
+    for sign in dict.fromkeys(row.diversity for row in correlations):
+        panels.append(_panel(sign, [row for row in correlations if row.diversity == sign]))
     spec = {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "config": vega.CONFIG | {"background": SURFACE, "legend": {"gradientThickness": 10}},
-        "hconcat": [_panel(*entry) for entry in zip(signs, panels, strict=True)],
+        "hconcat": panels,
         "resolve": {"scale": {"color": "shared"}},
     }
-    draw: dict[str, Callable[[Spec], bytes]] = {
-        ".png": partial(vl_convert.vegalite_to_png, scale=2),
-        ".pdf": vl_convert.vegalite_to_pdf,
-        ".svg": lambda figure: vl_convert.vegalite_to_svg(figure).encode(),
-    }
-    path.write_bytes(draw[path.suffix](spec))
-    return path
+    return Figure("Correlations of settings and metrics", spec)
 
 
 def _panel(sign: str, correlated: Sequence[Correlation]) -> Spec:

@@ -6,13 +6,13 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import pearsonr, rankdata
 
 from edokit._io.markup import Cell, Table
+from edokit.figures import Figure
 from edokit.metrics import MAIN_METRICS
 from reproduction import paper
 from reproduction.lewidi2023.configurations import (
@@ -30,10 +30,11 @@ from reproduction.lewidi2023.configurations import (
     searched,
     searched_outcome,
 )
+from reproduction.lewidi2023.heat_maps import Correlation, correlation_figure
 from reproduction.lewidi2023.methods import method_outcome
 from reproduction.lewidi2023.study import DATASETS, Missing, Pool, Study
 from reproduction.outcomes import HEADS, Outcome, Predicted, outcome
-from reproduction.section import Draw, Section, difference, signed
+from reproduction.section import Section, difference, signed
 
 LARGEST = 10
 
@@ -168,12 +169,12 @@ def heat_maps(study: Study) -> Section:
             notes=[f"Weak: |ρ| below {WEAK}. The figure's own numbers are not printed."],
         ),
     }
-    figures: dict[str, Draw] = {}
+    figures: dict[str, Figure] = {}
     for dataset in DATASETS:
         if any(key[0] == dataset for key in found):
             trials = searched(study, dataset, PAPERS_POOL)
             assert not isinstance(trials, Missing)
-            figures[f"heat-map-{dataset}"] = _drawing(found, dataset, len(trials) // len(SIGNS))
+            figures[f"heat-map-{dataset}"] = _heat_map(found, dataset, len(trials) // len(SIGNS))
     return Section("heat-maps", "Heat maps", tables, values={"claims": claims}, figures=figures)
 
 
@@ -251,20 +252,13 @@ def claims_checked(found: Correlations) -> list[dict[str, Any]]:
     return checked
 
 
-def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
-    def draw(path: Path) -> list[Path]:
-        from edokit.metrics import search_metrics
-        from reproduction.lewidi2023.heat_maps import Correlation, correlation_figure
-
-        own = [
-            Correlation(sign, setting, metric, rho, p_value, trials)
-            for (name, sign, setting, metric), (rho, p_value, _) in found.items()
-            if name == dataset and metric in search_metrics()
-        ]
-        paths = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
-        return [correlation_figure(own, file) for file in paths]
-
-    return draw
+def _heat_map(found: Correlations, dataset: str, trials: int) -> Figure:
+    correlated = [
+        Correlation(sign, setting, metric, rho, p_value, trials)
+        for (name, sign, setting, metric), (rho, p_value, _) in found.items()
+        if name == dataset
+    ]
+    return correlation_figure(correlated)
 
 
 _POOLS = {"EDO-Random": PAPERS_POOL, "EDO-PerAnn": "per-annotator"}

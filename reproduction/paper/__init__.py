@@ -17,7 +17,7 @@ from typing import Any
 from edokit._errors import one_of
 
 Row = dict[str, Any]
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?")
 
 
 @cache

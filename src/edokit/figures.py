@@ -137,8 +137,7 @@ class Figure:
         if name == "pdf":
             return bytes(vl_convert.vegalite_to_pdf(self.spec))
         if name == "png":
-            # A page has 72 pixels per inch; the scale makes lines and letters grow as well.
-            return bytes(vl_convert.vegalite_to_png(self.spec, scale=ppi / 72, ppi=ppi))
+            return bytes(vl_convert.vegalite_to_png(self.spec, ppi=ppi))
         if name == "svg":
             return vl_convert.vegalite_to_svg(self.spec).encode()
         if name == "html":

@@ -55,14 +55,20 @@ def test_another_ending_is_refused(ensemble: EDOEnsemble, tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
-def test_notebooks_show_an_image_and_pngs_grow_with_their_resolution(
-    ensemble: EDOEnsemble,
-) -> None:
-    figure = figures.weights(ensemble)
-    bundle = figure._repr_mimebundle_()
+def test_notebooks_show_an_image(ensemble: EDOEnsemble) -> None:
+    bundle = figures.weights(ensemble)._repr_mimebundle_()
     assert bundle["image/svg+xml"].startswith("<svg")
     assert bundle["text/plain"] == "Figure('Weight of each member')"
-    assert len(figure.to_bytes("png", ppi=144)) > len(figure.to_bytes("png", ppi=72))
+
+
+def test_a_png_is_as_wide_in_inches_at_every_resolution(ensemble: EDOEnsemble) -> None:
+    figure = figures.weights(ensemble)
+    widths = []
+    for ppi in (72, 300):
+        # The width in pixels, from the header of the file.
+        pixels = int.from_bytes(figure.to_bytes("png", ppi=ppi)[16:20], "big")
+        widths.append(pixels / ppi)
+    assert widths[0] == pytest.approx(widths[1], rel=0.01)
 
 
 def test_weights_are_those_of_the_ensemble(ensemble: EDOEnsemble) -> None:

@@ -24,6 +24,7 @@ COUNTS = {
     "qualitative": 20,
     "quoted_items": 4,
     "findings": 10,
+    "parameters": 13,
 }
 
 

@@ -105,6 +105,23 @@ def test_missing_pools_are_said_to_be_missing_never_invented(
     assert "not available" in per_annotator[0]["note"]
 
 
+def test_the_printed_ce_stands_beside_the_un_squashed_one(sections: dict[str, Section]) -> None:
+    rows = cells(sections["benchmark"], "benchmark-HS-Brexit")
+    by_method = {row["method"]: row for row in rows if row["CE paper"] is not None}
+    wel = by_method["WEL"]
+    assert wel["CE paper, as printed"] == 0.5889
+    assert wel["CE paper"] == pytest.approx(np.log(0.5889 / (1 - 0.5889)))
+    assert by_method["EDO-PerAnn"]["CE paper, as printed"] == by_method["EDO-PerAnn"]["CE paper"]
+
+
+def test_heat_maps_have_a_column_for_each_metric_of_the_paper(
+    sections: dict[str, Section],
+) -> None:
+    (figure,) = sections["heat-maps"].figures.values()
+    for panel in figure.spec["hconcat"]:
+        assert panel["encoding"]["x"]["scale"]["domain"] == ["F1", "CE", "MD", "BS"]
+
+
 def test_without_diversity_the_sign_changes_nothing(study: Study) -> None:
     outcomes = fixed_outcomes(study, "HS-Brexit")
     assert not isinstance(outcomes, Missing)
