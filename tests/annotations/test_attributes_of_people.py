@@ -100,12 +100,12 @@ def test_attributes_can_be_chosen_and_none_is_lost():
         annotations.with_attributes(["shoe"])
 
 
-def test_people_are_found_by_levels_and_what_does_not_exist_is_named_with_what_does():
+def test_people_are_found_by_name_and_what_does_not_exist_is_named_with_what_does():
     people = annotations_with(gender=["f", "f", "m", "m"], age=["old", "new", "old", "new"]).people
-    assert people.with_levels({"gender": "f", "age": ["old", "new"]}).tolist() == [0, 1]
+    assert people.attribute("gender").has(["f"]).tolist() == [True, True, False, False]
     assert people.codes(["p2"]).tolist() == [2]
     with raises_code("unknown-attribute", "gender=x") as refused:
-        people.with_levels({"gender": "x"})
+        people.attribute("gender").has(["x"])
     assert "f, m" in str(refused.value.hint)
     with raises_code("unknown-annotator", "'zoe'") as refused:
         people.codes(["zoe"])

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ from edokit import (
     write_predictions,
 )
 from edokit.ensemble._fit import choose_lambda_reg
-from edokit.ensemble.answers import STEPS, Answer
+from edokit.ensemble.answers import Answer, Step
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items, md, w1
 from edokit.objective.pools import pool
@@ -474,7 +474,7 @@ def test_the_error_of_a_held_out_difference_is_that_of_items() -> None:
 )
 def test_every_step_makes_distributions(p: Any, temperature: float) -> None:
     p = p / p.sum(axis=1, keepdims=True)
-    for step in STEPS:
+    for step in get_args(Step):
         made = Answer(step, temperature, 0.0, 0.0, 1).apply(p, Scale())
         assert made.min() >= 0
         np.testing.assert_allclose(made.sum(axis=1), 1, atol=1e-9)

@@ -189,18 +189,6 @@ class People:
             )
         return np.array([code_by_name[name] for name in names], dtype=np.int64)
 
-    def with_levels(self, levels: Mapping[str, str | Sequence[str]]) -> Ints:
-        """Return the positions of people who have these levels, as in ``{"race": "Black"}``.
-
-        Several levels of an attribute are alternatives; all attributes must match.
-        """
-        is_match = np.ones(len(self), dtype=bool)
-        for name, alternatives in levels.items():
-            if isinstance(alternatives, str):
-                alternatives = [alternatives]
-            is_match &= self.attribute(name).has(alternatives)
-        return np.flatnonzero(is_match)
-
     def take(self, positions: npt.ArrayLike) -> People:
         """Return some of the people, with all levels."""
         codes = np.asarray(positions)

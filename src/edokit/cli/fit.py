@@ -1,7 +1,7 @@
 """`edo fit`: member weights from predictions and annotations, one configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -80,17 +80,8 @@ class FitFlags:
         By default all do.
     epochs : int, optional
         Gumbel: passes over the items.
-    batch_size : int, optional
-        Gumbel: items per step (for multi-label data, rows: an item has one per label); at most all
-        of them.
     learning_rate : float, optional
         Gumbel: step size of Adam (η).
-    temperature : float, optional
-        Gumbel: temperature of the Gumbel-Softmax in the first epoch (T₀).
-    temperature_decay : float, optional
-        Gumbel: the temperature falls at this rate: T₀·exp(−γ·epoch), epochs counted from 0 (γ).
-    min_temperature : float, optional
-        Gumbel: the temperature falls no further than this.
     min_members : int, optional
         Gumbel: smallest size (K_min).
     no_people : bool
@@ -116,11 +107,7 @@ class FitFlags:
     class_weights: Annotated[bool | None, options.TWO_SIDED] = None
     max_members: int | None = None
     epochs: int | None = None
-    batch_size: int | None = None
     learning_rate: float | None = None
-    temperature: float | None = None
-    temperature_decay: float | None = None
-    min_temperature: float | None = None
     min_members: int | None = None
     no_people: bool = False
 
@@ -170,11 +157,7 @@ class FitFlags:
             self._warn_of_gumbel_flags()
         else:
             flags["epochs"] = self.epochs
-            flags["batch_size"] = self.batch_size
             flags["learning_rate"] = self.learning_rate
-            flags["temperature"] = self.temperature
-            flags["temperature_decay"] = self.temperature_decay
-            flags["min_temperature"] = self.min_temperature
             flags["min_members"] = self.min_members
         changes = _without_none(flags)
         if not changes:
@@ -185,9 +168,8 @@ class FitFlags:
     def _warn_of_gumbel_flags(self) -> None:
         """Warn of flags that the exact solver does not use."""
         idle = []
-        for gumbel_field in fields(Gumbel):
-            name = gumbel_field.name
-            if name != "max_members" and getattr(self, name) is not None:
+        for name in ("epochs", "learning_rate", "min_members"):
+            if getattr(self, name) is not None:
                 idle.append(option(name))
         if idle:
             warn(f"{', '.join(idle)}: only the gumbel solver uses this")

@@ -48,8 +48,6 @@ _STEPS: Mapping[Step, Callable[[Floats, float], Floats]] = {
     "cumulative-temperature": _sharpen_cumulative,
     "mode": _mode,
 }
-STEPS = tuple(_STEPS)
-"""Names of the steps."""
 ORDERED_STEP: Step = "cumulative-temperature"
 """The step that needs ordered classes."""
 _METRICS: Mapping[Step, tuple[str, ...]] = {
