@@ -11,6 +11,7 @@ from edokit._package import __version__, lazy_names
 
 if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
+    from edokit._progress import ProgressBar
     from edokit.analysis.agreement import agreement
     from edokit.analysis.audit import audit
     from edokit.analysis.card import disagreement_card
@@ -59,6 +60,7 @@ __all__ = [
     "Objective",
     "Panel",
     "Predictions",
+    "ProgressBar",
     "Run",
     "RunOptions",
     "Scale",
@@ -94,6 +96,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
+        "_progress": ("ProgressBar",),
         "annotations.core": ("Annotations",),
         "analysis.agreement": ("agreement",),
         "analysis.audit": ("audit",),

@@ -1,4 +1,4 @@
-"""Versions, and names of a package that are imported when they are first used."""
+"""Versions, and what is imported when it is first used: names of a package, HTML of results."""
 
 from __future__ import annotations
 
@@ -79,3 +79,12 @@ def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return import_name
+
+
+def notebook_html(function: str, result: object) -> str:
+    """A result as notebooks show it, by this function of `edokit.report.notebook`.
+
+    Packages below `report` can't import it; a notebook asks for the HTML when it shows a result.
+    """
+    html: str = getattr(import_module("edokit.report.notebook"), function)(result)
+    return html

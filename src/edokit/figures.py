@@ -23,7 +23,7 @@ from edokit.report.results import (
     parse_search,
     ranked_scores,
 )
-from edokit.report.vega import CONFIG, TIPS, Spec
+from edokit.report.vega import TIPS, Spec, standalone_spec
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,10 +52,6 @@ __all__ = [
 FORMATS = ("pdf", "svg", "png", "html", "json")
 """Endings of the files that `Figure.save` writes."""
 _WIDTH = 480
-# Pixels of a label on an axis; longer ones are cut.
-_LABEL_LIMIT = 320
-# Fonts that PDF readers and LaTeX know, instead of those of the reader's system.
-_FONT = "Helvetica, Arial, sans-serif"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +88,7 @@ class Figure:
         title = str(spec["title"])
         for layer in spec["layer"]:
             _name_tips(layer)
-        axis = {**CONFIG["axis"], "labelLimit": _LABEL_LIMIT}
-        config = {**CONFIG, "axis": axis, "font": _FONT, "background": "white"}
-        schema = "https://vega.github.io/schema/vega-lite/v5.json"
-        spec = {"$schema": schema, **spec, "width": width, "config": config}
-        return cls(title, spec)
+        return cls(title, standalone_spec(spec, width))
 
     def save(self, path: str | Path, *, ppi: float = 300) -> None:
         """Write the figure; the ending of the path says in which format.

@@ -25,6 +25,7 @@ from edokit._errors import (
     word,
 )
 from edokit._names import as_names, check_positions, check_unique
+from edokit._package import notebook_html
 from edokit._types import Bools, Codes, Floats, Strings
 from edokit.annotations.people import People, unknown_attribute
 from edokit.item_array import with_ids
@@ -293,6 +294,10 @@ class Annotations:
             f" {counted(len(self.annotators), 'annotator')}, {counted(len(self), 'annotation')},"
             f" {classes})"
         )
+
+    def _repr_html_(self) -> str:
+        """The shares of the classes and the first items, in a notebook."""
+        return notebook_html("annotations_html", self)
 
     def __len__(self) -> int:
         return len(self.item_codes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from edokit._errors import InputError, local_path
+from edokit._errors import EDOError, InputError, local_path
 from edokit._io.documents import read_json
 from edokit._types import Floats
 from edokit.analysis.compare.result import Comparison
@@ -22,6 +23,7 @@ from edokit.members.contexts import Text
 from edokit.members.train import Trained
 from edokit.pipeline.options import RunOptions
 from edokit.report.data import GROUPS, read_groups
+from edokit.report.results import MethodScores, read_comparison
 from edokit.runs.record import RUN_RECORD
 
 SUMMARY = "summary.json"
@@ -185,6 +187,26 @@ class Run:
         vars(self)["ensemble"] = ensemble
         vars(self)["bundle"] = bundle
         return self
+
+    def _repr_html_(self) -> str:
+        """The result in one sentence, its charts and the metrics of each method, in a notebook."""
+        from edokit.report.notebook import run_html
+
+        scores: MethodScores | None = None
+        ensemble: EDOEnsemble | None = None
+        groups: GroupComparison | None = None
+        # The folder may have been moved since; the sentence is still true.
+        with suppress(EDOError, OSError):
+            scores = read_comparison(self.folder / "comparison" / "compare" / "methods.json")
+            ensemble = self.ensemble
+            groups = self.groups
+        return run_html(
+            f"Run {self.folder.name}",
+            [self.summary, *self.left_out],
+            scores=scores,
+            ensemble=ensemble,
+            groups=groups,
+        )
 
     def __repr__(self) -> str:
         return f"Run {self.folder}: {self.summary}"

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from edokit.analysis.diagnose.groups.result import GroupComparison, LevelComparison, value_of
+from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
 from edokit.report import vega
 from edokit.report.answers import label_shares, spread_kind, spread_name, spread_values
-from edokit.report.colours import BLUE, INK, MUTED, SURFACE, VERMILION
+from edokit.report.colours import BLUE, INK, MUTED, SURFACE, VERMILION, class_colours
 from edokit.report.data import ReportData
 from edokit.report.evaluation import EvaluatedItems
 from edokit.report.formatting import clean, named, number
@@ -163,6 +164,27 @@ def _label_bars(evaluation: EvaluatedItems) -> Spec:
         vega.percents("share", "share of the items", domain, domain=domain),
         vega.names("label", names),
         90 + 26 * len(names),
+    )
+
+
+def class_shares(annotations: Annotations) -> Spec:
+    """The share of the annotations with each class; on an ordinal scale, points in their order."""
+    shares = annotations.counts.sum(axis=0) / max(len(annotations), 1)
+    order = np.arange(len(shares))
+    if annotations.scale.positions is None:
+        order = np.argsort(-shares, kind="stable")[:_MOST_LABELS]
+    names = [clean(annotations.classes[c], 60) for c in order]
+    colours = [light for light, _ in class_colours(annotations.classes, annotations.scale)]
+    data = rows(label=names, share=shares[order], _colour=[colours[c] for c in order])
+    colour: Spec = {"color": {"field": "_colour", "type": "nominal", "scale": None}}
+    bars = vega.layer("bar", data, colour, height={"band": 0.65}, tooltip=vega.TIPS)
+    domain = (0.0, max(float(shares.max()) * 1.06, 0.05))
+    return vega.chart(
+        "How often each class was chosen",
+        [bars],
+        vega.percents("share", "share of the annotations", domain, domain=domain),
+        vega.names("label", names),
+        60 + 26 * len(names),
     )
 
 

@@ -19,6 +19,10 @@ Spec = dict[str, Any]
 Records = list[dict[str, Any]]
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+# Fonts that PDF readers and LaTeX know, instead of those of the reader's system.
+_FILE_FONT = "Helvetica, Arial, sans-serif"
+# Pixels of a label on an axis of a chart outside the page; longer ones are cut.
+_LABEL_LIMIT = 320
 CONFIG: Spec = {
     # The element around a chart has the description.
     "aria": False,
@@ -126,6 +130,14 @@ def diagonal(x: str, y: str, low: float, high: float) -> Spec:
 def chart(title: str, layers: Sequence[Spec], x: Spec, y: Spec, height: int = 320) -> Spec:
     """Layers on two axes; ``height`` is in pixels of the page."""
     return {"title": title, "height": height, "layer": list(layers), "encoding": {"x": x, "y": y}}
+
+
+def standalone_spec(spec: Spec, width: int) -> Spec:
+    """A chart outside the page: in a file, or in a notebook."""
+    axis = {**CONFIG["axis"], "labelLimit": _LABEL_LIMIT}
+    config = {**CONFIG, "axis": axis, "font": _FILE_FONT, "background": "white"}
+    schema = "https://vega.github.io/schema/vega-lite/v5.json"
+    return {"$schema": schema, **spec, "width": width, "config": config}
 
 
 def page_spec(spec: Spec) -> Spec:

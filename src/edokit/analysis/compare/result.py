@@ -12,6 +12,7 @@ from edokit._errors import local_path
 from edokit._io.atomic import whole_file
 from edokit._io.documents import write_json
 from edokit._io.markup import Table
+from edokit._package import notebook_html
 from edokit._types import Floats, Ints
 from edokit.analysis.compare.method import EDO, Method
 from edokit.analysis.compare.options import Correction
@@ -277,6 +278,10 @@ class Comparison:
         from edokit.analysis.compare.text import paper_table
 
         return latex(paper_table(self), label=label)
+
+    def _repr_html_(self) -> str:
+        """The result in one sentence, a chart and the metrics of each method, in a notebook."""
+        return notebook_html("comparison_html", self)
 
     def save(self, folder: str | Path, *, command: str = "", overwrite: bool = False) -> None:
         """Write ``compare/`` (methods.json, the table as Markdown, the methods' predictions on

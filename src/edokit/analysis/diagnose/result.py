@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from edokit._package import notebook_html
 from edokit.analysis.diagnose.advice import Advice
 from edokit.analysis.diagnose.groups.result import GroupComparison
 
@@ -143,6 +144,10 @@ class Diagnosis:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        """Verdict, advice, agreement and differences between groups, in a notebook."""
+        return notebook_html("diagnosis_html", self)
 
     def __repr__(self) -> str:
         return f"Diagnosis({self.items} items, {self.annotators} annotators)"
