@@ -266,7 +266,7 @@ def comparison(result: Comparison, methods: Sequence[str] | None = None) -> Figu
         if unknown or not methods:
             message = "no method is named to draw"
             if unknown:
-                message = f"the comparison has no method {examples(unknown)}"
+                message = f"the comparison lacks the method {examples(unknown)}"
             raise InputError(
                 message,
                 f"choose from {', '.join(names)}",
@@ -296,7 +296,7 @@ def gains(result: Comparison) -> Figure:
     headline = find_headline(MethodScores.from_comparison(result), None)
     if headline is None:
         raise InputError(
-            "the comparison has no tests of edo against the plain average",
+            "the comparison lacks tests of edo against the uniform mean",
             f"compare with both: {option('methods', ['edo', 'uniform'])}",
             code="missing-value",
         )
@@ -315,9 +315,9 @@ def group_differences(
     attribute : str
         One of the attributes that were compared.
     class_name : str, default=None
-        The class whose share is compared. None: of two classes the second, else the one that shows
-        the differences most clearly. On an ordinal scale
-        means are compared, and there are no classes to name.
+        The class whose share is compared. By default the second of two classes, else the class with
+        the clearest differences. On an ordinal scale means are compared, and a class can't be
+        named.
 
     Returns
     -------
@@ -430,7 +430,7 @@ def check_formats(formats: Sequence[str]) -> None:
     if unknown or not formats:
         message = "no format of figures is named"
         if unknown:
-            message = f"figures have no format {examples(unknown)}"
+            message = f"unknown format of figures {examples(unknown)}"
         raise InputError(
             message,
             f"choose from {', '.join(FORMATS)}",

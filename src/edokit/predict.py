@@ -103,7 +103,7 @@ class PredictOptions:
         Answers for a metric instead of the pool: ce, md, w1 (ordinal scales) or f1, by a step that
         was fitted with the ensemble.
     review : int, optional
-        Also write so many items that most need annotators beside --out, for Label Studio.
+        Also write this number of items that most need annotators next to --out, for Label Studio.
     again : bool, default=False
         With --review: the items of the fit compete with the new ones, where another label is worth
         more than a first one.

@@ -490,7 +490,7 @@ class DeclaredScale:
             names = self._with_positions(names)
         if not names or "" in names or len(set(names)) < len(names):
             raise InputError(
-                f"the scale {declaration!r} has no classes, an empty name, or a repeated one",
+                f"the scale {declaration!r} lacks classes, or has an empty or repeated name",
                 "write for example ordinal:1,2,3 or multi-label:rude,mocking",
                 code="invalid-scale",
             )

@@ -80,8 +80,8 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         largest = min(max_members, n_members)
         if not 1 <= min_members <= largest:
             raise InputError(
-                f"min_members={min_members} and max_members={max_members} are no range of sizes for"
-                f" {n_members} members",
+                f"min_members={min_members} and max_members={max_members} must be a range"
+                f" within 1 to {n_members}, the number of members",
                 "choose another range of sizes",
                 code="invalid-range",
             )
@@ -170,7 +170,7 @@ class EDOHead(nn.Module):  # type: ignore[misc]
 
 
 def _check_batch(P: torch.Tensor, q: torch.Tensor, y: torch.Tensor, members: int) -> None:
-    """Refuse what are no distributions P [B, K, C] and q [B, C], and codes of classes y [B]."""
+    """Check that P [B, K, C] and q [B, C] are distributions and y [B] codes of classes."""
     items = len(P)
     classes = P.shape[-1]
     shapes = [tuple(values.shape) for values in (P, q, y)]

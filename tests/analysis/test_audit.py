@@ -338,7 +338,7 @@ def test_a_jury_without_error_is_not_counted_and_its_copies_are_free() -> None:
     people = Annotations.from_matrix([[0, 0, 1], [1, 1, 0]] * 20)
     jury = jury_of(np.tile([[1 / 3] * 3, [2 / 3] * 3], (20, 1)), people)
     found = edokit.audit(jury, people, samples=50)
-    assert found.headline[0].endswith("can't show how many independent judges they are.")
+    assert found.headline[0].endswith("can't be estimated from these items.")
     assert {row["uniform"]["verdict"] for row in found.members} == {"free"}
 
 

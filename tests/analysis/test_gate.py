@@ -141,7 +141,7 @@ def test_bad_input_gets_one_clear_line(small_run: Path, camps: Annotations, tmp_
     with pytest.raises(InputError, match=r"run\.json"):
         edokit.gate(small_run / "bundle", camps.split("test"))
     no_texts = replace(camps.split("test"), texts=None)
-    with pytest.raises(InputError, match="no texts"):
+    with pytest.raises(InputError, match="lack texts"):
         edokit.gate(small_run, no_texts)
     with pytest.raises(InputError, match="tolerance"):
         GateOptions(tolerance=-1)

@@ -400,7 +400,7 @@ def test_the_command_shows_what_python_finds(truth: Any, tmp_path: Path) -> None
     done = edo(*words)
     assert done.returncode == 0, done.stderr
     assert "soft label" in done.stdout
-    assert "no texts" in done.stdout
+    assert "lacks texts" in done.stdout
     plan = edokit.plan(tmp_path / "pilot.csv", annotators=(1, 3), samples=50)
     assert answer(*words) == json.loads(json.dumps(plan.to_dict()))
     assert_one_line(edo(*words[:3], "one"), "--annotators", "whole numbers")

@@ -342,7 +342,7 @@ def test_a_pair_given_twice_is_named(tmp_path: Path, ending: str):
     ("name", "text", "reason"),
     [
         ("panel.txt", "\n\n", "panel has no annotators"),
-        ("panel.csv", "annotator\n", "has no rows"),
+        ("panel.csv", "annotator\n", "is empty"),
         ("panel.csv", "annotator,weight\nr1,1\n,2\n", "entry 2 of panel names no annotator"),
         ("panel.csv", "attribute,value,share\nage,old,1\n", "no attribute 'age'"),
         ("panel.txt", "r1\nr1\n", "'r1'"),

@@ -64,10 +64,10 @@ def test_a_search_says_what_had_been_done_before(shelf: Path, tmp_path: Path) ->
     more = edo(*search(shelf, tmp_path / "run", 6, "--no-report"))
     assert "4 of these had been done before." in more.stdout
     again = edo(*search(shelf, tmp_path / "run", 6, "--no-report"))
-    assert "6 of these had been done before; more --trials go on." in again.stdout
+    assert "6 of these had been done before; to continue, ask for more trials." in again.stdout
     assert answer(*search(shelf, tmp_path / "run", 4, "--no-report"))["done_before"] == 4
     fewer = edo(*search(shelf, tmp_path / "run", 4, "--no-report"))
-    assert "4 of these had been done before; more --trials go on." in fewer.stdout
+    assert "4 of these had been done before; to continue, ask for more trials." in fewer.stdout
 
 
 def test_a_streamed_search_has_a_page_and_says_why_it_shows_no_items(

@@ -281,12 +281,12 @@ class TestLocalCopy:
     def test_one_missing_file_and_nothing_is_written(self, tmp_path: Path, copy: Path) -> None:
         self.lay_out(copy)
         (copy / "Tea_test.json").unlink()
-        with pytest.raises(InputError, match=r"has no Tea_test\.json.*LeWiDi_2-2023"):
+        with pytest.raises(InputError, match=r"Tea_test\.json is missing.*LeWiDi_2-2023"):
             get_lewidi2023(tmp_path / "out", copy)
         assert not (tmp_path / "out").exists()
 
     def test_a_copy_that_is_no_folder_is_refused(self, tmp_path: Path, copy: Path) -> None:
-        with pytest.raises(InputError, match="no folder with a whole copy"):
+        with pytest.raises(InputError, match="not a complete copy"):
             get_lewidi2023(tmp_path / "out", copy)
 
     def test_a_copy_onto_itself_changes_nothing(self, copy: Path) -> None:

@@ -18,7 +18,7 @@ def test_a_pool_below_the_constant_names_the_temperature_that_helps() -> None:
     too_sure = two_classes(np.stack([1 / (1 + np.exp(-9 * score))] * 2, axis=1))
     message = EDOEnsemble().fit(too_sure, labels).fitted_.below_constant
     assert message is not None
-    assert "no better than a constant answer" in message
-    assert "try --recalibrate temperature" in message
+    assert "does not beat a constant answer" in message
+    assert "recalibrate the pool with a temperature" in message
     recalibrated = EDOEnsemble(recalibrate="temperature").fit(too_sure, labels)
     assert recalibrated.fitted_.below_constant is None

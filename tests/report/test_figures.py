@@ -141,7 +141,7 @@ def test_a_run_writes_its_figures(tmp_path: Path) -> None:
     (out / "weights.svg").write_text("mine")
     assert "weights.svg" in refused(*words)
     assert (out / "weights.svg").read_text() == "mine"
-    assert "figures have no format 'gif'" in refused(
+    assert "unknown format of figures 'gif'" in refused(
         "report", run, "--figures", out, "--figure-format", "gif"
     )
     assert "--figures" in refused("report", run, "--figure-format", "pdf")

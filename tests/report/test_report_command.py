@@ -22,7 +22,7 @@ def test_the_page_and_what_is_missing_are_told(tmp_path: Path) -> None:
     code, out, _ = edo("report", run / "ensemble", "--out", tmp_path / "page.html", "--json")
     answer = json.loads(out)
     assert answer["bytes"] == (tmp_path / "page.html").stat().st_size
-    missing = "The page has no items, since the folder does not record where they are"
+    missing = "The page does not show items, since the folder does not record where they are"
     assert any(missing in line for line in answer["missing"])
     code, out, _ = edo("report", run / "ensemble", "--out", tmp_path / "page.html")
     assert out.splitlines()[1].startswith(missing)

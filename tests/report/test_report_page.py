@@ -320,7 +320,7 @@ def test_a_saved_ensemble_with_items(tmp_path: Path) -> None:
     reader = Reader(render(found))
     assert "not recorded whether the ensemble was fitted on the items shown" in reader.text
     unknown = collect(tmp_path / "ensemble", predictions=pool)
-    assert "The items have no annotations" in Reader(render(unknown)).text
+    assert "The items lack annotations" in Reader(render(unknown)).text
 
 
 def test_a_fit_records_its_files_and_a_page_knows_its_items_from_others(tmp_path: Path) -> None:
@@ -392,5 +392,5 @@ def test_a_member_of_small_weight_is_not_listed_as_having_none(tmp_path: Path) -
 def test_collected_data_need_a_place_for_the_page(tmp_path: Path) -> None:
     people, pool = people_and_pool()
     EDOEnsemble(ties="random").fit(pool, people).save(tmp_path)
-    with pytest.raises(InputError, match="no folder for the page; give out"):
+    with pytest.raises(InputError, match="do not name a folder for the page; give out"):
         write_report(collect(tmp_path))

@@ -571,7 +571,7 @@ def _check_distinct(names: Sequence[str], path: Path) -> None:
 
 
 def _no_rows(path: Path) -> InputError:
-    return InputError(f"{path} has no rows", "check that it is the right file", code="no-rows")
+    return InputError(f"{path} is empty", "check that it is the right file", code="no-rows")
 
 
 def unreadable(path: Path, kind: str, error: BaseException) -> InputError:

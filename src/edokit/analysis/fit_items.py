@@ -116,7 +116,7 @@ def read_fit_items(folder: Path, ensemble: EDOEnsemble) -> FitItems:
     Raises
     ------
     InputError
-        If the folder has no record of a fit, or its files are gone.
+        If the folder lacks the record of a fit, or files named in it are gone.
     """
     place = ensemble_folder(folder)
     if not (place / RUN_RECORD).exists():

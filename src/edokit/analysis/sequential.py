@@ -69,7 +69,7 @@ def holm(p: Floats, weights: Floats | None = None) -> Floats:
 
 
 def p_interval(exceeding: Ints, permutations: Ints, risk: float) -> tuple[Floats, Floats]:
-    """Return the Clopper–Pearson intervals of p-values, of which so many permutations exceed."""
+    """Return Clopper–Pearson intervals of p-values, given the number of exceeding permutations."""
     below = beta.ppf(risk / 2, exceeding, permutations - exceeding + 1)
     above = beta.ppf(1 - risk / 2, exceeding + 1, permutations - exceeding)
     low = np.where(exceeding == 0, 0.0, below)

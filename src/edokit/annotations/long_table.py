@@ -160,7 +160,7 @@ def from_long_table(
     if split is not None:
         source, labels = source.from_split(split, labels)
     if source.table.num_rows == 0:
-        message = "the table of annotations has no rows"
+        message = "the table of annotations is empty"
         hint = "check that it is the right table"
         if arrow_table.num_rows:
             raise NothingLeftError(message, hint, code="no-rows")

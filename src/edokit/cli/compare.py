@@ -21,7 +21,7 @@ from edokit.runs.folder import output_files, output_folder, refuse_input
 
 
 def extra_pools(texts: Sequence[str], option: str, form: str) -> dict[str, tuple[Path, Path]]:
-    """``["NAME=DEV,TEST"]`` as ``{"NAME": (DEV, TEST)}``; one file stands for both."""
+    """``["NAME=DEV,TEST"]`` as ``{"NAME": (DEV, TEST)}``; a single file is used for both."""
     pools = {}
     for name, files in options.key_values(texts, option, form).items():
         paths = options.split_names(files)
@@ -55,7 +55,7 @@ class CompareFlags:
     random_state : int
         Seed of searches, intervals, folds and random ties.
     folds : int
-        Folds of the cross-validation, where there are no test predictions.
+        Folds of the cross-validation without test predictions.
     seeds : int
         How often each method is fitted, with this seed and those after it.
     metrics : list of str, optional

@@ -231,7 +231,7 @@ def _end_with_workers(number: int, frame: object) -> None:
 
     for process in active_children():
         if process.pid is not None:
-            os.kill(process.pid, signal.SIGKILL)  # joblib's workers have no method kill
+            os.kill(process.pid, signal.SIGKILL)  # joblib's workers lack a method kill
     sys.stderr.write("ended; what is finished is kept; run the same command again to resume\n")
     sys.stderr.flush()
     # Unwinding would wait for the workers.

@@ -29,8 +29,8 @@ def demo(
 ) -> None:
     """Simulate annotators who disagree, train ten quick members, and pool them with EDO.
 
-    Once with its defaults, and once as the paper does: fifty trials of a search. Then two panels of
-    annotators are compared, with members that know who answers.
+    The pool is learned with EDO's defaults, and as in the paper, by a search of fifty trials. Then
+    the answers of two panels of annotators are compared.
 
     Parameters
     ----------

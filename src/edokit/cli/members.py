@@ -16,7 +16,9 @@ def add(
     *,
     name: str,
     model: str,
-    label: Annotated[dict[str, str] | None, options.key_value("LABEL=CLASS")] = None,
+    labels: Annotated[
+        dict[str, str] | None, Parameter(name="--label"), options.key_value("LABEL=CLASS")
+    ] = None,
     classes: options.Names = None,
     trust: options.Names = None,
     overwrite: Annotated[bool, Parameter(help="Replace a member of this name.")] = False,
@@ -33,7 +35,7 @@ def add(
     model : str
         A fitted scikit-learn classifier of texts that skops.io.dump wrote, or a Hugging Face
         text-classification model: folder or hub id.
-    label : dict of str, optional
+    labels : dict of str, optional
         The class of a label of the model, where the names differ (repeatable).
     classes : list of str, optional
         The classes of a new folder in order, separated by commas; else the labels of the model.
@@ -42,17 +44,18 @@ def add(
     """
     from edokit.members import add_member
 
-    labels = add_member(
+    class_of_label = add_member(
         Path(folder),
         name,
         model,
-        labels=label,
+        labels=labels,
         classes=classes,
         trust=trust or (),
         overwrite=overwrite,
     )
     line = (
-        f"{folder}: member {name} ({console.arrows(labels)}); predict with"
+        f"{folder}: member {name} ({console.arrows(class_of_label)}); predict with"
         f" `edo score --members {folder} …`"
     )
-    console.print_result({"folder": str(folder), "member": name, "labels": labels}, line, json)
+    facts = {"folder": str(folder), "member": name, "labels": class_of_label}
+    console.print_result(facts, line, json)

@@ -41,8 +41,8 @@ class JoinFlags:
     label_map : dict of str, optional
         Read a class, or a sampled answer, as another (repeatable).
     missing : str
-        What to do with items that a file has no prediction for: refuse them, or leave them out
-        with a warning that names them.
+        What to do with items that a file lacks: refuse them, or leave them out with a warning that
+        names them.
     scale : str, optional
         The answer scale of files that note none: ordinal, multi-label, or with the classes as in
         ordinal:low=0,mid=1,high=3. Multi-label columns are probabilities (or logits) of each label

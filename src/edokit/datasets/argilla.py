@@ -48,7 +48,7 @@ class Responses(Document):
         """Those that were submitted."""
         responses = zip(self.values, self.users, self.status, strict=True)
         return [
-            # A user who is not known is written out as None.
+            # Argilla exports an unknown user as the text None.
             ExportedAnswer(None if user == "None" else user, _labels(value))
             for value, user, status in responses
             if status == "submitted"

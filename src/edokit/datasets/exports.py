@@ -36,7 +36,7 @@ from edokit.scales import NOMINAL, DeclaredScale, ScaleLike
 OPTIONS = ("columns", "label_map", "question")
 """What every export takes; see `read_export`."""
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
-"""How fields begin that hold no text, but the address of an image or a recording."""
+"""Start of fields that hold the address of an image or a recording instead of text."""
 _ANSWER_BYTES = 250  # memory that an answer without labels takes
 _CELL_BYTES = 30  # memory that a cell of the long table takes, without its characters
 Model = TypeVar("Model")
@@ -65,7 +65,7 @@ class ExportedAnswer(NamedTuple):
     Attributes
     ----------
     labels : Sequence[str] or None
-        An empty list where none was chosen, None where the answer is no label.
+        An empty list if none was chosen, None if the answer is not a label.
     """
 
     annotator: str | None
@@ -195,13 +195,13 @@ def _answered(
     columns: Mapping[str, str],
     is_set: bool,
 ) -> tuple[list[dict[str, Any]], int, int]:
-    """A row for each answer to the question; how many answers have no label, and no annotator."""
+    """A row per answer to the question, and how many answers lack a label or an annotator."""
     fields = {"text": _text_field(items, columns), "context": "context", **columns}
     rows: list[dict[str, Any]] = []
     without_label = unnamed = 0
     for name, item in zip(names, items, strict=True):
         for annotator, labels in item.answers.get(question, ()):
-            # An empty list is a set of labels; None is no answer.
+            # An empty list is an empty set of labels; None is a missing answer.
             if labels is None or not (labels or is_set):
                 without_label += 1
                 continue
@@ -319,7 +319,7 @@ def _text_field(items: Sequence[Item], named: Mapping[str, str]) -> str | None:
 
 
 def load(source: Any) -> Any:
-    """The records of a JSON, JSONL or Parquet file, or parsed JSON as it is."""
+    """The records of a JSON, JSONL or Parquet file; parsed JSON is returned unchanged."""
     if not isinstance(source, str | Path):
         return source
     path = Path(source)
@@ -332,7 +332,7 @@ def load(source: Any) -> Any:
 
 
 def _columns_without_times(schema: pa.Schema) -> list[str]:
-    """The columns but those of times, which are of no use; some have no Python equivalent."""
+    """The columns other than times, which are not used; some times lack a Python equivalent."""
     return [part.name for part in schema if not pa.types.is_temporal(part.type)]
 
 

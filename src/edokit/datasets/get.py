@@ -177,7 +177,7 @@ def _local_content(source: Path, file: Published) -> bytes:
     for path in sorted(source.rglob(file.name)):
         return _checked(path.read_bytes(), file, str(path))
     raise InputError(
-        f"{source} is no folder with a whole copy: it has no {file.name}",
+        f"{source} is not a complete copy: {file.name} is missing",
         f"take the folder {PurePosixPath(file.path).parts[0]} of {REPOSITORY}",
         code="incomplete-folder",
     )

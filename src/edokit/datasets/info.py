@@ -30,9 +30,9 @@ def describe_annotations(
         ``items``, ``annotators``, ``annotations``, ``classes``, ``scale``, ``columns`` (that
         describe items), ``attributes`` (of the annotators), and ``splits`` with, for
         each split: ``items``, ``annotators``, ``annotations``, ``annotations_per_item`` [fewest,
-        most], ``classes`` (items by hard label; of sets, items with each label),
-        ``annotations_per_class`` (of probabilities, their sums), ``ratio`` (largest
-        class to smallest), ``ties`` (and how many of them have no published label), ``unanimous``
+        most], ``classes`` (items by hard label; for multi-label data, items with each label),
+        ``annotations_per_class`` (for probabilities, their sums), ``ratio`` (largest
+        class to smallest), ``ties`` (and how many of them lack a published label), ``unanimous``
         (share of items), ``entropy`` (mean, nats) and ``coverage`` (share of the items that an
         annotator labelled). ``item_groups``, where there are some, counts the ``groups`` and the
         ``items`` in them. ``near_duplicates`` counts the items of each split whose text
@@ -65,7 +65,7 @@ def _describe_split(part: Annotations) -> dict[str, Any]:
         warnings.simplefilter("ignore", EDOWarning)
         hard = part.hard_labels()
     shares, per_item = part.scale.rows(part.soft_labels), part.annotations_per_item
-    # Of sets: how many items have each label.
+    # For multi-label data: how many items have each label.
     per_class = hard.sum(axis=0) if hard.ndim > 1 else np.bincount(hard, minlength=shares.shape[1])
     per_label = part.counts.sum(axis=0)
     coverage = part.coverage

@@ -18,7 +18,7 @@ from edokit.folds import merge_groups
 from edokit.rows import Keys, Rows
 
 MOST_TEXTS = 50_000
-"""Intervals look for near-duplicates among so many items at most: the search takes a minute."""
+"""Largest number of items that are searched for near-duplicates, which takes a minute."""
 
 
 def named_groups(annotations: Annotations) -> Ints | None:

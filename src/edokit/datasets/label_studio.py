@@ -111,7 +111,7 @@ def read_label_studio(source: Any, **options: Any) -> Annotations:
     """Annotations from a Label Studio export: a file, or its parsed JSON.
 
     A question is a labelling control (``from_name``). Cancelled annotations, drafts and predictions
-    are no annotations; one that is marked as ground truth counts like any other. Annotators are
+    are ignored; an annotation that is marked as ground truth counts like any other. Annotators are
     named by their ids, and by numbers where an e-mail address is all that is known. Options are
     those of `read_export`.
     """

@@ -55,7 +55,7 @@ _HINT = "correct the file, or download it again"
 
 
 def parse_dialogue(text: str) -> tuple[str, ...] | None:
-    """The turns of the conversation that a text holds as JSON; none where it is no conversation."""
+    """The turns of a conversation in JSON; None if the text is not a conversation."""
     try:
         content = parse_json(text, "the text") if text.lstrip().startswith("{") else {}
     except InputError:
@@ -326,7 +326,7 @@ def split_files(path: Path) -> list[Path]:
     if len(datasets) != 1:
         folders = sorted(folder.name for folder in path.iterdir() if folder.is_dir())
         raise InputError(
-            f"{path} holds no tables and {counted(len(datasets), 'LeWiDi dataset')}"
+            f"{path} holds {counted(len(datasets), 'LeWiDi dataset')} and not a single table"
             f" (NAME_train.json, NAME_dev.json, NAME_test.json): {examples(datasets, 4) or 'none'}",
             f"name one file, or the folder of one dataset: {examples(folders, 4) or 'none'}",
             code="ambiguous-folder",

@@ -53,7 +53,7 @@ _ENDLESS_REFERENCE = re.compile(r"&#[xX]?[0-9a-fA-F]{20,};?")
 def normal_form(text: str) -> str:
     """Small letters and digits of any script; no markup, URLs, mentions, punctuation or emoji.
 
-    A text with no letter or digit stays as it is, but for its blanks.
+    A text without letters and digits keeps its characters other than blanks.
     """
     folded = unicodedata.normalize("NFKC", without_markup(text)).casefold()
     others = {ord(char): " " for char in set(folded) if unicodedata.category(char)[0] not in "LMN"}
@@ -204,8 +204,8 @@ def similar_pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
     order = np.argsort(np.diff(pieces.indptr), kind="stable")
     pieces = pieces[order]
     sizes = np.diff(pieces.indptr).astype(np.int64)
-    # Two sets that overlap by the threshold share so many pieces of each, and more of the smaller
-    # one: so one of the rarest of each.
+    # Two sets that overlap by the threshold share at least this many pieces of each, and therefore
+    # one of the rarest pieces of each.
     least_shared = np.ceil(threshold * sizes - _ROUNDING).astype(np.int64)
     rarest = _rarest(pieces, threshold)
     rarest_of_small = _rarest(pieces, 2 * threshold / (1 + threshold))

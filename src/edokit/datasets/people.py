@@ -37,7 +37,7 @@ def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> p
     Raises
     ------
     InputError
-        If there is no column of annotators, or somebody has several values.
+        If the column of annotators is missing, or an annotator has several values.
     """
     file = Path(path)
     if file.suffix.lower() == ".json":
@@ -51,7 +51,7 @@ def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> p
         key = "annotator"
     if key not in present:
         raise InputError(
-            f"{file} has no column {names.get('annotator', 'annotator')!r} for the annotator; its"
+            f"{file} lacks the column {names.get('annotator', 'annotator')!r} of annotators; its"
             f" columns are {headings(present)}",
             f"say which it is: {option('columns', {'annotator': 'NAME'})}",
             code="missing-column",

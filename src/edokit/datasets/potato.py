@@ -231,7 +231,7 @@ def _state_items(
 
 
 def _labels(state: UserState, kinds: Mapping[str, str]) -> dict[str, dict[str, list[str] | None]]:
-    """The labels of each item and annotation scheme; None where the answer is no label."""
+    """The labels of each item and annotation scheme; None if the answer is not a label."""
     labels: dict[str, dict[str, list[str] | None]] = {}
     for item, answers in state.answers.items():
         if not answers:

@@ -29,7 +29,7 @@ _LONGEST_RECORD = 1 << 24
 _LONGEST_START = 1 << 20
 """Characters of a JSON file that are read to find its first record."""
 FOLDER = "/"
-"""Stands for a folder among the endings of files."""
+"""The entry for a folder among the endings of files."""
 SOURCES: dict[str, tuple[str, ...]] = {
     "lewidi": (".json", FOLDER),
     "table": (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".xlsx", FOLDER),
@@ -209,7 +209,7 @@ def read_annotations(
         A table of people with a column ``annotator`` (or as ``columns`` calls it) and a column per
         attribute, or a JSON object with an object per annotator.
     **options
-        What to do with rows that are no clean annotations: ``empty="drop"``, ``ignore_case=True``,
+        How to treat rows that are not clean annotations: ``empty="drop"``, ``ignore_case=True``,
         ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`. Of a CSV or XLSX file,
         ``skip_rows`` is the number of rows above the header, such as a title. Of exports,
         ``question`` is what the labels answer (Label Studio's control, Argilla's question, Potato's
@@ -223,7 +223,7 @@ def read_annotations(
     Raises
     ------
     InputError
-        If the file is damaged, of an unknown kind, or holds something that is no annotation.
+        If the file is damaged, of an unknown kind, or contains invalid annotations.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def read_items(
 
 
 def _kind(path: Path, format: str | None) -> Source:
-    """The source that was named, else the one that the file or folder is."""
+    """The named source, else the source recognised from the file or folder."""
     if format is None:
         return recognise(path)
     formats = {source.name: source for source in sources()}
@@ -378,8 +378,8 @@ def write_annotations(annotations: Annotations, path: str | Path, *, raw: bool =
         A file ending in .csv, .tsv, .parquet, .jsonl or .ndjson. It is written whole or not at all.
     raw : bool, default=False
         In a CSV, text that a spreadsheet would run as a formula (with ``=``, ``+``, ``-`` or ``@``
-        in front) has a quote before it, which EDO takes off again. With ``raw=True`` it is written
-        as it is, for other programs.
+        in front) gets a quote before it, which EDO removes on reading. With ``raw=True`` it is
+        written unchanged, for other programs.
 
     Raises
     ------

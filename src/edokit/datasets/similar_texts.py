@@ -24,7 +24,7 @@ THRESHOLD = 0.5
 FEWEST_WORDS = 6
 """Texts with fewer different words are not compared: they share most of them by chance."""
 FEWEST_TEXTS = 3
-"""A set of similar texts counts from so many on; near-duplicates count as one text."""
+"""Smallest set of similar texts that counts; near-duplicates count as one text."""
 NOTICEABLE = 0.1
 """Share of the items in such sets from which a warning names them.
 

@@ -143,7 +143,7 @@ def _shares(shares: Mapping[str, float]) -> tuple[list[str], Floats]:
 
 def _strata(annotations: Annotations, random_state: int) -> Ints:
     """A number per item [N] for its hard label and how divided its annotators are."""
-    # On which side a tied item counts matters little here, so there is no warning.
+    # It matters little here how ties are broken, hence without a warning.
     labels = annotations.hard_labels(ties="random", random_state=random_state)
     maximum = np.log(max(2, len(annotations.scale.row_classes(annotations.classes))))
     level = np.ceil(annotations.entropy / maximum * _LEVELS - 1e-9)

@@ -70,7 +70,7 @@ class Answer:
         or all probability on the likeliest class (for multi-label data: on each label above one
         half).
     temperature : float
-        Below 1 sharpens; 1 leaves the pool as it is.
+        Below 1 sharpens the pool; 1 leaves it unchanged.
     before, after : float
         The metric on the fit data without and with the step (in-sample, hence optimistic).
     items : int

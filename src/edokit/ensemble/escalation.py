@@ -3,8 +3,8 @@
 An item is answered if the ensemble is confident enough. The threshold is chosen on cross-fitted
 answers to the items of the fit, by learn-then-test (Angelopoulos et al.): for each of several
 thresholds, the hypothesis that too many of the answers above it would be overruled is tested, and
-the fallback procedure keeps the probability that any true hypothesis is rejected below 5 %. Of the
-thresholds whose hypothesis is rejected, the one that answers most is used.
+the fallback procedure keeps the probability that any true hypothesis is rejected below 5 %. Among
+the thresholds whose hypothesis is rejected, the threshold that answers most items is used.
 
 Losses of single items are tested by the binomial distribution. Losses of groups of items, or
 between 0 and 1, are tested by betting (Waudby-Smith & Ramdas), which is as exact and assumes
@@ -42,7 +42,7 @@ _HALF = 0.5 + 1e-9
 
 
 def parse_share(value: float | str, name: str = "escalate") -> float:
-    """Return the share that a number or a text such as ``5%`` stands for.
+    """Return a number, or a text such as ``5%``, as a share between 0 and 1.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from edokit._types import Floats, Ints
 from edokit.fitdata.data import FitData
 
 MAX_ITEMS = 10_000
-"""Of more items, so many are kept, drawn at random with their groups."""
+"""Largest number of items that are kept; larger tables are sampled at random, by group."""
 _DIGITS = 6
 
 
@@ -93,7 +93,7 @@ class HeldOut:
 
 
 def _draw_items(n_items: int, groups: Ints | None) -> Ints:
-    """About so many items as are kept, in whole groups."""
+    """Draw about ``MAX_ITEMS`` items at random, in whole groups."""
     rng = np.random.default_rng(0)
     if groups is None:
         return np.sort(rng.choice(n_items, MAX_ITEMS, replace=False))

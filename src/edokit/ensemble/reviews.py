@@ -55,9 +55,9 @@ class Review:
     spread: float | None
     """How far the members are apart; None where there are none."""
     urgency: float
-    """Mean of three numbers in [0, 1]: entropy (on a scale: standard deviation), expected minority
-    (on a scale: distance from the median) and spread, each as a share of its largest value; of sets
-    the mean over labels."""
+    """Mean of three numbers in [0, 1]: entropy (ordinal: standard deviation), expected minority
+    (ordinal: distance from the median) and spread, each as a share of its largest value; for
+    multi-label data the mean over labels."""
     reason: str
     """Why, in a sentence: annotators are expected to disagree, or the members are far apart."""
     labels: int | None = None
@@ -312,7 +312,7 @@ def write_review(
     Raises
     ------
     InputError
-        If an item has no text, or the path does not end in ``.json``.
+        If an item lacks a text, or the path does not end in ``.json``.
     """
     path = Path(path)
     if path.suffix.lower() != ".json":
@@ -442,9 +442,9 @@ def predict_to_file(
 
 
 def sorted_tables(tables: Iterable[pa.Table], column: str | None) -> Iterator[pa.Table]:
-    """The rows of all tables in the order of a column; None leaves them as they are.
+    """The rows of all tables, sorted by a column; None keeps their order.
 
-    Numbers are sorted from high to low, so that a queue begins with what is most of it; names in
+    Numbers are sorted in descending order, so that a queue begins with the largest value; names in
     alphabetical order.
     """
     if column is None:
@@ -534,7 +534,7 @@ class _Summary:
 
 
 def _in_parts(predictions: Any) -> Iterable[Any]:
-    """Predictions of a file or a folder, shard by shard; others as they are."""
+    """The shards of a file or a folder; predictions in memory are a single shard."""
     if isinstance(predictions, str | Path):
         return read_shards(predictions)
     return [predictions] if isinstance(predictions, Predictions) else predictions
@@ -567,7 +567,7 @@ def compare_panels(
     Raises
     ------
     InputError
-        If a panel's annotators have no answers, or the panels answered different items.
+        If answers of a panel's annotators are missing, or the panels answered different items.
     """
     parts = [
         ensemble.describe(part, answer_for=answer_for, only_knowing=True)

@@ -34,11 +34,11 @@ def nothing_learned(epochs: int, learning_rate: float, size: int) -> str:
 
 
 def below_constant(loss: float, constant_loss: float) -> str:
-    """That the pool is no better than the constant answer, and what to do."""
+    """A warning that the pool does not beat the constant answer, and what to do."""
     return (
-        f"The pool is no better than a constant answer on the fit data: CE {loss:.4f} against"
-        f" {constant_loss:.4f}. Look at the members' own cross-entropies, or try --recalibrate"
-        " temperature."
+        f"The pool does not beat a constant answer on the fit data: CE {loss:.4f} against"
+        f" {constant_loss:.4f}. Check the cross-entropy of each member, or"
+        " recalibrate the pool with a temperature."
     )
 
 
@@ -79,7 +79,7 @@ def reason_sentence(reason: Reason) -> str:
     """Why a member has its weight."""
     weight = "0"
     if reason.has_weight:
-        # A small weight must not read as none.
+        # A small weight must not be rounded to zero.
         weight = f"{reason.weight:.3f}" if reason.weight >= 5e-4 else f"{reason.weight:.1g}"
     return f"{reason.member}: weight {weight} ({reason_detail(reason)})"
 

@@ -21,7 +21,7 @@ PanelLike = Panel | AttributeLevels | Sequence[str]
 
 
 def make_panel(panel: PanelLike, people: PeopleEffects | None) -> Panel:
-    """Return a panel: as it is, of these names, or of all people who have these levels.
+    """Return a panel: unchanged, of these names, or of all people with these levels.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edokit._errors import InputError, errors_in, examples
+from edokit._errors import InputError, errors_in, examples, option
 from edokit._io.documents import Document, Names, read_model, write_json
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Floats
@@ -251,7 +251,7 @@ def match_labels(
         raise InputError(
             f"{model} has the labels {examples(labels, 20)}, which must map onto the classes"
             f" {examples(expected, 20)}: each label to one class, each class from some label",
-            f"name the class of a label: --label {labels[0]}={expected[0]}",
+            f"name the class of a label: {option('labels', {labels[0]: expected[0]})}",
             code="unknown-label",
         )
     return class_of

@@ -36,7 +36,7 @@ _LENGTH = 4
 """Characters of a piece."""
 _FOLDS = 5
 _MAX_TEXTS = 20_000
-"""Of more texts, so many are drawn: ranks need no more, and time and size stay bounded."""
+"""Largest number of texts; more are sampled, since ranks need no more and time stays bounded."""
 _MAX_PIECES = 1 << 18
 _LEAST_SHARE = 0.5
 """Of the share of known pieces that held-out texts have at least; below it a text can't be read."""
@@ -238,7 +238,7 @@ def _frequency_floor(n_texts: int) -> float:
 
 
 def _rarity(counts: Reals | HardLabels, n_texts: int, floor: float) -> Floats:
-    """How surprising pieces are that occur in so many of the texts: minus their log-frequency."""
+    """Surprise of pieces that occur in ``counts`` of the texts: minus their log-frequency."""
     return np.asarray(-np.log(counts / max(n_texts, 1) + floor))
 
 

@@ -102,8 +102,8 @@ class TrainingPreview:
         addresses = dict.fromkeys(member.base_url for member in self.members)
         notes = [f"Endpoint: {', '.join(addresses)}."]
         notes.append(
-            "Tokens are estimated: four bytes each in prompts, and as many as max_tokens allows in"
-            " answers; at most, one for each byte of a prompt. --budget reserves the latter."
+            "Tokens are estimated: one per four bytes of a prompt, and as many as max_tokens allows"
+            " in answers. A prompt has at most one token per byte, which a budget reserves."
         )
         forecasts: list[Forecast] = []
         for member in self.members:
@@ -111,7 +111,7 @@ class TrainingPreview:
         if any(len(member.forecasts) > 1 for member in self.members):
             notes.append("A server that returns no log-probabilities is asked for samples instead.")
         if any(forecast.tokens_out is None for forecast in forecasts):
-            notes.append("Without the option max_tokens, the cost of answers has no bound.")
+            notes.append("Without the option max_tokens, the cost of answers is unbounded.")
         elif all(forecast.cost is None for forecast in forecasts):
             notes.append("The options price_in and price_out, per million tokens, add the cost.")
         for way, total in self._totals().items():
@@ -215,7 +215,9 @@ def _preview_job(plan: TrainingPlan, job: TrainingJob) -> MemberPreview:
     # Before it is fitted, which may ask its server.
     if not _is_language_model(member):
         raise InputError(
-            f"the recipe {job.recipe} has no dry run", "leave it out", code="inapplicable-option"
+            f"the recipe {job.recipe} does not support a dry run",
+            "leave it out",
+            code="inapplicable-option",
         )
     member.fit(member_data(plan, job), random_state=job.seed)
     requests: dict[str, list[Request]] = {}

@@ -97,7 +97,7 @@ def _with_columns(
 def unordered(name: str, others: str) -> InputError:
     """The error for an array without ids beside ``others`` that have them."""
     return InputError(
-        f"{name} has no item ids, but {others}: rows would be compared by position",
+        f"{name} lacks item ids, but {others}: rows would be compared by position",
         "give what predict_proba or describe returns for named predictions, or"
         " edokit.ItemArray(values, items=…); if rows are in the order of the annotations' items,"
         " add order='annotations' (in functions without it, give np.asarray of all arrays)",

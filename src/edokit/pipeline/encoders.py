@@ -90,7 +90,7 @@ def _missing(model: str) -> EDOError | None:
 
 
 def _advice(encoder: KnownEncoder) -> str:
-    """One line: that there is no encoder, and the commands that get it."""
+    """One line that says that the encoder is missing, with the commands that install it."""
     commands = [f"edo models get {encoder.alias}"]
     if isinstance(_missing(encoder.repository), MissingExtraError) or encoder.folder() is None:
         commands.insert(0, 'pip install ".[encoder]"')

@@ -39,9 +39,9 @@ class RunSummary:
         The result in one sentence.
     options : RunOptions
     left_out : list of str
-        What the run did without, and why.
+        What the run left out, and why.
     out_of_time : list of str
-        Groups that there was no time for.
+        Groups that were left out for lack of time.
     commands : list of str
         The commands that do the same.
     headline_metric : str
@@ -123,7 +123,7 @@ class Run:
         place = local_path(folder)
         if not (place / RUN_RECORD).exists() or not (place / SUMMARY).exists():
             raise InputError(
-                f"{place} holds no finished run",
+                f"{place} does not hold a finished run",
                 "name a folder that `edo run` made, or run the same command again to finish it",
                 code="wrong-folder",
             )
@@ -141,7 +141,7 @@ class Run:
 
     @property
     def left_out(self) -> list[str]:
-        """What the run did without, and why."""
+        """What the run left out, and why."""
         return list(self.results["left_out"])
 
     @property

@@ -51,7 +51,7 @@ class AnnotationsFile:
     reading: Mapping[str, Any]
     """Arguments of `read_annotations`."""
     splits: list[str]
-    """The splits to learn from; empty where items have no split."""
+    """The splits to learn from; empty if items are not split."""
 
     @property
     def to_learn_from(self) -> Annotations:

@@ -32,7 +32,7 @@ def step_commands(
     reading : mapping
         Arguments of `read_annotations`.
     splits : sequence of str
-        The splits to learn from; empty where items have no split.
+        The splits to learn from; empty if items are not split.
     methods : sequence of str
         The methods that are compared.
     folds, seed : int

@@ -330,7 +330,7 @@ class Predictions:
         order = items.rows.positions(self.rows.by_item())[self.rows.item_codes]
         if (order < 0).any():
             raise InputError(
-                f"item {self.items[order < 0][0]!r} has no anonymous answer",
+                f"item {self.items[order < 0][0]!r} lacks an anonymous answer",
                 "score the items again: `edo score --annotators` writes both",
                 code="missing-predictions",
             )
@@ -354,7 +354,7 @@ class Predictions:
         answers = self.take(~self.rows.is_named)
         if not len(answers):
             raise InputError(
-                "these predictions for pairs have no anonymous answers",
+                "these predictions for pairs lack anonymous answers",
                 "score the items without naming annotators",
                 code="missing-predictions",
             )
@@ -638,7 +638,7 @@ def _common_axes(members: Sequence[Any]) -> dict[str, Strings]:
 
 
 def _canonical(values: Array, layout: Layout) -> tuple[Array, bool]:
-    """The array as [N, K, C], and whether its layout has no classes.
+    """The array as [N, K, C], and whether its layout lacks an axis of classes.
 
     Without classes, the numbers x of the second class become (1 − x, x).
     """

@@ -52,7 +52,7 @@ def write_report(
         data = run
         if out is None:
             raise InputError(
-                "collected data have no folder for the page",
+                "collected data do not name a folder for the page",
                 f"give {option('out')}",
                 code="missing-option",
             )

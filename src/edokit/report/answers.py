@@ -51,7 +51,7 @@ class Example:
         Where it lies among all items: ``low``, ``middle`` or ``high``.
     item : str
     text : str or None
-        None where the page has no texts.
+        None if the page does not show texts.
     value : str
         What the items are ordered by, in words.
     bars : tuple of ClassBar

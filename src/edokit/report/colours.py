@@ -50,7 +50,7 @@ _DARK_RAMP = (*_CIVIDIS, "#fee838")
 def class_colours(
     names: Sequence[str], scale: scales.Scale = scales.NOMINAL
 ) -> list[tuple[str, str]]:
-    """The colour of each class on a light page, and the one that replaces it on a dark page.
+    """The colour of each class on a light page and on a dark page.
 
     Points of an ordinal scale have ordered colours; other classes, and the labels of multi-label
     data, have colours that are easy to tell apart.

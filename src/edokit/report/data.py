@@ -113,8 +113,8 @@ def collect(
     annotations : Annotations, optional
         Annotations of these items.
     fit_items : bool, default True
-        Whether the items that the ensemble was fitted on may be shown where there are no test
-        items; False where they are too many to read at once.
+        Whether the items of the fit may be shown if test items are not available; False if they
+        are too many to read at once.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def collect_comparison(
     comparison : Comparison
         A cross-validated comparison, with EDO among its methods.
     record : RunRecord
-        What it was compared on, as it is recorded beside the comparison.
+        The record of its inputs, which is saved with the comparison.
     predictions : Predictions
         The members' predictions of these items.
     annotations : Annotations
@@ -225,7 +225,7 @@ def _read_folder(folder: Path) -> ReportData:
     if (ensemble_folder / "ensemble.json").exists():
         data.ensemble = data.attempt("The ensemble", lambda: EDOEnsemble.load(ensemble_folder))
     else:
-        data.missing.append("The run has no ensemble (no ensemble/ensemble.json in its folder).")
+        data.missing.append("The run lacks an ensemble (no ensemble/ensemble.json in its folder).")
     if (folder / "search" / "trials.parquet").exists():
         data.search = data.attempt("The search", lambda: read_search(folder / "search"))
     # A demo keeps its comparison with its other results.
@@ -323,7 +323,7 @@ class _PageItems:
         data = self.data
         if self.predictions is not None:
             if self.annotations is None:
-                data.missing.append("The items have no annotations; pass annotations, too.")
+                data.missing.append("The items lack annotations; pass annotations, too.")
             # The caller chose these: what is wrong with them is an error.
             return evaluate_items(
                 ensemble,
@@ -355,7 +355,7 @@ class _PageItems:
         if data.record is None:
             reason = ", since the folder does not record where they are"
         data.missing.append(
-            f"The page has no items{reason}; pass predictions and annotations to show items."
+            f"The page does not show items{reason}; pass predictions and annotations to show them."
         )
         return None
 

@@ -95,7 +95,7 @@ def _right_sentence(data: ReportData, result: Headline, *, is_set: bool) -> str:
     elif data.evaluation is not None and data.comparison is None:
         items = count(len(data.evaluation.pooled.items), noun)
     share = percent(result.edo.metrics["f1"])
-    sentence = f"Its label is the one that most annotators chose for {share} of {items}"
+    sentence = f"Its label is the choice of most annotators for {share} of {items}"
     if is_set:
         sentence = f"Most annotators agree with {share} of its labels, chosen or not, of {items}"
     interval = _interval(result.edo, "f1")

@@ -28,7 +28,7 @@ def number(value: float | None, digits: int = 4, sign: str = "") -> str:
     """``0.2947``, or a dash where there is none."""
     if value is None or not math.isfinite(value):
         return NONE
-    # Zero has no minus.
+    # Write zero without a minus sign.
     return f"{round(value, digits) + 0.0:{sign}.{digits}f}".replace("-", "−")
 
 
@@ -98,7 +98,7 @@ def clean(value: object, most: int = 200) -> str:
 def prose(text: object, most: int = 900) -> Markup:
     """A sentence for the page, with `commands` set as code."""
     parts = html.escape(clean(text, most)).split("`")
-    if len(parts) % 2 == 0:  # a lone backtick is no mark
+    if len(parts) % 2 == 0:  # a single backtick is not markup
         parts[-2:] = [f"{parts[-2]}`{parts[-1]}"]
     for k in range(1, len(parts), 2):
         parts[k] = f"<code>{parts[k]}</code>"

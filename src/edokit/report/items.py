@@ -75,7 +75,7 @@ def minority_lost(p: Floats, q: Floats, scale: Scale = NOMINAL) -> Bools:
     items = len(q)
     p = scale.rows(p)
     q = scale.rows(q)
-    # An evenly split item has no majority: every class but the first counts.
+    # For an evenly split item, the first class counts as the majority.
     majority = np.arange(q.shape[1]) == q.argmax(axis=1)[:, None]
     lost = ((q >= MINORITY - 1e-9) & ~majority & (p < q / 2)).any(axis=1)
     mask: Bools = scale.per_item(lost, items) > 0

@@ -453,7 +453,7 @@ def find_headline(
 
 
 def best_values(scores: Sequence[Score]) -> dict[str, str]:
-    """The best value of each metric that some score has, as it is shown."""
+    """The best value of each metric that some score has, after rounding."""
     best = {}
     for metric, about in METRIC.items():
         values = [score.metrics[metric] for score in scores if metric in score.metrics]

@@ -183,7 +183,7 @@ def citations(run: str | Path) -> list[Reference]:
     if not documents:
         raise InputError(
             f"{folder} is not the folder of a run: it does not contain {RUN_RECORD}",
-            "name the folder that --out named",
+            "name the output folder of a run",
             code="wrong-folder",
         )
     references = {SOFTWARE.key: SOFTWARE, PAPER.key: PAPER}

@@ -138,9 +138,9 @@ class App:
     token : str or None
         The bearer token that requests must have.
     log : callable
-        Takes one line on a failure of the server.
+        Called with one line of text when the server fails.
     is_full : callable
-        Whether so many connections are open that only ``/health`` is answered.
+        Whether the limit of connections is reached, so that only ``/health`` is answered.
     show_people : bool, default=False
         Whether ``/people`` lists the names of annotators, too.
     page : bool, default=True
@@ -323,7 +323,7 @@ class App:
 
         @app.get(
             "/health",
-            response_description="They are.",
+            response_description="Ready.",
             responses={503: {"description": "Not yet, or no longer."}},
         )
         async def health() -> dict[str, str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from edokit.ensemble.escalation import Escalation
     from edokit.members.familiarity import UnfamiliarPolicy
 
-# Batches of a long request have so many times the texts of others.
+# Batches of a long request hold this multiple of the texts of other batches.
 _LONG = 4
 # A JSON object for each text.
 AnswerRecords = list[dict[str, Any]]

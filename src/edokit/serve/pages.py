@@ -71,7 +71,7 @@ def try_page() -> Page:
 
 
 def docs_page(schema: Mapping[str, Any], *, has_token: bool, has_page: bool) -> Page:
-    """The page that shows an OpenAPI document; it has no script.
+    """The page that shows an OpenAPI document, without a script.
 
     Parameters
     ----------

@@ -357,5 +357,5 @@ def test_a_path_is_read_and_anything_else_is_refused(tmp_path: Path) -> None:
     found = diagnose(path, permutations=0)
     assert str(found) == str(diagnose(annotations, permutations=0))
     assert "\n  1 item with a single label\n" in str(found)
-    with pytest.raises(InputError, match="annotations holds no annotations"):
+    with pytest.raises(InputError, match="annotations is empty"):
         diagnose([["a", "b"]])  # type: ignore[arg-type]

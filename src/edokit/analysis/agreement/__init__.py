@@ -59,7 +59,7 @@ def agreement(
         How much two different classes agree: not at all, or by their distance on an ordinal scale.
         By default quadratic on an ordinal scale, else nominal.
     min_shared : int, default=10
-        Cohen's kappa is about pairs of annotators who share so many items.
+        Cohen's kappa is computed for pairs of annotators with at least this many items in common.
     level : float, default=0.95
         Level of the intervals.
 
@@ -70,7 +70,7 @@ def agreement(
     Raises
     ------
     InputError
-        If there are no annotations, or the weights need an ordinal scale.
+        If the annotations are empty, or the weights need an ordinal scale.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def agreement(
         annotations = read_annotations(annotations)
     if not isinstance(annotations, Annotations) or not len(annotations):
         raise InputError(
-            f"{option('annotations')} has no annotations",
+            f"{option('annotations')} is empty",
             "pass Annotations, or the path of a file with at least one annotation",
             code="no-annotations",
         )
@@ -225,7 +225,7 @@ def _cohen(
         return UNKNOWN, 0, [], reason
     pairs = LabelPairs.from_labels(labels.item_codes, labels.annotator_codes, min_shared)
     if not len(pairs.shared):
-        reason = f"no two annotators share {min_shared} items, so there is no Cohen's kappa"
+        reason = f"no two annotators share {min_shared} items, as Cohen's kappa requires"
         return UNKNOWN, 0, [], reason
     by_table: list[PairKappas] = []
     for table in labels.scale.tables(labels.shares):

@@ -218,7 +218,7 @@ class LabelPairs:
 
     @classmethod
     def from_labels(cls, item_codes: Ints, annotator_codes: Codes, fewest: int) -> LabelPairs:
-        """All pairs of labels of an item by annotators who share so many items or more."""
+        """All pairs of labels of an item by annotators who share at least ``fewest`` items."""
         order = np.lexsort((annotator_codes, item_codes))
         per_item = np.bincount(item_codes)
         starts = np.cumsum(per_item) - per_item

@@ -27,8 +27,9 @@ class Agreement:
     """Agreement of annotators beyond chance, as `edokit.agreement` returns it.
 
     Each coefficient is an `Interval` of ``estimate``, ``low`` and ``high``, which are None where it
-    is undefined. It has no ends for fewer than ten items or groups of items, or where all items are
-    alike; kappa and alpha need ten with a label other than the commonest.
+    is undefined. ``low`` and ``high`` are also None with fewer than ten items or groups of items,
+    and where all items are alike; kappa and alpha need ten items with a label other than the most
+    frequent one.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class Agreement:
     reason : str or None
         Why coefficients are undefined.
     cohen_reason : str or None
-        Why there is no Cohen's kappa.
+        Why Cohen's kappa is undefined.
     """
 
     weights: WeightKind

@@ -103,17 +103,18 @@ class Audit:
     level : float
         Level of the intervals.
     judges : Interval or None
-        The effective number of independent judges: how many with independent errors would, as a
-        uniform mean, have the error of these members'; from 1 to the number of members. Estimate
-        and ends are None where copies have no error. None for a jury of one.
+        The effective number of independent judges: the number of judges with independent errors
+        whose uniform mean has the same error as that of these members; from 1 to the number of
+        members. Estimate and ends are None if the error is zero. None for a jury of one.
     judges_limit : float or None
-        What ever more members of this kind would count as; None where there is no limit.
+        The number of judges that infinitely many members of this kind would count as; None if it
+        is unbounded.
     correlation : float or None
         The mean correlation of the errors of two members against the human distribution, over
         all pairs of ``correlations``.
     correlations : dict of str to dict
-        That of each two members, given that all count as the estimated number of judges; None
-        where a member has no error beyond the noise of the labels.
+        The same for each pair of members, given that all count as the estimated number of judges;
+        None if the error of a member does not exceed the noise of the labels.
     members : list of dict
         Of each ``member`` its ``loss``, the mean ``correlation`` of its errors with those of the
         others (``correlation_interval``: as the ends of ``judges`` imply), and what the uniform

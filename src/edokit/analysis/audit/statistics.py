@@ -12,7 +12,8 @@ from edokit.metrics import Interval
 from edokit.metrics.mean_intervals import UnitDeviations, difference_ends, ratio_ends
 from edokit.metrics.resampling import Resampling, resampled_means
 
-# Intervals of judges end where the mean's error is so many times the spread: at 1.001 judges.
+# Intervals of judges end where the error of the mean is this multiple of the spread, which is
+# at 1.001 judges.
 LARGEST_ERROR = 1000.0
 # Squared distances that differ by rounding alone are ties.
 ROUNDING = 1e-9
@@ -66,8 +67,8 @@ class JuryErrors:
     def correlations(self, judges: float | None) -> Floats:
         """Correlation of the errors of each two members [K, K]; NaN where a member has none.
 
-        ``judges`` is the number of judges that all count as; it says how large the error of their
-        mean is without the noise of the soft labels. None: as large as it is estimated.
+        ``judges`` is the number of judges that all members count as, which determines the error of
+        their mean without the noise of the soft labels. None uses the estimated error.
         """
         if judges is None or judges - 1 < ROUNDING:
             mean_error = self.mean_error.mean()
@@ -134,7 +135,7 @@ def mean_correlation(correlations: Floats) -> float | None:
 
 
 def most_judges(judges: float, members: int) -> float | None:
-    """What ever more members of this kind would count as; None where there is no limit.
+    """The number of judges that infinitely many members would count as; None if unbounded.
 
     It is 1/ρ, with the equal correlation ρ of errors for which K members count as this many judges.
     """

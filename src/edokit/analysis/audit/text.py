@@ -57,8 +57,8 @@ def _judges_sentence(audit: Audit, judges: Interval) -> str:
     count = counted(len(audit.members), "member")
     if judges.estimate is None:
         return (
-            f"The mean of the {count} has no error beyond the noise of the annotators: these"
-            " items can't show how many independent judges they are."
+            f"The error of the mean of the {count} does not exceed the noise of the annotators: the"
+            " number of independent judges can't be estimated from these items."
         )
     ends = f"{judges.low:.1f} to {judges.high:.1f}"
     if not can_tell(judges, len(audit.members)):

@@ -51,7 +51,7 @@ def disagreement_card(
     Raises
     ------
     InputError
-        If there are no annotations, or an attribute can't be used.
+        If the annotations are empty, or an attribute can't be used.
 
     Examples
     --------

@@ -194,7 +194,7 @@ def _with_train_labels(data: Samples, annotations: LabelsLike, reading: ReadOpti
 def _refuse_test_options(
     test_annotations: LabelsLike, test_split: str | Sequence[str] | None
 ) -> None:
-    """Refuse options of test items where there are no test predictions."""
+    """Refuse options for test items without test predictions."""
     for name, value in {"test_annotations": test_annotations, "test_split": test_split}.items():
         if value is not None:
             raise InputError(

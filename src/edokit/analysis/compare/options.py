@@ -34,7 +34,7 @@ class CompareOptions:
     random_state : int, default=0
         Seed of searches, intervals, folds and random ties.
     folds : int, default=5
-        Folds of the cross-validation, where there are no test predictions.
+        Folds of the cross-validation without test predictions.
     seeds : int, default=1
         How often each method is fitted: with ``random_state`` and the seeds after it, which also
         deal other folds. Metrics are means over the seeds, and tests are about these.

@@ -199,9 +199,9 @@ class Comparison:
 
     @property
     def headline(self) -> list[str]:
-        """What must not be missed: EDO (else the best method) is no better than the constant.
+        """Warnings that EDO (else the best method) does not beat the constant answer.
 
-        Empty where it is better in CE (on an ordinal scale: RPS) and in F1.
+        Empty if it does in CE (on an ordinal scale: RPS) and in F1.
         """
         from edokit.analysis.compare.text import headline
 

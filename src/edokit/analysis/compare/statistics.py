@@ -238,7 +238,7 @@ def _cross_validate(
     return MethodAnswers(np.concatenate(probabilities)[order], np.concatenate(hard)[order])
 
 
-# --- Metrics that are no means over items, and corrected tests ------------------------------------
+# --- Metrics that are not means over items, and corrected tests -----------------------------------
 
 
 def score_whole_metrics(
@@ -249,9 +249,9 @@ def score_whole_metrics(
     options: CompareOptions,
     clusters: Ints | None,
 ) -> list[Score]:
-    """The scores with metrics that are no means over items, such as macro-F1 and the ECE.
+    """Add metrics that are not means over items, such as macro-F1 and the ECE, to the scores.
 
-    The answers of several seeds are put together; those to one item are resampled together.
+    The answers of several seeds are concatenated; those to the same item are resampled together.
     """
     if not metrics:
         return list(scores)

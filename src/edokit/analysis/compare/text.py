@@ -258,7 +258,7 @@ def _title(data: ComparedData, methods: int) -> str:
 
 
 def _best_cells(scores: Sequence[Score], metrics: Sequence[str]) -> set[tuple[int, int]]:
-    """Row and column of the best value of each metric, as it is shown."""
+    """Row and column of the best value of each metric, after rounding."""
     cells: set[tuple[int, int]] = set()
     for column, metric in enumerate(metrics, start=1):
         values: dict[int, float] = {}

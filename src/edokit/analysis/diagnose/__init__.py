@@ -77,8 +77,8 @@ def diagnose(
     Raises
     ------
     InputError
-        If there are no annotations, an attribute does not exist or can't be used, or there are too
-        few permutations for a p-value of 5 %.
+        If the annotations are empty, an attribute does not exist or can't be used, or the
+        permutations are too few for a p-value of 5 %.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def diagnose(
         annotations = read_source(Path(annotations))
     if not isinstance(annotations, Annotations) or not len(annotations):
         raise InputError(
-            f"{option('annotations')} holds no annotations to diagnose",
+            f"{option('annotations')} is empty",
             "pass Annotations, or the path of a file with at least one annotation",
             code="no-annotations",
         )
@@ -279,12 +279,12 @@ def _why_no_groups(analysis: _Analysis) -> str | None:
         return "too few annotators labelled enough contested items to look for groups"
     p = 0.0 if test is None else test["group_item"]["p"]
     if test is not None and test["group_item"]["verdict"] != "yes":
-        reason = "the groups that can be found are no clearer than in permuted labels"
+        reason = "the groups are not clearer than those in permuted labels"
         if test["group_item"]["verdict"] == "can't tell":
-            reason = "one can't tell whether the groups found are clearer than in permuted labels"
+            reason = "can't tell whether the groups are clearer than those in permuted labels"
         return reason + ("" if p is None else f" (p = {p:.2g})")
     if careless and careless["explains"]:
-        return "without the careless annotators there is no structure left"
+        return "the structure disappears without the careless annotators"
     return None
 
 

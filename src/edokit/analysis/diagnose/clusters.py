@@ -17,7 +17,7 @@ from edokit.analysis.diagnose.vectors import BiasDesign, LabelVectors, estimate_
 MOST_GROUPS = 4
 # Contested items that an annotator must have labelled to be assigned to a group.
 FEWEST_CONTESTED = 10
-# Tables of pairs of up to so many annotators are arrays.
+# Up to this many annotators, tables of pairs of annotators are dense arrays.
 _DENSE = 1000
 _ROUNDS = 8
 

@@ -30,8 +30,9 @@ def permutation_test(
     statistic of the data, its p-value and the statistics after permutation for ``annotator``
     (do annotators differ in their base rates?), ``group_item`` (do groups of annotators see items
     differently?) and ``views`` (the same, beyond what strictness alone explains), and ``p`` of the
-    first two together; None where it can't be tested. Permutations stop when it is clear on which
-    side of 5 % every p-value is; ``verdict`` says it of each: yes, no, or can't tell after so many.
+    first two together; None where it can't be tested. Permutations stop once it is clear for every
+    p-value on which side of 5 % it is; ``verdict`` is "yes", "no", or "can't tell" if it is not
+    clear after the largest number of permutations.
     """
     shuffles = np.random.default_rng([random_state, 3])
     strict_tables = strict_permutations(vectors, np.random.default_rng([random_state, 4]))
@@ -95,7 +96,7 @@ def _combined(annotator: Floats, group_item: Floats) -> float:
 
 
 def _verdict(p: float, permutations: int, risk: float, is_fixed: bool) -> Verdict:
-    """Whether a p-value is at most 5 %, as far as so many permutations show it.
+    """Whether a p-value is at most 5 %, as far as these permutations can tell.
 
     With a fixed number of permutations, below the first look, the estimate decides.
     """

@@ -39,7 +39,8 @@ class Diagnosis:
         Agreeing pairs, and Krippendorff's alpha, Fleiss' and Cohen's kappa and Gwet's AC1 (on an
         ordinal scale AC2), each with ``estimate``, ``low`` and ``high``; see `edokit.agreement`.
     entropy : dict[str, Any]
-        Mean entropy of items, the largest that so many labels can have, unanimous items.
+        Mean entropy of the items, its largest possible value with their numbers of labels, and the
+        share of unanimous items.
     per_annotator : list[dict[str, Any]]
         Labels, base rates, agreement with the others, mean Cohen's kappa and group of each
         annotator.

@@ -63,7 +63,8 @@ def estimate(
     labels : Annotations, table, str or Path, default=None
         Labels of some of these texts, drawn at random, matched by item id. Without them, people are
         assumed to judge the texts as they judged those of the fit with the same answers. For a
-        panel that takes a run, with the data of its fit; from a bundle alone there is no interval.
+        panel this needs a run with the data of its fit; a bundle alone gives shares without
+        intervals.
     panel : Panel, mapping, sequence of str, str or Path, default=None
         In whose eyes: a panel as for `Bundle.describe`, levels of attributes as one types them
         (``"race=Black"``), or the file of a panel. Only labels by its people count.

@@ -34,7 +34,7 @@ _OF_TEXTS = ("text", "context")
 
 
 def read_all(texts: str | Path | Texts | Sequence[Any], columns: Mapping[str, str]) -> Texts:
-    """All texts, from a file or as they are given."""
+    """Read all texts from a file, or convert texts in memory."""
     if isinstance(texts, str | Path):
         roles = {role: name for role, name in columns.items() if role in _TEXT_ROLES}
         return read_texts(local_path(texts), columns=roles)
@@ -59,7 +59,7 @@ def find_parts(
     table = read_table(source)
     if by not in table.column_names:
         raise InputError(
-            f"{source} has no column {by!r} for {option('by')}; its columns are"
+            f"{source} lacks the column {by!r} of {option('by')}; its columns are"
             f" {examples(table.column_names, 20)}",
             "name one of them",
             code="missing-column",

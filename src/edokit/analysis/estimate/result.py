@@ -13,7 +13,7 @@ Basis = Literal["labels", "fit", "answers"]
 
 
 class Share(TypedDict):
-    """A share with its interval; None where nothing tells how sure it is."""
+    """A share with its interval, whose ends are None if its error can't be estimated."""
 
     share: float
     low: float | None

@@ -1,10 +1,10 @@
 """The statistics of shares: prediction-powered inference from many answers and few labels.
 
 Of n labelled items among N, with labels q and answers f, the share is estimated by the regression
-of labels on answers, at the mean answer of all items: q̄ + λ (f̄_N − f̄_n). Its λ is the one that
-prediction-powered inference is tuned to for power (Angelopoulos et al., 2023: PPI++). Answers that
-say nothing about the labels have λ near 0 and cost nothing: wherever the labels alone give a
-narrower interval, theirs is taken.
+of labels on answers, at the mean answer of all items: q̄ + λ (f̄_N − f̄_n). λ is tuned for power as
+in prediction-powered inference (Angelopoulos et al., 2023: PPI++). Answers that say nothing about
+the labels have λ near 0 and do no harm: where the labels alone give a narrower interval, that
+interval is used.
 """
 
 from __future__ import annotations

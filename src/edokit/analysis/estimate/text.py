@@ -10,12 +10,12 @@ from edokit.analysis.estimate.result import Estimate, Expected, Share, Shares
 
 RANDOM_SAMPLE = "This assumes that the labelled texts are a random sample of all texts."
 LIKE_THE_FIT = (
-    "These texts have no labels: this assumes that people judge them as they judged the texts of"
-    " the fit with the same answers. Label some of them, drawn at random, to check it."
+    "These texts are unlabelled: the estimate assumes that people judge them as they judged the"
+    " texts of the fit with the same answers. To check this, label a random sample of them."
 )
 ANSWERS_ALONE = (
-    "These texts have no labels, and the data of the fit are not here: the shares are those of the"
-    " answers, and nothing says how far they are off."
+    "These texts are unlabelled, and the data of the fit are not available: the shares are means of"
+    " the answers, and their error is unknown."
 )
 
 

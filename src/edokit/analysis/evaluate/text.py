@@ -16,7 +16,7 @@ _ANNOTATORS = 10
 
 
 def headline(evaluation: Evaluation) -> list[str]:
-    """Sentences where the answers are no better than a constant, or than anonymous ones."""
+    """Sentences for answers that do not beat the constant answer, or the anonymous answers."""
     sentences = headline_sentences(
         evaluation.scores[0],
         evaluation.scores[-1],
@@ -134,7 +134,7 @@ def _annotator_table(evaluation: Evaluation) -> Table:
     notes = []
     unlisted = len(ranked) - len(records)
     if unlisted > 0:
-        notes.append(f"{counted(unlisted, 'annotator')} with a lower CE: see --json.")
+        notes.append(f"{counted(unlisted, 'annotator')} with a lower CE, listed in the JSON.")
     return Table.from_records("Error by annotator", records, notes)
 
 

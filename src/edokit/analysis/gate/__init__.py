@@ -129,7 +129,7 @@ def _bundle(folder: Path) -> Bundle:
     """The bundle of a run, whose members answer for the new texts."""
     if not is_bundle(folder):
         raise InputError(
-            f"{folder} has no members that could answer for the new items",
+            f"{folder} does not hold members to answer for the new items",
             f"give the folder of `edo run`, or their answers: {option('predictions', 'FILE')}",
             code="missing-members",
         )
@@ -162,7 +162,7 @@ def _predictions(
     assert bundle is not None
     if labels.texts is None:
         raise InputError(
-            "the annotations have no texts for the members to answer",
+            "the annotations lack texts for the members to answer",
             f"name their column, {option('columns', {'text': 'NAME'})}, or give the answers:"
             f" {option('predictions', 'FILE')}",
             code="missing-texts",

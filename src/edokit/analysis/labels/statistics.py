@@ -42,7 +42,7 @@ class LabelProbabilities:
     Attributes
     ----------
     from_text : ndarray of shape (M, C) or None
-        The ensemble's answer to the item of each label; NaN for items that it has no answer for.
+        The ensemble's answer to the item of each label; NaN for items without an answer.
     from_others : ndarray of shape (M, C)
         Shares of the other annotators' labels of the item; NaN where nobody else labelled it.
     n_others : ndarray of int of shape (M,)

@@ -28,7 +28,7 @@ from edokit.metrics import headline_metric
 from edokit.metrics.resampling import quantiles
 from edokit.predictions.core import Predictions
 
-# Means are quickly resampled: with so many times the samples, decisions hardly depend on the seed.
+# Resampling means is fast: with ten times the samples, decisions hardly depend on the seed.
 _SAMPLES_OF_MEANS = 10
 
 

@@ -64,7 +64,7 @@ def difference_spreads(
 def detectable(spreads: Floats, items: Sequence[int], level: float, power: float) -> Floats:
     """The smallest difference that a two-sided test shows with this power [samples, counts].
 
-    (z_level + z_power) standard errors of the mean over so many items.
+    It is (z_level + z_power) standard errors of the mean over each number of items.
     """
     normal = NormalDist()
     factor = normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(power)

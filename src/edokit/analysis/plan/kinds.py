@@ -37,7 +37,7 @@ class Kinds:
     orders : tuple of int
         Numbers of annotators whose agreement is compared with the pilot [R].
     agreements : Floats
-        Probability that so many annotators all agree [R, K].
+        Probability that each of these numbers of annotators agree unanimously [R, K].
     errors : dict of str to Floats
         By metric, the error of the soft label of each number of annotators [counts, K].
     """
@@ -174,7 +174,7 @@ def _modes(p: Floats) -> Floats:
 
 
 def agreements(rows: Floats, label_counts: Ints, orders: Sequence[int]) -> Floats:
-    """How often so many annotators of an item all agree, without bias [R]."""
+    """Unbiased share of unanimous draws of each number of annotators of an item [R]."""
     counts = np.rint(rows * label_counts[:, None])
     observed = []
     for order in orders:
@@ -210,7 +210,8 @@ def error_bounds(kinds: Kinds, observed: Floats) -> dict[str, tuple[Floats, Floa
 def _bounds(agreements: Floats, observed: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Lowest and highest mixed values [samples, V] of mixtures of kinds with given agreements.
 
-    An optimum of this linear programme has at most R + 1 kinds: all sets of so many are tried.
+    An optimum of this linear programme has at most R + 1 kinds: all sets of R + 1 kinds are
+    tried.
     """
     size = len(agreements) + 1
     sets = np.array(list(combinations(range(agreements.shape[1]), size)))

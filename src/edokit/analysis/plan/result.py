@@ -36,9 +36,9 @@ class Plan:
     level, power : float
     curve : list of dict
         For each number of ``annotators`` per item: the ``items`` that the budget buys,
-        ``soft_label`` (the soft label of so many annotators against the distribution of all that
-        could be asked), ``model`` (the loss of a model that is trained on them, against soft labels
-        of as many annotators as those of the pilot) and ``comparison``
+        ``soft_label`` (the error of their soft label against the distribution of all annotators
+        who could be asked), ``model`` (the loss of a model trained on these soft labels, against
+        soft labels of as many annotators as in the pilot) and ``comparison``
         (the smallest difference between two models that a test on these items shows with this
         power), each by metric as ``[estimate, low, high]``; empty where it could not be planned.
     best : dict of str to list of int

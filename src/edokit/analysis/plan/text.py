@@ -11,7 +11,7 @@ from edokit.analysis.plan.result import Plan
 from edokit.metrics import METRIC
 
 NO_PREDICTIONS = "How large a difference between two models shows needs their predictions."
-NO_TEXTS = "The loss of a trained model is not planned: the pilot has no texts."
+NO_TEXTS = "The loss of a trained model is not planned: the pilot lacks texts."
 FEW_TEXTS = (
     f"The loss of a trained model is not planned: the pilot has fewer than {FEWEST_TEXTS} items."
 )
@@ -87,8 +87,8 @@ def soft_label_table(plan: Plan) -> Table:
             record[METRIC[name].label] = _cell(values, 3)
         records.append(record)
     note = (
-        "Of the soft label of so many annotators, against the distribution of all that could be"
-        f" asked; {plan.level:.0%} intervals from the pilot."
+        "Error of the mean of this number of annotators, against the distribution of all who could"
+        f" be asked; {plan.level:.0%} intervals from the pilot."
     )
     return Table.from_records("The soft label of an item", records, [note])
 

@@ -26,7 +26,7 @@ from edokit.metrics.resampling import Resampling
 
 # With more values, each slice of a column has too few items.
 MOST_VALUES = 50
-# A slice with fewer items has no intervals.
+# Intervals are computed for slices with at least this many items.
 FEWEST_ITEMS = FEWEST_UNITS
 # Slices by how the votes of an item are divided, unless a column has this name.
 AGREEMENT = "agreement"

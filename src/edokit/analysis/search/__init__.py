@@ -178,7 +178,7 @@ def _checked(options: SearchOptions, data: FitData) -> SearchPlan:
     if reason is None:
         return plan
     warn(
-        f"trials have no estimate on held-out folds, since {reason}; give {option('folds')} to"
-        " have one"
+        f"trials are not estimated on held-out folds, since {reason}; set {option('folds')} to"
+        " estimate them"
     )
     return replace(plan, folds=0, judge="optimistic")

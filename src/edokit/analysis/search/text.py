@@ -68,7 +68,7 @@ def resumption(result: SearchResult, requested: int) -> list[str]:
         return []
     line = f"{result.done_before} of these had been done before"
     if result.done_before >= requested:
-        line += "; more --trials go on"
+        line += "; to continue, ask for more trials"
     return [line + "."]
 
 

@@ -83,9 +83,9 @@ def exceed_probability(scores: Floats, noise: Floats, threshold: float) -> Float
 def answer_probabilities(
     scores: tuple[Floats, ...], noise: Floats, thresholds: Floats, sets: bool
 ) -> Floats:
-    """Probability of each class or, of sets, of each label: shape of scores, then C.
+    """Probability of each class or, for multi-label data, of each label: shape of scores, then C.
 
-    Thresholds [C - 1] of classes rise; of sets there is one per label.
+    Thresholds [C - 1] of classes increase; multi-label data have one threshold per label.
     """
     label_scores = scores if sets else scores * len(thresholds)
     pairs = zip(label_scores, thresholds.tolist(), strict=True)
@@ -223,7 +223,7 @@ def solve_thresholds(
         return _majority(chance, is_asked) - wanted
 
     above = 1.0 - np.cumsum(balance)[:-1]
-    # Bracketing, since without noise the share is a staircase and has no slope.
+    # Bracketing, because without noise the share is a step function of slope zero.
     return np.array([brentq(surplus, -reach, reach, args=(share,)) for share in above])
 
 

@@ -51,8 +51,8 @@ class Simulation:
     population : Population
         How the annotators see posts.
     thresholds : Floats
-        How severe a post must be for each class above the first [C - 1]; of sets, how clear each
-        label must be [L].
+        How severe a post must be for each class above the first [C - 1]; for multi-label data, how
+        clear each label must be [L].
     """
 
     regime: Regime
@@ -214,8 +214,10 @@ def _label(
     labelling: np.random.Generator,
     ties: np.random.Generator,
 ) -> tuple[Codes, Codes]:
-    """Labels [n, most per item] and hard labels [n], ties drawn at random; of sets, whether each
-    label was chosen [n, most per item, L] and no hard labels."""
+    """Labels [n, most per item], and hard labels [n] with ties drawn at random.
+
+    For multi-label data, whether each label was chosen [n, most per item, L], without hard labels.
+    """
     is_asked = chosen >= 0
     scores = tuple(
         np.take_along_axis(of_all, np.where(is_asked, chosen, 0), axis=1)

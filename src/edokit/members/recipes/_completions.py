@@ -195,7 +195,7 @@ class AnswerCache:
     Attributes
     ----------
     damaged : list of Path
-        Files that were found, but hold no valid answer to their request.
+        Files that exist, but lack a valid answer to their request.
     """
 
     def __init__(self, folder: Path) -> None:

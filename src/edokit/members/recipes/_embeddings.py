@@ -76,7 +76,7 @@ class EmbeddingServer:
         )
 
     def requests(self, texts: Sequence[str]) -> list[Request]:
-        """The requests for texts; servers refuse an empty input, so a space stands for it."""
+        """The requests for texts; an empty text is sent as a space, since servers refuse it."""
         return [Request({"model": self.model, "input": text or " "}, text=text) for text in texts]
 
     def __call__(self, texts: Sequence[str]) -> Vectors:

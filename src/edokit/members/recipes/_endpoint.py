@@ -358,7 +358,7 @@ class Endpoint:
             pool.shutdown(cancel_futures=True)
 
     def _check_budget(self, budget: Budget, requests: Collection[Request]) -> None:
-        """Refuse a budget for requests whose cost has no bound."""
+        """Refuse a budget for requests whose cost is unbounded."""
         if budget.limit is None:
             return
         if self.prices is None:
@@ -535,7 +535,7 @@ class _Transport:
             async with self._client.stream(
                 "POST", self._url, content=request.content, extensions=extensions
             ) as response:
-                # As it is sent: a compressed response, which was not asked for, is not unpacked.
+                # Raw bytes: a compressed response, which was not asked for, is not decompressed.
                 async for chunk in response.aiter_raw():
                     content += chunk
                     if len(content) > most_bytes:

@@ -233,7 +233,7 @@ class OnnxEncoder:
                 return name
         if not names:
             raise InputError(
-                f"{self.file} has no output with a vector of each token",
+                f"{self.file} lacks an output with a vector per token",
                 "export it again, with the output last_hidden_state",
                 code="unsupported-model",
             )

@@ -145,8 +145,8 @@ class LanguageModel(Member):
         check_types(self)
         if self.prompt and "examples" not in fields_of(self.prompt) and self.examples:
             raise InputError(
-                f"{option('examples', self.examples)}, but the {option('prompt')} template has no"
-                " field {examples}",
+                f"{option('examples', self.examples)}, but the {option('prompt')} template"
+                " lacks the field {examples}",
                 "add {examples} where they belong",
                 code="invalid-prompt",
             )

@@ -118,7 +118,7 @@ class PackedTrees:
         if self.children.shape != (nodes, 2) or len(self.thresholds) != nodes:
             raise ValueError("its trees have nodes without children")
         if not len(self.roots):
-            raise ValueError("it has no trees")
+            raise ValueError("it does not contain trees")
         places = np.concatenate([self.children.ravel(), self.roots])
         if (places >= nodes).any() or (places < -len(self.leaves)).any():
             raise ValueError("a tree in it leads nowhere")

@@ -48,7 +48,7 @@ class LevelComparison:
     few_people : bool
         Whether fewer than five people have this level.
     reason : str or None
-        Why there is no comparison, where there is none.
+        Why the level is not compared; None if it is.
     """
 
     attribute: str

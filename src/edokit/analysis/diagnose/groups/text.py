@@ -122,7 +122,7 @@ def item_sentence(found: GroupComparison, item: DividingItem) -> str:
 
 
 def shown_item_class(found: GroupComparison, item: DividingItem) -> str:
-    """Return the class that is shown: the last of two, else the one that divides most."""
+    """Return the class to show: the second of two, else the most divisive class."""
     if not isinstance(item.mean, dict) or not isinstance(item.others, dict):
         return ""
     if len(found.classes) == 2 and found.scale == "nominal":
