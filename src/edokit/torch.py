@@ -80,8 +80,8 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         largest = min(max_members, n_members)
         if not 1 <= min_members <= largest:
             raise InputError(
-                f"min_members={min_members} and max_members={max_members} must be a range"
-                f" within 1 to {n_members}, the number of members",
+                "min_members must be at least 1, and at most max_members and the number of members:"
+                f" min_members={min_members}, max_members={max_members}, {n_members} members",
                 "choose another range of sizes",
                 code="invalid-range",
             )

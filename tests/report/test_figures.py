@@ -110,10 +110,10 @@ def test_methods_and_gains_of_a_comparison_are_drawn() -> None:
     few = values(figures.comparison(result, methods=["edo", "uniform"]), 1)
     assert len(few) < len(rows)
     assert figures.gains(result).title.startswith("How much better")
-    with pytest.raises(InputError, match=r"no method 'best'.*greedy"):
+    with pytest.raises(InputError, match=r"lacks the method 'best'.*greedy"):
         figures.comparison(result, methods=["best"])
     alone = edokit.compare(pool, people, methods=["greedy"], **options)
-    with pytest.raises(InputError, match="against the plain average"):
+    with pytest.raises(InputError, match="against the uniform mean"):
         figures.gains(alone)
 
 
