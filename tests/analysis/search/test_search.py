@@ -148,7 +148,7 @@ def test_a_class_too_rare_for_folds_is_named_with_a_way_out() -> None:
     q[0] = [0.2, 0.8]
     with pytest.raises(InputError, match=r"class weights need every class .*class_weights=False"):
         search(P, q, trials=4, folds=5, space=SearchSpace(epochs=1))
-    with pytest.warns(EDOWarning, match="not estimated on held-out folds, since a class has a sing"):
+    with pytest.warns(EDOWarning, match="not estimated on held-out folds, since a class has"):
         found = search(P, q, trials=4, space=SearchSpace(epochs=1))
     assert found.plan.judge == "optimistic"
 
