@@ -68,3 +68,11 @@ def test_ids_that_never_repeat_are_not_items() -> None:
     table = {**TABLE, "id": ["1", "2", "3", "4"]}
     with pytest.warns(EDOWarning, match="item=instance_id"):
         Annotations.from_table(table)
+
+
+def test_a_text_that_one_row_leaves_out_is_that_of_its_item() -> None:
+    table = {**TABLE, "comment": ["", *TABLE["comment"][1:]]}
+    with pytest.warns(EDOWarning, match="text=comment"):
+        annotations = Annotations.from_table(table)
+    assert annotations.texts is not None
+    assert annotations.texts[0] == "what a very nice day it is"

@@ -169,7 +169,10 @@ def _content_fits(table: pa.Table, role: str, name: str, item: str) -> bool:
     if role == "annotator":
         # The author of a text is the same in all rows of an item.
         return bool(values.duplicated().any() and (per_item > 1).any())
-    return _is_long(values) and bool((per_item <= 1).all())
+    # A text that one row leaves out is in another row of its item.
+    written = values[values.str.strip() != ""]
+    per_item = written.groupby(_values(table, item)).nunique()
+    return _is_long(written) and bool((per_item <= 1).all())
 
 
 def _is_long(values: pd.Series) -> bool:
