@@ -238,12 +238,20 @@ def _end_with_workers(number: int, frame: object) -> None:
     os._exit(128 + number)
 
 
+def _silence_resource_tracker() -> None:
+    """Let joblib's tracker process remove what ended workers leave without a warning."""
+    filters = os.environ.get("PYTHONWARNINGS", "").split(",")
+    filters.append("ignore:resource_tracker:UserWarning")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, filters))
+
+
 @contextmanager
 def kept_if_interrupted() -> Iterator[None]:
     """Say that a command can be resumed when it is interrupted; SIGTERM ends its workers, too."""
     # Elsewhere than in the main thread, as in tests, no handler can be set.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _end_with_workers)
+        _silence_resource_tracker()
     try:
         yield
     except KeyboardInterrupt:
