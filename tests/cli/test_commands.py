@@ -16,6 +16,7 @@ from commands import Done, answer, assert_one_line, edo
 from edokit import read_predictions
 from edokit._io.tables import read_table
 from edokit.cli.app import COMMANDS, make_app
+from edokit.cli.console import print_table
 
 ANNOTATIONS = """item,annotator,label,text
 a,ann1,no,nice weather in the north
@@ -229,6 +230,15 @@ def test_info_on_eleven_classes_fits_into_a_terminal(tmp_path: Path) -> None:
     assert max(map(len, table)) <= 80
     means = answer("predictions", "info", tmp_path / "p.npz")["members"][0]["mean"]
     assert means == pytest.approx(dict(zip(classes, [0.5, *[0.05] * 10], strict=True)))
+
+
+def test_names_stay_whole_in_a_table_that_goes_into_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "tfidf-random-select-01-words-and-characters"
+    print_table("methods", ["name", "ce"], [[name, 0.5]])
+    assert name in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from edokit.panels import PanelComparison
     from edokit.predictions.core import Predictions
 
+_FILE_WIDTH = 160
+"""Characters of a table's line where stdout is a file."""
+
 
 def write_line(text: str = "") -> None:
     """A line on stdout, at once."""
@@ -75,7 +78,12 @@ def print_table(
     console.print(printable(title), style="bold")
     for line in headline:
         console.print(printable(line), style="bold yellow")
-    console.print(table)
+    if console.is_terminal:
+        console.print(table)
+    else:
+        # In a file a name stays whole, so that it can be searched for.
+        wide = Console(width=max(console.width, _FILE_WIDTH), highlight=False, markup=False)
+        wide.print(table)
     for note in notes:
         console.print(printable(note))
 
