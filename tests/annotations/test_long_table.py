@@ -131,6 +131,7 @@ def test_columns_are_mapped_by_name() -> None:
         ({"item": [1], "rater-1": [1], "rater-2": [0]}, {}, ("missing-column", "melt")),
         ({"item": [1], "p_0": [1]}, {}, ("missing-column", "'annotator'")),
         (ROWS, {"item": "id"}, ("missing-column", "column 'id'", "'item'")),
+        (ROWS, {"label": "lable"}, ("missing-column", "column 'lable'", "did you mean 'label'")),
         (ROWS, {"thing": "item"}, ("unknown-role", "'thing'")),
         (ROWS, {"lang": "item"}, ("unknown-role",)),
     ],

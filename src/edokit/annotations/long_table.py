@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -667,12 +668,20 @@ def _roles(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
                 code="unknown-role",
             )
         if name not in column_names:
-            raise InputError(
+            message = (
                 f"column {name!r} for {role!r} does not exist; the columns are"
-                f" {headings(column_names)}",
-                "check the spelling",
-                code="missing-column",
+                f" {headings(column_names)}"
             )
+            close = get_close_matches(name, column_names, 1)
+            if close:
+                remedy = {role: close[0]}
+                raise open_decision(
+                    message,
+                    f"did you mean {close[0]!r} ({option('columns', remedy)})?",
+                    code="missing-column",
+                    columns=remedy,
+                )
+            raise InputError(message, "check the spelling", code="missing-column")
     names = {}
     for role, default in zip(ROLES, COLUMNS, strict=True):
         name = columns.get(role, default)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
-from edokit._errors import EDOError, MissingExtraError, signed
+from edokit._errors import EDOError, signed
 from edokit.analysis.compare import compare
 from edokit.analysis.compare.result import Comparison
 from edokit.analysis.scores.result import Gain
 from edokit.annotations.core import Annotations
 from edokit.members.catalogue import ENCODERS, KnownEncoder
 from edokit.members.pretrained import public_name
+from edokit.members.recipes._onnx import PACKAGES
 from edokit.members.recipes.encoder import check_available
 from edokit.metrics import METRIC, paired_test
 from edokit.pipeline.pool import EARLIER_NAMES, ENCODER_GROUPS
 from edokit.predictions.core import Predictions
 
+EXTRA_PACKAGES = (*PACKAGES, "huggingface_hub")
+"""The packages of the extra `encoder`, by the names that are imported."""
 _LETTER = re.compile(r"[^\W\d_]")
 # Latin, with its supplements and extensions.
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
@@ -92,7 +96,7 @@ def _missing(model: str) -> EDOError | None:
 def _advice(encoder: KnownEncoder) -> str:
     """One line that says that the encoder is missing, with the commands that install it."""
     commands = [f"edo models get {encoder.alias}"]
-    if isinstance(_missing(encoder.repository), MissingExtraError) or encoder.folder() is None:
+    if any(find_spec(package) is None for package in EXTRA_PACKAGES):
         commands.insert(0, 'pip install ".[encoder]"')
     gain = "often lowers the error"
     if encoder.alias == MEASURED_ENCODER:
