@@ -551,7 +551,7 @@ class Bundle:
         guard = output_folder(out, "bundle", saved, *sources, overwrite=overwrite)
         with guard, whole_content(out, BUNDLE) as folder:
             write_fitted(fitted.fitted_, folder / ENSEMBLE)
-            about = (folder / ENSEMBLE / CARD).read_text(encoding="utf-8")
+            ensemble_card = (folder / ENSEMBLE / CARD).read_text(encoding="utf-8")
             (folder / ENSEMBLE / CARD).unlink()  # its part of the bundle's own
             member_names = fitted.needed_members()
             trained = LoadedMembers(sources, member_names, device=device, trust=trust, keep=False)
@@ -576,7 +576,7 @@ class Bundle:
             # Refitting the caller's estimator must not change the bundle.
             bundle = cls(copy(fitted), bundled)
             bundle._contents = contents
-            (folder / CARD).write_text(_card(bundle, about), encoding="utf-8")
+            (folder / CARD).write_text(_card(bundle, ensemble_card), encoding="utf-8")
         bundle.folder = out
         bundle.members.place = str(out / MEMBERS)
         return bundle
@@ -746,7 +746,7 @@ def _bundled_name(member: Member, model: str, out: Path, encoders: dict[str, str
 
 def _card(bundle: Bundle, ensemble: str) -> str:
     """The card: that of the ensemble, what its members are, size and time, and how to use it."""
-    about, _, members = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
+    ensemble_text, _, members = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
     contents = bundle._contents
     data = bundle.members.manifest["data"]
     items = data.get("items")
@@ -756,9 +756,9 @@ def _card(bundle: Bundle, ensemble: str) -> str:
     if bundle.members.endpoints:
         addresses = ", ".join(map(markdown_text, bundle.members.endpoints))
         endpoints = f"**Texts are sent to** {addresses}.\n"
-    known = ""
+    annotators_note = ""
     if people := bundle.known_annotators:
-        known = (
+        annotators_note = (
             f"\nIt knows {counted(len(people), 'annotator')} by name, and answers for each of"
             " them: the names are in its files.\n"
         )
@@ -767,7 +767,7 @@ def _card(bundle: Bundle, ensemble: str) -> str:
         pairs = " (with a column `context`)"
     template = (Path(__file__).parent / "bundle_card.md").read_text(encoding="utf-8")
     return template.format(
-        about=about.rstrip("\n") + "\n",
+        about=ensemble_text.rstrip("\n") + "\n",
         version=bundle.version,
         size=in_bytes(contents.size),
         files=len(contents.files),
@@ -778,7 +778,7 @@ def _card(bundle: Bundle, ensemble: str) -> str:
         items=", ".join(f"{count} {markdown_text(str(name))}" for name, count in items.items()),
         annotators=data.get("annotators", "some"),
         members="\n".join(_member_rows(bundle)),
-        known=known,
+        known=annotators_note,
         rest=members,
     )
 

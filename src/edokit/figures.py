@@ -343,8 +343,8 @@ def group_differences(
             f"the attributes are {examples(groups.attributes)}",
             code="unknown-attribute",
         )
-    drawn = drawn_classes(groups, attribute)
-    if not drawn:
+    class_names = drawn_classes(groups, attribute)
+    if not class_names:
         raise InputError(
             f"no level of {attribute!r} has enough annotators to be compared",
             "choose another attribute",
@@ -360,8 +360,8 @@ def group_differences(
             )
         return Figure.from_chart(charts.group_levels(groups, attribute, ""))
     if class_name is None:
-        class_name = drawn[0]
-        if len(drawn) > 1:
+        class_name = class_names[0]
+        if len(class_names) > 1:
             class_name = clearest_classes(groups, attribute)[0]
     if class_name not in groups.classes:
         raise InputError(

@@ -92,12 +92,12 @@ def decide(
 ) -> tuple[Verdict, ...]:
     """Return what Holm's procedure says of p-values that lie within these intervals."""
     rejected = holm(high, weights) <= level
-    kept = holm(low, weights) > level
+    retained = holm(low, weights) > level
     verdicts: list[Verdict] = []
-    for is_rejected, is_kept in zip(rejected, kept, strict=True):
+    for is_rejected, is_retained in zip(rejected, retained, strict=True):
         if is_rejected:
             verdicts.append("yes")
-        elif is_kept:
+        elif is_retained:
             verdicts.append("no")
         else:
             verdicts.append("can't tell")

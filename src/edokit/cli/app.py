@@ -224,9 +224,9 @@ def _reasons(error: Exception, options: Options) -> list[str]:
         if isinstance(cause, OpenDecisionsError):
             command = options.command_with(cause.remedy)
             if len(cause.decisions) > 1:
-                first, *others = map(options.render, cause.lines)
+                first_line, *further_lines = map(options.render, cause.lines)
                 closing = cause.closing(command or options.render(cause.remedy_text))
-                return [f"edo: {first}", *(f"  {line}" for line in others), closing]
+                return [f"edo: {first_line}", *(f"  {line}" for line in further_lines), closing]
             if command and cause.remedy:
                 return [f"edo: {options.render(cause.text)}. For example: {command}"]
             break

@@ -99,8 +99,10 @@ def _is_predicted(annotations: Annotations, files: Sequence[Path], source: Path)
         names.extend(read_predictions(file).items)
     predicted = pd.Index(annotations.items).isin(names)
     if not predicted.any():
-        shown = ", ".join(map(str, files))
-        raise InputError(f"no item of {source} is in {shown}", "check the ids", code="unknown-item")
+        file_names = ", ".join(map(str, files))
+        raise InputError(
+            f"no item of {source} is in {file_names}", "check the ids", code="unknown-item"
+        )
     return predicted
 
 

@@ -115,11 +115,11 @@ def _read(path: Path, reading: options.SplitReading) -> tuple[Annotations, Path,
     """The annotations, the file that they are from, and how it is read."""
     from edokit.analysis.fit_items import is_fit_folder, read_fit_labels
 
-    given = options.keywords(reading)
+    reading_options = options.keywords(reading)
     if not is_fit_folder(path):
-        return reading.annotations(path), path, given
-    if given:
-        names = ", ".join(option(name) for name in given)
+        return reading.annotations(path), path, reading_options
+    if reading_options:
+        names = ", ".join(option(name) for name in reading_options)
         raise InputError(
             f"{path} says how its annotations are read, so {names} can't be given",
             "leave it out, or give the table of annotations",

@@ -101,7 +101,7 @@ def evaluate(
 
         _check_gate(run, probabilities, ensemble, train, flags)
         assert run is not None
-        found = compare_with_fit(
+        gate_result = compare_with_fit(
             run,
             annotations,
             predictions=predictions,
@@ -110,8 +110,8 @@ def evaluate(
             tolerance=tolerance,
             **options.keywords(reading),
         )
-        console.print_answer(found, json)
-        if not found.passes:
+        console.print_answer(gate_result, json)
+        if not gate_result.passes:
             raise SystemExit(FAILED)
         return
     if run is not None:

@@ -53,12 +53,12 @@ def list(*, json: options.Json = False) -> None:
         rows = []
         notes = []
         for encoder in encoders:
-            here = "no"
+            is_local = "no"
             if encoder["folder"] is not None:
-                here = "yes"
+                is_local = "yes"
             size = in_bytes(encoder["bytes"])
             rows.append(
-                [encoder["short_name"], encoder["languages"], size, encoder["license"], here]
+                [encoder["short_name"], encoder["languages"], size, encoder["license"], is_local]
             )
             notes.append(f"{encoder['short_name']}: {encoder['repository']}")
         heads = ["name", "reads", "size", "licence", "here"]

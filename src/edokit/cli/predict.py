@@ -126,10 +126,10 @@ def _review(queue: dict[str, Any], requested: int) -> str:
     items = f"the {counted(queue['items'], 'item')}"
     if queue["items"] < requested:
         items = f"all {counted(queue['items'], 'item')}"
-    again = ""
+    repeated = ""
     if "again" in queue:
-        again = f" ({queue['again']} of them have labels already)"
+        repeated = f" ({queue['again']} of them have labels already)"
     return (
-        f"{items} to review{again}, most urgent first, for Label Studio: {queue['out']} (interface:"
-        f" {queue['config']})"
+        f"{items} to review{repeated}, most urgent first, for Label Studio: {queue['out']}"
+        f" (interface: {queue['config']})"
     )

@@ -99,16 +99,16 @@ def score(
     if not overwrite:
         _refuse_other_texts(out, items)
     labels: dict[str, LabelMap] = {}
-    needed = None
+    needed_members = None
     if members and ensemble is not None:
-        needed = EDOEnsemble.load(ensemble).needed_members()
+        needed_members = EDOEnsemble.load(ensemble).needed_members()
     with console.progress() as bars:
         progress = console.add_bar(bars, "scoring")
         if members:
             predictions = score_members(
                 members,
                 items,
-                needed,
+                needed_members,
                 annotators=annotators,
                 by_annotator=trained.annotators is not None,
                 budget=trained.budget,

@@ -81,14 +81,14 @@ def serve(
         )
 
     def ready(loaded: About, url: str) -> None:
-        about: dict[str, Any] = {
+        startup: dict[str, Any] = {
             "url": url,
             "version": loaded.version,
             "classes": loaded.classes,
         }
         promises = []
         if loaded.escalation is not None:
-            about["escalation"] = loaded.escalation.to_dict()
+            startup["escalation"] = loaded.escalation.to_dict()
             promises.append(str(loaded.escalation))
         opened = "Try it"
         if page:
@@ -103,7 +103,7 @@ def serve(
             console.print_lines([*promises, line])
             console.print_lines([_example(loaded, url)], copied=True)
 
-        console.print_result(about, show, json)
+        console.print_result(startup, show, json)
 
     run(
         bundle,

@@ -92,8 +92,8 @@ def _with_fields(record: Any) -> Any:
     metadata = record.get("meta")
     if isinstance(metadata, dict):
         fields = metadata | fields
-    kept = {name: record[name] for name in ("id", "label", "annotations") if name in record}
-    return kept | {"fields": fields}
+    label_fields = {name: record[name] for name in ("id", "label", "annotations") if name in record}
+    return label_fields | {"fields": fields}
 
 
 def _item(example: DoccanoItem, file: Path) -> Item:
@@ -103,7 +103,7 @@ def _item(example: DoccanoItem, file: Path) -> Item:
         labels: dict[str | None, list[str]] = {}
         for annotation in example.annotations:
             labels.setdefault(annotation.user, []).append(annotation.label)
-        answers.extend(ExportedAnswer(user, chosen) for user, chosen in labels.items())
+        answers.extend(ExportedAnswer(user, user_labels) for user, user_labels in labels.items())
     elif file.stem == _TOGETHER and example.label:
         raise InputError(
             f"{file} is the export of a project whose members annotate together: it does not say"

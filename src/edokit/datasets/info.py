@@ -52,8 +52,11 @@ def describe_annotations(
         "splits": {name: _describe_split(part) for name, part in parts.items()},
     }
     if annotations.item_groups is not None:
-        named = annotations.item_groups[annotations.item_groups != ""]
-        described["item_groups"] = {"items": len(named), "groups": len(set(named.tolist()))}
+        group_names = annotations.item_groups[annotations.item_groups != ""]
+        described["item_groups"] = {
+            "items": len(group_names),
+            "groups": len(set(group_names.tolist())),
+        }
     if annotations.texts is not None and near_duplicates:
         described["near_duplicates"] = _describe_duplicates(annotations)
     return described

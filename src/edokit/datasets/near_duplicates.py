@@ -56,8 +56,10 @@ def normal_form(text: str) -> str:
     A text without letters and digits keeps its characters other than blanks.
     """
     folded = unicodedata.normalize("NFKC", without_markup(text)).casefold()
-    others = {ord(char): " " for char in set(folded) if unicodedata.category(char)[0] not in "LMN"}
-    words = " ".join(folded.translate(others).split())
+    separators = {
+        ord(char): " " for char in set(folded) if unicodedata.category(char)[0] not in "LMN"
+    }
+    words = " ".join(folded.translate(separators).split())
     return words or " ".join(text.split())
 
 
@@ -81,15 +83,15 @@ class NearDuplicates:
     ----------
     forms : Ints
         The number of each text's normal form [N], -1 for an empty text.
-    left : Ints
+    first_forms : Ints
         One form of each pair of near-duplicate forms [P].
-    right : Ints
+    second_forms : Ints
         The other form of each pair [P].
     """
 
     forms: Ints
-    left: Ints
-    right: Ints
+    first_forms: Ints
+    second_forms: Ints
 
     @classmethod
     def among(cls, texts: TextColumn) -> NearDuplicates:
@@ -112,9 +114,9 @@ class NearDuplicates:
                         "remove texts that repeat, or the column of texts",
                         code="too-many-duplicates",
                     )
-        left, right = np.concatenate(pairs, axis=1)
+        first_forms, second_forms = np.concatenate(pairs, axis=1)
         codes = form_codes[text_codes].astype(np.int64)
-        return cls(codes, left, right)
+        return cls(codes, first_forms, second_forms)
 
     @property
     def groups(self) -> Ints:
@@ -123,7 +125,7 @@ class NearDuplicates:
         from scipy import sparse
         from scipy.sparse.csgraph import connected_components
 
-        pairs = np.ones(len(self.left), bool), (self.left, self.right)
+        pairs = np.ones(len(self.first_forms), bool), (self.first_forms, self.second_forms)
         component = connected_components(sparse.coo_matrix(pairs, shape=(n, n)), directed=False)[1]
         # Each empty text becomes a group of its own.
         groups = n + np.arange(len(self.forms))
@@ -140,8 +142,8 @@ class NearDuplicates:
         is_target[self.forms[reference & (self.forms >= 0)]] = True
         is_match = is_target.copy()
         if not verbatim:
-            is_match[self.left[is_target[self.right]]] = True
-            is_match[self.right[is_target[self.left]]] = True
+            is_match[self.first_forms[is_target[self.second_forms]]] = True
+            is_match[self.second_forms[is_target[self.first_forms]]] = True
         return is_match[self.forms]
 
 
@@ -193,8 +195,8 @@ def ranked_sets(
     ranks = np.empty(len(distinct), np.int32)
     ranks[order] = np.arange(len(distinct), dtype=np.int32)
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    held = np.ones(len(columns), np.int32)
-    table = sparse.csr_array((held, ranks[columns], starts), shape=(len(sizes), len(distinct)))
+    entries = np.ones(len(columns), np.int32)
+    table = sparse.csr_array((entries, ranks[columns], starts), shape=(len(sizes), len(distinct)))
     table.sort_indices()
     return table
 
@@ -224,11 +226,13 @@ def similar_pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
             yield order[np.stack([small[is_near], large[is_near]])]
             continue
         for part in _parts(sizes[small] + sizes[large]):
-            one = small[part]
-            other = large[part]
-            shared = pieces[one].multiply(pieces[other]).sum(axis=1)
-            is_near = shared / (sizes[one] + sizes[other] - shared) >= threshold - _ROUNDING
-            yield order[np.stack([one[is_near], other[is_near]])]
+            small_rows = small[part]
+            large_rows = large[part]
+            shared = pieces[small_rows].multiply(pieces[large_rows]).sum(axis=1)
+            is_near = (
+                shared / (sizes[small_rows] + sizes[large_rows] - shared) >= threshold - _ROUNDING
+            )
+            yield order[np.stack([small_rows[is_near], large_rows[is_near]])]
 
 
 def _parts(sizes: Ints) -> Iterator[slice]:

@@ -123,7 +123,7 @@ def with_people(
     attributes = dict(annotations.attributes)
     for name in described:
         attributes[str(name)] = described[name].to_numpy(dtype=object)
-    kept = {
+    item_columns = {
         name: values for name, values in annotations.item_columns.items() if name not in described
     }
     varying = {
@@ -132,5 +132,5 @@ def with_people(
         if name not in described
     }
     return replace(
-        annotations, attributes=attributes, item_columns=kept, annotation_columns=varying
+        annotations, attributes=attributes, item_columns=item_columns, annotation_columns=varying
     )

@@ -210,7 +210,7 @@ def _state_items(
     schemes_with_labels: dict[str, None] = {}
     for by_item in labels:
         for by_scheme in by_item.values():
-            schemes_with_labels |= dict.fromkeys(s for s, chosen in by_scheme.items() if chosen)
+            schemes_with_labels |= dict.fromkeys(s for s, values in by_scheme.items() if values)
     check_answers(source, sum(map(len, labels)), len(schemes_with_labels))
     items = []
     for state, by_item in zip(people, labels, strict=True):

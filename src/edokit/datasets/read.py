@@ -94,7 +94,7 @@ class Source:
     """
 
     name: str
-    about: str
+    description: str
     read: Callable[..., Annotations]
     recognises: Callable[[Path, Any], bool] = lambda path, content: True
     options: tuple[str, ...] = ()
@@ -154,7 +154,7 @@ def recognise(path: Path) -> Source:
     formats = sources()
     raise InputError(
         f"{path} is not a known source of annotations: neither"
-        f" {', nor '.join(source.about for source in formats)}",
+        f" {', nor '.join(source.description for source in formats)}",
         f"unpack it if it is an archive, convert it to a table with the columns item, annotator,"
         f" label, or give its {option('format')}: {', '.join(source.name for source in formats)}",
         code="unknown-format",
@@ -241,7 +241,7 @@ def read_annotations(
     if scale is not None:
         DeclaredScale(scale)  # refused before the file is read
     kind = _kind(path, format)
-    given = {
+    reading = {
         "split": split,
         "classes": classes,
         "duplicates": duplicates,
@@ -256,7 +256,7 @@ def read_annotations(
     def read(arguments: Mapping[str, Any]) -> Annotations:
         return _read_source(path, kind, **arguments)
 
-    return read_or_ask_all(read, given)
+    return read_or_ask_all(read, reading)
 
 
 def _read_source(
@@ -295,11 +295,11 @@ def _read_source(
         annotations = annotations.with_attributes(attributes)
     points, outliers = possible_points(annotations)
     if scale is None and points:
-        beside = ""
+        outlier_note = ""
         if outliers:
-            beside = f" ({examples(outliers)} beside them may be mistakes)"
+            outlier_note = f" ({examples(outliers)} beside them may be mistakes)"
         warn(
-            f"the labels {', '.join(points)}{beside} may be points of a scale and are read as"
+            f"the labels {', '.join(points)}{outlier_note} may be points of a scale and are read as"
             f" classes without an order; choose {option('scale', 'ordinal')} or, if they have none,"
             f" {option('scale', 'nominal')}",
             ScaleWarning,

@@ -125,12 +125,12 @@ def warn_of_similar_texts(annotations: Annotations) -> None:
         return
     if not FEWEST_ITEMS <= len(texts) <= MOST_TEXTS:
         return
-    found = similar_items(texts.tolist())
-    if found.is_similar.mean() < NOTICEABLE:
+    similar_texts = similar_items(texts.tolist())
+    if similar_texts.is_similar.mean() < NOTICEABLE:
         return
-    first_group = found.groups[found.is_similar][0]
-    items = annotations.items[found.groups == first_group]
-    similar = are(int(found.is_similar.sum()), len(texts), noun="item")
+    first_group = similar_texts.groups[similar_texts.is_similar][0]
+    items = annotations.items[similar_texts.groups == first_group]
+    similar = are(int(similar_texts.is_similar.sum()), len(texts), noun="item")
     warn(
         f"{similar} similar to others without being"
         f" near-duplicates: their texts share most of their words, as {examples(items)} do. Folds"

@@ -330,8 +330,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         labelled, classes = self._labels(y, len(predicted))
         hard = labelled.hard_labels(ties="first")
         scale = labelled.scale
-        right = predicted == scale.labels(hard, classes)
-        items = scale.per_item(right, len(right))
+        is_correct = predicted == scale.labels(hard, classes)
+        items = scale.per_item(is_correct, len(is_correct))
         return float(np.average(items, weights=sample_weight))
 
     def soft_score(self, X: Items, y: LabelsLike) -> float:
@@ -470,14 +470,14 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         if isinstance(cv, int | np.integer):
             cv = KFold(min(int(cv), rows), shuffle=True, random_state=self.random_state)
         folds: list[Sequence[Ints]] = list(check_cv(cv).split(np.zeros((rows, 1)), hard))
-        items, lessons = self._lessons(labels, hard, estimators)
+        items, tasks = self._fit_tasks(labels, hard, estimators)
         if len(items) > rows:
             X = _safe_indexing(X, items)
             folds = [[np.flatnonzero(np.isin(items, part)) for part in fold] for fold in folds]
         first_rows = np.unique(items, return_index=True)[1]
         options: Any = {"cv": folds, "n_jobs": self.n_jobs, "method": "predict_proba"}
         held_out = []
-        for estimator, target, weight in lessons:
+        for estimator, target, weight in tasks:
             with warnings.catch_warnings():
                 # A class that a fold lacks has probability 0 there.
                 warnings.filterwarnings("ignore", "Number of classes in training fold")
@@ -486,11 +486,11 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             held_out.append(_in_order(p, _learned(target), self.classes_, scale))
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
             delayed(clone(estimator).fit)(X, target, **weight)
-            for estimator, target, weight in lessons
+            for estimator, target, weight in tasks
         )
         return np.stack(held_out, axis=1)
 
-    def _lessons(
+    def _fit_tasks(
         self, labels: Annotations, hard: Codes, estimators: list[Classifier]
     ) -> tuple[Ints, list[tuple[Classifier, ClassValues, dict[str, Floats]]]]:
         """The item of each row to fit on [n], and each classifier with its labels and weights."""

@@ -304,13 +304,13 @@ def _fallback(p_values: Iterable[float]) -> int | None:
     Every start has a part of the 5 %; a step that is rejected passes on what it had.
     """
     part = (1.0 - CONFIDENCE) / len(_STARTS)
-    last = None
+    passed_step = None
     level = 0.0
     for step, p_value in enumerate(p_values, start=1):
         if step in _STARTS:
             level += part
         if level > 0 and p_value <= level:
-            last = step - 1
+            passed_step = step - 1
         else:
             level = 0.0
-    return last
+    return passed_step

@@ -59,12 +59,16 @@ class HeldOut:
         groups = None
         if units.layout.has_item_groups and units.layout.groups is not None:
             groups = np.unique(units.layout.groups, return_inverse=True)[1]
-        kept = np.arange(len(answers))
-        if len(kept) > MAX_ITEMS:
-            kept = _draw_items(len(kept), groups)
+        sampled_rows = np.arange(len(answers))
+        if len(sampled_rows) > MAX_ITEMS:
+            sampled_rows = _draw_items(len(sampled_rows), groups)
         if groups is not None:
-            groups = groups[kept]
-        return cls(np.round(answers[kept], _DIGITS), np.round(shares[kept], _DIGITS), groups)
+            groups = groups[sampled_rows]
+        return cls(
+            np.round(answers[sampled_rows], _DIGITS),
+            np.round(shares[sampled_rows], _DIGITS),
+            groups,
+        )
 
     @classmethod
     def from_document(cls, document: HeldOutDocument, n_classes: int) -> HeldOut:

@@ -39,15 +39,15 @@ def opposite_pairs(annotations: Annotations) -> list[tuple[int, int]]:
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     chance = shares @ shares.T
     pairs: list[tuple[int, int]] = []
-    for first in range(n_annotators):
-        of_first = answers[first]
-        others = answers[first + 1 :]
-        shared = ((others >= 0) & (of_first >= 0)).sum(axis=1)
-        agreed = ((others == of_first) & (of_first >= 0)).sum(axis=1)
+    for annotator in range(n_annotators):
+        of_first = answers[annotator]
+        later_answers = answers[annotator + 1 :]
+        shared = ((later_answers >= 0) & (of_first >= 0)).sum(axis=1)
+        agreed = ((later_answers == of_first) & (of_first >= 0)).sum(axis=1)
         is_opposite = (shared >= FEWEST_SHARED) & (agreed <= MOST_AGREEMENT * shared)
-        is_opposite &= chance[first, first + 1 :] >= LEAST_CHANCE
+        is_opposite &= chance[annotator, annotator + 1 :] >= LEAST_CHANCE
         for offset in np.flatnonzero(is_opposite).tolist():
-            pairs.append((first, first + 1 + offset))
+            pairs.append((annotator, annotator + 1 + offset))
     return pairs
 
 
@@ -77,11 +77,11 @@ def warn_of_opposites(answers: Floats, annotations: Annotations, people: PeopleE
         n_pairs += 1
     if not n_pairs:
         return
-    others = ""
+    more_pairs = ""
     if n_pairs > 1:
-        others = f" (and {counted(n_pairs - 1, 'more pair')})"
+        more_pairs = f" (and {counted(n_pairs - 1, 'more pair')})"
     warn(
-        f"{names[0]!r} and {names[1]!r}{others} nearly always give different labels to the same"
+        f"{names[0]!r} and {names[1]!r}{more_pairs} nearly always give different labels to the same"
         " item, so their shares are divided on every text and the members learned nothing of it:"
         " the two could not be told apart by their answers. Check whether one of them read the"
         " labels the other way round; else train members for each of them, with `edo train"

@@ -158,7 +158,7 @@ class PanelTable:
                 small.append(panel.name)
         if small:
             notes.append(few_people_sentence(small))
-        shown = [Table.from_records("Whose view?", records, notes, digits=3)]
+        result_tables = [Table.from_records("Whose view?", records, notes, digits=3)]
         if self._divided:
             divided = []
             for entry in self._divided:
@@ -169,8 +169,10 @@ class PanelTable:
                         "distance": entry.distance,
                     }
                 )
-            shown.append(Table.from_records("Items that divide them most", divided, [], digits=3))
-        return shown
+            result_tables.append(
+                Table.from_records("Items that divide them most", divided, [], digits=3)
+            )
+        return result_tables
 
 
 def _with_panel(pooled: Pooled, name: str) -> pa.Table:

@@ -191,15 +191,15 @@ class PeopleEffects:
         """
         scale = annotations.scale
         names = tuple(str(name) for name in annotations.annotators)
-        used = _usable_attributes(annotations.people, attributes)
+        usable_attributes = _usable_attributes(annotations.people, attributes)
         level_codes = np.full((len(names), 0), -1, dtype=np.int64)
-        if used:
-            level_codes = np.column_stack([attribute.codes for attribute in used])
-        n_levels = [len(attribute.levels) for attribute in used]
+        if usable_attributes:
+            level_codes = np.column_stack([attribute.codes for attribute in usable_attributes])
+        n_levels = [len(attribute.levels) for attribute in usable_attributes]
         labels = _SingleLabels.from_annotations(anonymous, annotations)
         estimate = _estimate(labels, level_codes, n_levels)
         effects_of_attributes = []
-        for g, attribute in enumerate(used):
+        for g, attribute in enumerate(usable_attributes):
             effects_of_attributes.append(
                 AttributeEffects(
                     name=attribute.name,
@@ -310,8 +310,8 @@ class PeopleEffects:
         for level in levels:
             one_of(f"level of {attribute}", level, known_levels)
         column = [found.name for found in self.attributes].index(attribute)
-        wanted = [known_levels.index(level) for level in levels]
-        return np.flatnonzero(np.isin(self.levels[:, column], wanted))
+        codes = [known_levels.index(level) for level in levels]
+        return np.flatnonzero(np.isin(self.levels[:, column], codes))
 
     def attributes_by_person(self) -> dict[str, dict[str, str]]:
         """Return the known levels of each person, as in ``{"ann": {"age": "29"}}``."""
@@ -556,8 +556,8 @@ def _estimate(labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int])
         if moved < _TOLERANCE and posterior.step < _TOLERANCE:
             break
     level_effects = []
-    for g, first in enumerate(model.first_columns):
-        effects = model.shared[first : first + n_levels[g]]
+    for g, first_column in enumerate(model.first_columns):
+        effects = model.shared[first_column : first_column + n_levels[g]]
         if model.shares[g] < _LEAST_SHARE:
             model.shares[g] = 0.0
             effects = np.zeros_like(effects)
@@ -574,12 +574,12 @@ def _transfer(labels: _SingleLabels, level_codes: Ints, estimate: _FittedEffects
     and the variances of attributes stay. Of the parts whose loss is within a standard error of the
     smallest one, over people, the smallest part is taken: 0 unless attributes help clearly.
     """
-    used = np.flatnonzero(estimate.shares > 0)
+    contributing = np.flatnonzero(estimate.shares > 0)
     people = np.unique(labels.people)
-    if not len(used) or len(people) < 2 * _FOLDS:
+    if not len(contributing) or len(people) < 2 * _FOLDS:
         return 0.0
-    level_codes = level_codes[:, used]
-    n_levels = [len(estimate.level_effects[g]) for g in used]
+    level_codes = level_codes[:, contributing]
+    n_levels = [len(estimate.level_effects[g]) for g in contributing]
     fold_of_person = np.zeros(labels.n_people, dtype=np.int64)
     fold_of_person[people] = np.random.default_rng(0).permutation(len(people)) % _FOLDS
     fold_of_label = fold_of_person[labels.people]
@@ -587,7 +587,7 @@ def _transfer(labels: _SingleLabels, level_codes: Ints, estimate: _FittedEffects
     for fold in range(_FOLDS):
         model = _Model(labels.select(np.flatnonzero(fold_of_label != fold)), level_codes, n_levels)
         model.covariance = estimate.covariance
-        model.shares = estimate.shares[used]
+        model.shares = estimate.shares[contributing]
         for _ in range(_FOLD_ROUNDS):
             if model.newton_step().step < _FOLD_TOLERANCE:
                 break
@@ -757,8 +757,8 @@ class _Model:
         moved = float(np.abs(covariance - self.covariance).max() / np.abs(covariance).max())
         self.covariance = covariance
         precision = self._precision()
-        for g, first in enumerate(self.first_columns):
-            levels = slice(first, first + self.n_levels[g])
+        for g, first_column in enumerate(self.first_columns):
+            levels = slice(first_column, first_column + self.n_levels[g])
             self.shares[g] = _attribute_share(
                 self.shared[levels], posterior.shared, levels, precision, self.shares[g]
             )

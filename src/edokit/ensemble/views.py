@@ -53,11 +53,11 @@ def panel_of_levels(attributes: AttributeLevels, people: PeopleEffects | None) -
     parts = []
     is_member = np.ones(len(people.annotators), dtype=bool)
     for name, levels in attributes.items():
-        chosen = [levels] if isinstance(levels, str) else list(levels)
+        level_names = [levels] if isinstance(levels, str) else list(levels)
         has_level = np.zeros(len(people.annotators), dtype=bool)
-        has_level[people.people_with(name, chosen)] = True
+        has_level[people.people_with(name, level_names)] = True
         is_member &= has_level
-        parts.append(f"{name}={','.join(chosen)}")
+        parts.append(f"{name}={','.join(level_names)}")
     title = ";".join(parts)
     if not is_member.any():
         raise InputError(
@@ -89,10 +89,10 @@ def parse_levels(text: str) -> dict[str, list[str]]:
 
 def level_panels(attribute: str, people: PeopleEffects | None) -> list[Panel]:
     """Return a panel for each level of an attribute."""
-    known = _with_attributes(people)
-    one_of("attribute", attribute, [effects.name for effects in known.attributes])
-    levels = known.attribute(attribute).levels
-    return [panel_of_levels({attribute: level}, known) for level in levels]
+    known_people = _with_attributes(people)
+    one_of("attribute", attribute, [effects.name for effects in known_people.attributes])
+    levels = known_people.attribute(attribute).levels
+    return [panel_of_levels({attribute: level}, known_people) for level in levels]
 
 
 def _with_attributes(people: PeopleEffects | None) -> PeopleEffects:

@@ -137,12 +137,12 @@ class ReadOptions:
         shards: ShardOptions | None = None,
     ) -> ReadOptions:
         """Return the options of these arguments of `read_annotations` (and ``learn``) by name."""
-        known = {name: value for name, value in arguments.items() if name in FILE_OPTIONS}
+        file_options = {name: value for name, value in arguments.items() if name in FILE_OPTIONS}
         further = {name: value for name, value in arguments.items() if name not in FILE_OPTIONS}
         if scale is not None:
-            known["scale"] = scale
+            file_options["scale"] = scale
         return cls(
-            **known,  # type: ignore[arg-type]
+            **file_options,  # type: ignore[arg-type]
             split=split,
             further=further,
             ties=ties,
@@ -186,11 +186,11 @@ def separate_settings(
 
 def _check_reading_option(name: str, further_names: set[str]) -> None:
     """Refuse a keyword that no source of annotations takes."""
-    known = {*FILE_OPTIONS, *READING_OPTIONS, *further_names}
-    if name in known:
+    option_names = {*FILE_OPTIONS, *READING_OPTIONS, *further_names}
+    if name in option_names:
         return
-    hint = f"the options are {', '.join(sorted(known))}"
-    close = get_close_matches(name, known, 1)
+    hint = f"the options are {', '.join(sorted(option_names))}"
+    close = get_close_matches(name, option_names, 1)
     if name == "seed":
         close = ["random_state"]
     if close:

@@ -141,5 +141,5 @@ def _write_entry(manifest: ManifestContent, name: str, folder: Path) -> None:
         "kept": True,
         HAS_CONTEXTS: None,  # it reads texts with and without a context
     }
-    others = [present for present in manifest["members"] if present["name"] != name]
-    write_json({**manifest, "members": [*others, entry]}, folder / MANIFEST)
+    other_entries = [present for present in manifest["members"] if present["name"] != name]
+    write_json({**manifest, "members": [*other_entries, entry]}, folder / MANIFEST)

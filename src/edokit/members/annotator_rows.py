@@ -67,15 +67,17 @@ class AnnotatorRows:
 
     def predict(self, member: Member, texts: Sequence[Text]) -> Floats:
         """Probabilities of each row, for its annotators if the member knows some."""
-        known = set(member.known_annotators)
-        if not known:
+        known_annotators = set(member.known_annotators)
+        if not known_annotators:
             return predict_texts(member, texts)[self.texts]
-        self._known |= known
+        self._known |= known_annotators
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # `warn_of_strangers` reports all at once
             answers = predict_texts(member, [texts[row] for row in self.texts], self._names)
         # To strangers exactly the anonymous answer, whatever else is in a batch on a GPU.
-        strangers = [row for row, names in enumerate(self._names) if known.isdisjoint(names)]
+        strangers = [
+            row for row, names in enumerate(self._names) if known_annotators.isdisjoint(names)
+        ]
         answers[strangers] = answers[self.texts[strangers] - len(texts)]
         return answers
 

@@ -149,9 +149,9 @@ def get_encoder(
     """
     encoder = find_encoder(name)
     if encoder is None:
-        known = ", ".join(f"{entry.alias} ({entry.name})" for entry in ENCODERS)
+        encoder_names = ", ".join(f"{entry.alias} ({entry.name})" for entry in ENCODERS)
         raise InputError(
-            f"no encoder is known by the name {name!r}; known are {known}",
+            f"no encoder is known by the name {name!r}; known are {encoder_names}",
             f"get others with the hub's own tool, such as `hf download {name}`, or name a folder:"
             " `edo run --encoder DIR`",
             code="unknown-model",

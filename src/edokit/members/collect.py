@@ -129,10 +129,10 @@ def _job_predictions(
         predictions[split] = RowPredictions(positions, None, anonymous)
         by_annotator = f"{split}{BY_ANNOTATOR}"
         if by_annotator in arrays:
-            asked = plan.annotator_rows(rows)
+            row_annotators = plan.annotator_rows(rows)
             predictions[by_annotator] = RowPredictions(
-                [position for position, _ in asked] + positions,
-                [annotator for _, annotator in asked] + [""] * len(positions),
+                [position for position, _ in row_annotators] + positions,
+                [annotator for _, annotator in row_annotators] + [""] * len(positions),
                 np.concatenate([arrays[by_annotator], anonymous]),
             )
     return predictions

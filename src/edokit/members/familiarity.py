@@ -121,13 +121,15 @@ class Familiarity:
         """
         strings, _ = split_context(texts)
         keys = strings if groups is None else [str(group) for group in groups]
-        drawn = np.arange(len(strings))
+        sampled_texts = np.arange(len(strings))
         if len(strings) > _MAX_TEXTS:
-            drawn = np.random.default_rng(0).choice(len(strings), _MAX_TEXTS, replace=False)
-        pieces = [text_pieces(strings[row]) for row in drawn]
-        folds = np.array([zlib.crc32(keys[row].encode("utf-8", "replace")) for row in drawn])
+            sampled_texts = np.random.default_rng(0).choice(len(strings), _MAX_TEXTS, replace=False)
+        pieces = [text_pieces(strings[row]) for row in sampled_texts]
+        folds = np.array(
+            [zlib.crc32(keys[row].encode("utf-8", "replace")) for row in sampled_texts]
+        )
         folds %= _FOLDS
-        known, places = np.unique(np.concatenate(pieces), return_inverse=True)
+        distinct_pieces, places = np.unique(np.concatenate(pieces), return_inverse=True)
         lengths = np.array([len(part) for part in pieces])
         text_of_piece = np.repeat(np.arange(len(pieces)), lengths)
         counts = np.bincount(places)
@@ -146,10 +148,10 @@ class Familiarity:
             surprises[in_fold] = sums[in_fold] / lengths[in_fold]
             shares[in_fold] = n_known[in_fold] / lengths[in_fold]
         frequent = np.argsort(-counts, kind="stable")[:_MAX_PIECES]
-        kept = np.sort(frequent)
+        sorted_places = np.sort(frequent)
         return cls(
-            pieces=known[kept],
-            counts=counts[kept].astype(np.uint32),
+            pieces=distinct_pieces[sorted_places],
+            counts=counts[sorted_places].astype(np.uint32),
             n_texts=len(pieces),
             surprises=np.sort(surprises).astype(np.float32),
             readable_share=_LEAST_SHARE * float(np.quantile(shares, UNFAMILIAR)),

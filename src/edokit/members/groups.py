@@ -449,7 +449,8 @@ def _with_options(groups: list[Group], options: Mapping[str, Any]) -> list[Group
             for group in groups:
                 _refuse_retired(group.recipe, [name])
             lists = [
-                f"{title}: {', '.join(known) or 'none'}" for title, known in options_of.items()
+                f"{title}: {', '.join(option_names) or 'none'}"
+                for title, option_names in options_of.items()
             ]
             raise InputError(
                 f"no group has the option {key!r}; the options are: {'; '.join(lists)}",

@@ -101,9 +101,9 @@ def _from_hub(model: str, **which: Any) -> Path:
     require_packages(f"the model {model!r}", ("huggingface_hub",))
     from huggingface_hub import snapshot_download
 
-    known = find_encoder(model)
-    if known is not None:
-        model = known.repository
+    encoder = find_encoder(model)
+    if encoder is not None:
+        model = encoder.repository
     offline = not os.environ.get(DOWNLOAD)
     try:
         for unused in ([*_UNUSED, "*.bin"], _UNUSED):
@@ -128,9 +128,9 @@ def _from_hub(model: str, **which: Any) -> Path:
 
 
 def _how_to_get(model: str) -> str:
-    known = find_encoder(model)
-    if known is not None:
-        return f"get it with `edo models get {known.alias}`"
+    encoder = find_encoder(model)
+    if encoder is not None:
+        return f"get it with `edo models get {encoder.alias}`"
     return f"download it with `hf download {model}`"
 
 

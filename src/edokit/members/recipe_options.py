@@ -75,12 +75,12 @@ def _typed(name: str, value: object, default: OptionValue) -> object:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        shown = repr(default)
+        default_text = repr(default)
         if kind is bool:
-            shown = shown.lower()
+            default_text = default_text.lower()
         raise InputError(
             f"the option {name} is {value!r}, but must be {_NOUNS.get(kind, kind.__name__)}",
-            f"its default is {shown}",
+            f"its default is {default_text}",
             code="invalid-option",
         )
     return value

@@ -74,7 +74,7 @@ class Prices:
 class Reservation:
     """What a request should cost at most, and the amount that is set aside for it."""
 
-    most: float
+    highest_cost: float
     amount: float
 
 
@@ -109,15 +109,15 @@ class Budget:
         self._excess: float | None = None
         self._changed = threading.Condition()
 
-    def reserve(self, most: float) -> Reservation:
+    def reserve(self, highest_cost: float) -> Reservation:
         """Wait until a request that costs at most this fits, and reserve that; or refuse it."""
         with self._changed:
             while True:
-                amount = most * max(1.0, self._excess or 0.0)
+                amount = highest_cost * max(1.0, self._excess or 0.0)
                 if self._fits(amount):
                     self._reserved += amount
                     self._under_way += 1
-                    return Reservation(most, amount)
+                    return Reservation(highest_cost, amount)
                 if not self._under_way:
                     raise self._refusal(amount)
                 self._changed.wait()
@@ -128,10 +128,10 @@ class Budget:
             self._reserved -= reservation.amount
             self._under_way -= 1
             self.spent += cost
-            if reservation.most == 0:
+            if reservation.highest_cost == 0:
                 self._excess = self._excess or 0.0
             elif cost > 0:
-                self._excess = max(self._excess or 0.0, cost / reservation.most)
+                self._excess = max(self._excess or 0.0, cost / reservation.highest_cost)
             self._changed.notify_all()
 
     def _refusal(self, amount: float) -> InputError:

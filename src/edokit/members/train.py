@@ -123,8 +123,8 @@ def train_members(
             unlabelled=settings.unlabelled,
             attributes=attributes_of(checked_groups),
         )
-        kept = replace(settings, keep_models=settings.keep_models and out is not None)
-        plan = make_plan(data, checked_groups, kept)
+        train_settings = replace(settings, keep_models=settings.keep_models and out is not None)
+        plan = make_plan(data, checked_groups, train_settings)
         with session(
             budget=settings.budget, allow_http=settings.allow_http, place=plan.data.place_of
         ):

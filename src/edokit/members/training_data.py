@@ -86,9 +86,9 @@ class TrainingData:
             item_columns={},
             annotation_columns={},
         )
-        kept = {name: annotations.people.attribute(name) for name in attributes}
+        attribute_values = {name: annotations.people.attribute(name) for name in attributes}
         hard = np.asarray(annotations.hard_labels())
-        data = cls(labelled, texts.texts, hard, attributes=kept)
+        data = cls(labelled, texts.texts, hard, attributes=attribute_values)
         return data._with_unlabelled(unlabelled or {})
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:
@@ -253,8 +253,8 @@ def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -
             code="too-few-classes",
         )
     names = list(dict.fromkeys(filter(None, data.splits)))
-    needed = data.where(TRAIN) if learns else data.where(*names)
-    if not len(needed):
+    needed_rows = data.where(TRAIN) if learns else data.where(*names)
+    if not len(needed_rows):
         raise InputError(
             f"members train on the split 'train', which is empty; the splits are"
             f" {examples(names, 20) or 'unnamed'}",

@@ -151,9 +151,9 @@ def answers(
 
 def hard_labels(y: npt.ArrayLike, p: Floats, scale: Scale = NOMINAL) -> Ints:
     """Checked class codes [N]; for multi-label data, 1 for each chosen label [N, L]."""
-    first = p[:1]
-    shape = (len(p), *scale.hard(first).shape[1:])
-    classes = scale.rows(first).shape[1]
+    first_row = p[:1]
+    shape = (len(p), *scale.hard(first_row).shape[1:])
+    classes = scale.rows(first_row).shape[1]
     array = as_array("y", y)
     if array.shape != shape:
         raise InputError(

@@ -156,18 +156,26 @@ def encoder_gain(
     """
     groups = predictions.groups or predictions.members
     on_encoder = {EARLIER_NAMES.get(name, name) for name in ENCODER_GROUPS} | set(ENCODER_GROUPS)
-    others = [
+    other_members = [
         member
         for member, group in zip(predictions.members, groups, strict=True)
         if group not in on_encoder
     ]
-    if not 0 < len(others) < len(predictions.members):
+    if not 0 < len(other_members) < len(predictions.members):
         return None
-    rest = compare(
-        predictions.select(others), labels, methods=("edo",), samples=0, random_state=random_state
+    without_encoder = compare(
+        predictions.select(other_members),
+        labels,
+        methods=("edo",),
+        samples=0,
+        random_state=random_state,
     )
     metric = comparison.data.headline_metric
     test = paired_test(
-        comparison.losses["edo"][metric], rest.losses["edo"][metric], clusters=rest.clusters
+        comparison.losses["edo"][metric],
+        without_encoder.losses["edo"][metric],
+        clusters=without_encoder.clusters,
     )
-    return EncoderGain(public_name(model), metric, Gain.from_test(metric, test, rest["edo"]))
+    return EncoderGain(
+        public_name(model), metric, Gain.from_test(metric, test, without_encoder["edo"])
+    )

@@ -81,12 +81,14 @@ def default_pool(options: RunOptions) -> list[Ingredient]:
         _linear("tfidf-random-select", 1.0, "random-select", strength=2.0),
     ]
     if options.quality != "fast" and options.encoder is not None:
-        plain = {"model": options.encoder}
-        strong = {"model": options.encoder, "strength": 20.0}
+        default_options = {"model": options.encoder}
+        strong_options = {"model": options.encoder, "strength": 20.0}
         # The first one embeds the texts for both.
         pool[2:2] = [
-            Ingredient(Group("encoder", 1, ENCODER_GROUPS[0], "soft", options=plain), 30.0),
-            Ingredient(Group("encoder", 1, ENCODER_GROUPS[1], "soft", options=strong), 1.0),
+            Ingredient(
+                Group("encoder", 1, ENCODER_GROUPS[0], "soft", options=default_options), 30.0
+            ),
+            Ingredient(Group("encoder", 1, ENCODER_GROUPS[1], "soft", options=strong_options), 1.0),
         ]
     if options.quality in ("good", "best"):
         pool.append(_linear("tfidf-characters", 1.0, words=0.0))

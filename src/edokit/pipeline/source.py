@@ -130,12 +130,12 @@ def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
     decisions = []
     points, outliers = possible_points(annotations)
     if reading.get("scale") is None and points:
-        beside = ""
+        outlier_note = ""
         if outliers:
-            beside = f" ({examples(outliers)} beside them may be a mistake)"
+            outlier_note = f" ({examples(outliers)} beside them may be a mistake)"
         decisions.append(
             Decision(
-                f"the labels {', '.join(points)}{beside} may be points of a scale or classes"
+                f"the labels {', '.join(points)}{outlier_note} may be points of a scale or classes"
                 " without an order",
                 f"say which: {option('scale', 'ordinal')} or {option('scale', 'nominal')}",
                 {"scale": "ordinal"},

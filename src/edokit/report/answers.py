@@ -185,8 +185,8 @@ def _probability_sentence(evaluation: EvaluatedItems) -> str:
     sentence = f"The {name} is above 50 % for {likely} of the {noun}, and below 10 % for {rare}"
     if evaluation.annotations is None:
         return f"{sentence}."
-    chosen = percent(float((evaluation.annotations.soft_labels[:, -1] > 0.5).mean()))
-    return f"{sentence}; more than half of the annotators chose it for {chosen}."
+    chosen_share = percent(float((evaluation.annotations.soft_labels[:, -1] > 0.5).mean()))
+    return f"{sentence}; more than half of the annotators chose it for {chosen_share}."
 
 
 def _middle_half(values: Floats) -> tuple[float, float]:
@@ -213,9 +213,9 @@ def _labels_sentence(evaluation: EvaluatedItems) -> str:
         for c in frequent
     ]
     sentence = f"It gives the label {listed(parts)} of the {_noun(evaluation)}"
-    rest = int((shares > 0).sum()) - len(frequent)
-    if rest:
-        sentence += f", and {rest} more"
+    n_rare = int((shares > 0).sum()) - len(frequent)
+    if n_rare:
+        sentence += f", and {n_rare} more"
     return f"{sentence}."
 
 
@@ -231,20 +231,20 @@ def _examples(evaluation: EvaluatedItems, *, texts: bool) -> list[Example]:
         has_text = np.array([bool(shortened(text).strip()) for text in item_texts])
         if has_text.any():
             order = order[has_text[order]]
-    chosen: dict[int, str] = {}
+    place_by_row: dict[int, str] = {}
     for place, below in EXAMPLES.items():
         position = round(below * (len(order) - 1))
-        chosen.setdefault(int(order[position]), place)
+        place_by_row.setdefault(int(order[position]), place)
     is_share = spread_kind(evaluation) in ("probability", "confidence")
-    found: list[Example] = []
-    for row, place in chosen.items():
+    examples: list[Example] = []
+    for row, place in place_by_row.items():
         text = None
         if item_texts is not None:
             text = shortened(item_texts[row])
         annotators = None
         if evaluation.annotations is not None:
             annotators = int(evaluation.annotations.annotations_per_item[row])
-        found.append(
+        examples.append(
             Example(
                 place=place,
                 item=str(pooled.items[row]),
@@ -254,18 +254,18 @@ def _examples(evaluation: EvaluatedItems, *, texts: bool) -> list[Example]:
                 annotators=annotators,
             )
         )
-    return found
+    return examples
 
 
 def _bars(evaluation: EvaluatedItems, row: int) -> tuple[ClassBar, ...]:
     """The classes with the largest shares, in class order."""
     p = evaluation.pooled.probabilities[row]
-    shown: Ints = np.sort(np.argsort(-p, kind="stable")[:MOST_BARS])
+    shown_classes: Ints = np.sort(np.argsort(-p, kind="stable")[:MOST_BARS])
     annotated = None
     if evaluation.annotations is not None:
         annotated = evaluation.annotations.soft_labels[row]
     bars: list[ClassBar] = []
-    for c in shown:
+    for c in shown_classes:
         observed = None
         if annotated is not None:
             observed = float(annotated[c])

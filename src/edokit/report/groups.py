@@ -35,7 +35,7 @@ class DividingRow:
     item: str
     text: str | None
     level: str
-    about: str
+    class_name: str
     mean: str
     others: str
     ensemble: str
@@ -84,24 +84,24 @@ class GroupsView:
     limits: str
 
 
-def drawn_classes(found: GroupComparison, attribute: str) -> list[str]:
+def drawn_classes(comparison: GroupComparison, attribute: str) -> list[str]:
     """Classes to draw: all of one or two, else those that show differences most clearly."""
-    levels = [level for level in found.levels_of(attribute) if level.difference is not None]
+    levels = [level for level in comparison.levels_of(attribute) if level.difference is not None]
     if not levels:
         return []
-    if found.scale == "ordinal":
+    if comparison.scale == "ordinal":
         return [""]
-    if found.scale == "nominal" and len(found.classes) == 2:
-        return [found.classes[-1]]
-    clearest = clearest_classes(found, attribute)[:MOST_CLASSES]
-    return [name for name in found.classes if name in clearest]
+    if comparison.scale == "nominal" and len(comparison.classes) == 2:
+        return [comparison.classes[-1]]
+    clearest = clearest_classes(comparison, attribute)[:MOST_CLASSES]
+    return [name for name in comparison.classes if name in clearest]
 
 
-def clearest_classes(found: GroupComparison, attribute: str) -> list[str]:
+def clearest_classes(comparison: GroupComparison, attribute: str) -> list[str]:
     """All classes, those first that show differences between levels most clearly."""
-    levels = [level for level in found.levels_of(attribute) if level.difference is not None]
+    levels = [level for level in comparison.levels_of(attribute) if level.difference is not None]
     clarity = {}
-    for name in found.classes:
+    for name in comparison.classes:
         clarity[name] = max((_clarity(level, name) for level in levels), default=0.0)
     return sorted(clarity, key=lambda name: -clarity[name])
 
@@ -122,46 +122,46 @@ def is_clear(level: LevelComparison, name: str) -> bool:
     return low > 0 or high < 0
 
 
-def chart_names(found: GroupComparison) -> dict[str, tuple[str, str]]:
+def chart_names(comparison: GroupComparison) -> dict[str, tuple[str, str]]:
     """Attribute and class of each chart, by its name on the page."""
     charts = {}
-    for number, attribute in enumerate(found.attributes):
-        for position, name in enumerate(drawn_classes(found, attribute)):
+    for number, attribute in enumerate(comparison.attributes):
+        for position, name in enumerate(drawn_classes(comparison, attribute)):
             charts[f"groups-{number}-{position}"] = (attribute, name)
     return charts
 
 
 def groups_view(data: ReportData, *, texts: bool) -> GroupsView | None:
     """The section, of a run that compared groups."""
-    found = data.groups
-    if found is None:
+    comparison = data.groups
+    if comparison is None:
         return None
-    charts = chart_names(found)
-    pooled = _pooled_answers(data, found)
+    charts = chart_names(comparison)
+    pooled = _pooled_answers(data, comparison)
     item_texts = _texts(data) if texts else {}
     attributes = []
-    for attribute in found.attributes:
-        levels = found.levels_of(attribute)
-        items = [item for item in found.items if item.attribute == attribute]
-        rows = [_row(found, item, item_texts, pooled) for item in items]
+    for attribute in comparison.attributes:
+        levels = comparison.levels_of(attribute)
+        items = [item for item in comparison.items if item.attribute == attribute]
+        rows = [_row(comparison, item, item_texts, pooled) for item in items]
         attributes.append(
             AttributeView(
                 name=attribute,
-                note=attribute_note(found, attribute).strip(" ()"),
-                charts=tuple(name for name, about in charts.items() if about[0] == attribute),
+                note=attribute_note(comparison, attribute).strip(" ()"),
+                charts=tuple(name for name, parts in charts.items() if parts[0] == attribute),
                 findings=tuple(_findings(levels)),
-                sentences=tuple(level_sentence(found, level) for level in levels),
+                sentences=tuple(level_sentence(comparison, level) for level in levels),
                 items=tuple(rows),
-                by_chance=not found.item_spread[attribute],
-                side=_side(found, items, pooled, [level.level for level in levels]),
+                by_chance=not comparison.item_spread[attribute],
+                side=_side(comparison, items, pooled, [level.level for level in levels]),
             )
         )
-    small = [level.name for level in found.levels if level.few_people]
+    small = [level.name for level in comparison.levels if level.few_people]
     few_people = ""
     if small:
         few_people = f"{few_people_sentence(small)} Their lines may end at the edge of the chart."
     return GroupsView(
-        method=method_sentence(found),
+        method=method_sentence(comparison),
         attributes=tuple(attributes),
         few_people=few_people,
         limits=LIMITS,
@@ -194,23 +194,23 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _pooled_answers(data: ReportData, found: GroupComparison) -> dict[str, dict[str, float]]:
+def _pooled_answers(data: ReportData, comparison: GroupComparison) -> dict[str, dict[str, float]]:
     """The ensemble's answer to each item by class; the expected point has the name ""."""
     evaluation = data.evaluation
     if evaluation is None or evaluation.pooled.rows.people:
         return {}
     probabilities = evaluation.pooled.probabilities
     positions = evaluation.scale.positions
-    if found.scale == "ordinal" and positions is not None:
+    if comparison.scale == "ordinal" and positions is not None:
         points = probabilities @ np.array(positions)
         return {
             str(item): {"": float(point)}
             for item, point in zip(evaluation.pooled.items, points, strict=True)
         }
-    if tuple(evaluation.pooled.classes) != found.classes:
+    if tuple(evaluation.pooled.classes) != comparison.classes:
         return {}
     return {
-        str(item): dict(zip(found.classes, map(float, row), strict=True))
+        str(item): dict(zip(comparison.classes, map(float, row), strict=True))
         for item, row in zip(evaluation.pooled.items, probabilities, strict=True)
     }
 
@@ -228,56 +228,59 @@ def _texts(data: ReportData) -> dict[str, str]:
 
 
 def _row(
-    found: GroupComparison,
+    comparison: GroupComparison,
     item: DividingItem,
     texts: dict[str, str],
     pooled: dict[str, dict[str, float]],
 ) -> DividingRow:
     """An item in words."""
-    name = shown_item_class(found, item)
+    name = shown_item_class(comparison, item)
     return DividingRow(
         item=item.item,
         text=texts.get(item.item),
         level=item.level,
-        about=name,
-        mean=form_value(found, value_of(item.mean, name)),
-        others=form_value(found, value_of(item.others, name)),
-        ensemble=form_value(found, pooled.get(item.item, {}).get(name)),
+        class_name=name,
+        mean=form_value(comparison, value_of(item.mean, name)),
+        others=form_value(comparison, value_of(item.others, name)),
+        ensemble=form_value(comparison, pooled.get(item.item, {}).get(name)),
         labels=f"{item.labels} and {item.other_labels}",
     )
 
 
 def _side(
-    found: GroupComparison,
+    comparison: GroupComparison,
     items: list[DividingItem],
     pooled: dict[str, dict[str, float]],
     levels: list[str],
 ) -> str:
     """Whom the anonymous answer is closer to on the items that divide most."""
     closer: dict[str, int] = {}
-    asked: dict[str, int] = {}
+    compared: dict[str, int] = {}
     for item in items:
-        name = shown_item_class(found, item)
+        name = shown_item_class(comparison, item)
         answer = pooled.get(item.item, {}).get(name)
         mean = value_of(item.mean, name)
-        others = value_of(item.others, name)
-        if answer is None or mean is None or others is None:
+        other_mean = value_of(item.others, name)
+        if answer is None or mean is None or other_mean is None:
             continue
-        asked[item.level] = asked.get(item.level, 0) + 1
-        if abs(answer - mean) < abs(answer - others):
+        compared[item.level] = compared.get(item.level, 0) + 1
+        if abs(answer - mean) < abs(answer - other_mean):
             closer[item.level] = closer.get(item.level, 0) + 1
-    if not asked:
+    if not compared:
         return ""
     if len(levels) == 2:
         # Who is farther from a level is closer to the other one.
-        first, second = levels
-        near = closer.get(first, 0) + asked.get(second, 0) - closer.get(second, 0)
-        rest = sum(asked.values()) - near
+        first_level, second_level = levels
+        n_first = (
+            closer.get(first_level, 0) + compared.get(second_level, 0) - closer.get(second_level, 0)
+        )
+        n_second = sum(compared.values()) - n_first
         return (
-            f"The anonymous answer is closer to {first} on {near} of them, to {second} on {rest}."
+            f"The anonymous answer is closer to {first_level} on {n_first} of them, to"
+            f" {second_level} on {n_second}."
         )
     parts = [
         f"than to {level} on {count - closer.get(level, 0)} of {count}"
-        for level, count in asked.items()
+        for level, count in compared.items()
     ]
     return f"The anonymous answer is closer to the others {', '.join(parts)} items."

@@ -91,11 +91,11 @@ class _Table:
 def annotations_html(annotations: Annotations) -> str:
     """How often each class was chosen, and the first items, whose texts are closed at first."""
     paragraphs = [_Paragraph(_size_sentence(annotations))]
-    drawn: list[Spec] = []
+    chart_specs: list[Spec] = []
     if len(annotations):
         paragraphs.append(_Paragraph(_unanimity_sentence(annotations)))
-        drawn.append(charts.class_shares(annotations))
-    return _html("Annotations", paragraphs, drawn, [_first_items(annotations)])
+        chart_specs.append(charts.class_shares(annotations))
+    return _html("Annotations", paragraphs, chart_specs, [_first_items(annotations)])
 
 
 def comparison_html(comparison: Comparison) -> str:
@@ -139,15 +139,15 @@ def run_html(
     groups: GroupComparison | None,
 ) -> str:
     """The result, the headline metric of each method, weights, and differences between groups."""
-    drawn: list[Spec] = []
+    chart_specs: list[Spec] = []
     tables: list[_Table] = []
     if scores is not None:
-        drawn += _method_charts(scores)
+        chart_specs += _method_charts(scores)
         tables += _metric_tables(scores)
     if ensemble is not None and len(ensemble.members_) > 1:
-        drawn.append(charts.weights(ensemble))
-    drawn += _group_charts(groups)
-    return _html(name, [_Paragraph(line) for line in sentences], drawn, tables)
+        chart_specs.append(charts.weights(ensemble))
+    chart_specs += _group_charts(groups)
+    return _html(name, [_Paragraph(line) for line in sentences], chart_specs, tables)
 
 
 @cache

@@ -202,10 +202,10 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> SearchTrial
         title="the result of a search",
         hint="run the search again",
     )
-    chosen = document.chosen or _ChosenTrial()
+    chosen_trial = document.chosen or _ChosenTrial()
     metrics = tuple(document.metrics)
     estimates: dict[str, float] = {}
-    for kind, values in chosen.estimates.items():
+    for kind, values in chosen_trial.estimates.items():
         value = (values or {}).get(metrics[1])
         if value is not None:
             estimates[kind] = value
@@ -222,7 +222,7 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> SearchTrial
     return SearchTrials(
         sorted(trials, key=itemgetter("number")),
         len(rows) - len(trials),
-        str(chosen.rule),
+        str(chosen_trial.rule),
         metrics,
         estimates,
     )
@@ -321,8 +321,8 @@ def method_rows(scores: Sequence[Score]) -> list[MethodRow]:
     alike: list[list[Score]] = []
     for score in scores:
         for row in alike:
-            same = score.metrics == row[0].metrics and score.intervals == row[0].intervals
-            if same and score.metrics:
+            is_alike = score.metrics == row[0].metrics and score.intervals == row[0].intervals
+            if is_alike and score.metrics:
                 row.append(score)
                 break
         else:
@@ -455,11 +455,11 @@ def find_headline(
 def best_values(scores: Sequence[Score]) -> dict[str, str]:
     """The best value of each metric that some score has, after rounding."""
     best = {}
-    for metric, about in METRIC.items():
+    for metric, entry in METRIC.items():
         values = [score.metrics[metric] for score in scores if metric in score.metrics]
         if values:
             finite = [value for value in values if math.isfinite(value)]
-            if about.higher:
+            if entry.higher:
                 best_value = max(finite, default=None)
             else:
                 best_value = min(finite, default=None)

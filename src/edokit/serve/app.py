@@ -254,16 +254,20 @@ class App:
         return self._batcher.about
 
     async def _predict(self, request: Request) -> Response:
-        about = self._loaded()
+        loaded_bundle = self._loaded()
         async with self._read(request) as body:
             if len(body) < _LONG_BODY:
-                question = self._question(body, about)
+                question = self._question(body, loaded_bundle)
             else:
-                question = await asyncio.to_thread(self._question, body, about)
+                question = await asyncio.to_thread(self._question, body, loaded_bundle)
             rows = await self._batcher.ask(question)
         self.metrics.texts.inc(len(rows))
         request.scope[_ANSWERED] = len(rows)
-        answer = {"version": about.version, "classes": about.classes, "predictions": rows}
+        answer = {
+            "version": loaded_bundle.version,
+            "classes": loaded_bundle.classes,
+            "predictions": rows,
+        }
         return JSONResponse(answer)
 
     def _about(self, about: About) -> AboutAnswer:
@@ -395,9 +399,9 @@ class App:
             pages["/"] = try_page()
         has_token = self._authorization is not None
         pages["/docs"] = docs_page(self._app.openapi(), has_token=has_token, has_page=page)
-        for path, made in pages.items():
+        for path, page_text in pages.items():
             self._app.add_api_route(
-                path, _sender(made), methods=["GET", "HEAD"], include_in_schema=False
+                path, _sender(page_text), methods=["GET", "HEAD"], include_in_schema=False
             )
 
 

@@ -30,12 +30,12 @@ _FURTHEST = (1 - _MEAN_DECAY) / math.sqrt(1 - _SQUARE_DECAY)
 class Columns(NamedTuple):
     """What differs between configurations, each [R, 1].
 
-    Configurations are sorted: ``pooled`` of them with ``ce="mean"``, those with ``"all"``, and at
-    the end ``drawn`` with ``"random"``.
+    Configurations are sorted: ``n_pooled`` of them with ``ce="mean"``, those with ``"all"``, and at
+    the end ``n_drawn`` with ``"random"``.
     """
 
-    pooled: int
-    drawn: int
+    n_pooled: int
+    n_drawn: int
     weights: dict[str, Floats]  # λ of each term, that of div with the sign s
     learning_rate: Floats
     temperature: Floats
@@ -102,16 +102,16 @@ class _NewtonSteps:
         # What the linear terms are multiplied with: −λ_F1, and λ_CE where the members' own count.
         lambda_ce = weights["ce_weight"]
         member_ce = lambda_ce.copy()
-        member_ce[: columns.pooled] = member_ce[runs - columns.drawn :] = 0.0
+        member_ce[: columns.n_pooled] = member_ce[runs - columns.n_drawn :] = 0.0
         self._linear = np.concatenate([-weights["f1"], member_ce], axis=1)
         # Terms with items in them: each lays out some steps, then adds its slope.
         self._of_items: list[PooledLoss | Drawn] = [
-            PooledLoss(name, term, weights[name], columns.pooled if name == "ce_weight" else runs)
+            PooledLoss(name, term, weights[name], columns.n_pooled if name == "ce_weight" else runs)
             for name, term in terms.items()
         ]
-        if columns.drawn:
-            self._of_items.append(Drawn(lambda_ce, columns.drawn))
-        self._per_item = 2 * members if columns.drawn else int(problem.targets.shape[1])
+        if columns.n_drawn:
+            self._of_items.append(Drawn(lambda_ce, columns.n_drawn))
+        self._per_item = 2 * members if columns.n_drawn else int(problem.targets.shape[1])
         # Other quadratic terms than div are of all items at every step.
         self._quadratic = [
             (self._full(2.0 * weights[term]), matrix)

@@ -280,12 +280,12 @@ def _shape(objective: JointObjective) -> Shape:
         return Shape.CONVEX
     matrices = objective.quadratic_terms
     of_matrices = {objective.shapes[name] for name in matrices}
-    others = {shape for name, shape in objective.shapes.items() if name not in matrices}
+    item_shapes = {shape for name, shape in objective.shapes.items() if name not in matrices}
     if not all(shape.is_convex for shape in of_matrices):
         # Of a sum of matrices the eigenvalues on the simplex decide.
         weights = {name: objective.settings.signed_weight(name) for name in matrices}
         of_matrices = {_matrix_shape(sum(weights[name] * matrices[name] for name in matrices))}
-    curved = (of_matrices | others) - {Shape.LINEAR}
+    curved = (of_matrices | item_shapes) - {Shape.LINEAR}
     if not curved or curved == {Shape.CONVEX}:
         return Shape.CONVEX
     return Shape.CONCAVE if curved == {Shape.CONCAVE} else Shape.NEITHER
@@ -313,15 +313,15 @@ def check_shapes(objective: JointObjective) -> None:
         if declared is Shape.NEITHER:
             continue
         if isinstance(term, Quadratic):
-            found = _matrix_shape(term.matrix, _DECLARED)
+            measured_shape = _matrix_shape(term.matrix, _DECLARED)
         elif isinstance(term, InMemoryTerm):
-            found = _midpoint_shape(term.first_items(_CHECKED_ITEMS), objective.members)
+            measured_shape = _midpoint_shape(term.first_items(_CHECKED_ITEMS), objective.members)
         else:
             continue
-        if found not in (declared, Shape.LINEAR):
+        if measured_shape not in (declared, Shape.LINEAR):
             raise InputError(
                 f"the term {TERMS[name].name!r} is declared {declared}, but on these data it is"
-                f" {'not' if found is Shape.NEITHER else found}",
+                f" {'not' if measured_shape is Shape.NEITHER else measured_shape}",
                 f"declare its shape in TERMS; of a term that may bend either way it is"
                 f" {Shape.NEITHER!r}",
                 code="wrong-declaration",
@@ -496,10 +496,10 @@ def _active_set(h: Floats, c: Floats, inside: Bools) -> Floats | None:
         system = np.ones((count + 1, count + 1))
         system[:count, :count] = h if count == len(c) else h[places[:, None], places]
         system[count, count] = 0.0
-        right = np.ones(count + 1)
-        np.negative(c[places], out=right[:count])
+        right_side = np.ones(count + 1)
+        np.negative(c[places], out=right_side[:count])
         try:
-            solved = np.linalg.solve(system, right)
+            solved = np.linalg.solve(system, right_side)
         except np.linalg.LinAlgError:
             return None
         x = np.zeros(len(c))

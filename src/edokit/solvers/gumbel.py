@@ -97,7 +97,7 @@ def solve_gumbel(
             problem.check_scale(run.settings)
             terms |= pool_terms(run.settings, steps=problem.steps)
         sizes = problem.members - steering.min_members + 1
-        sampled = columns.drawn > 0
+        sampled = columns.n_drawn > 0
         path = descend(
             batches.epochs(steering.epochs, random_state, sizes, terms, sampled=sampled),
             columns,

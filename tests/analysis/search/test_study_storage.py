@@ -54,7 +54,7 @@ def as_optuna_reads_it(path: Path) -> list[TrialState]:
 def test_memory_is_the_default() -> None:
     with open_storage() as opened:
         finish_trials(begin(opened), 1)
-        assert opened.shown == "memory"
+        assert opened.location == "memory"
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_study_in_a_database_is_found_again(database_server: Server) -> None:
     url = database_server.new_database()
     with open_storage(url) as opened:
         finish_trials(begin(opened), 2)
-        assert PASSWORD not in repr(opened) + opened.shown + repr(opened.storage)
+        assert PASSWORD not in repr(opened) + opened.location + repr(opened.storage)
     with open_storage(url.replace("postgresql://", "postgres://")) as opened:
         assert [t.state for t in begin(opened).trials] == [TrialState.COMPLETE] * 2
 

@@ -230,10 +230,12 @@ def _cohen(
     by_table: list[PairKappas] = []
     for table in labels.scale.tables(labels.shares):
         codes = table.argmax(axis=1)
-        first = codes[pairs.first_labels]
-        second = codes[pairs.second_labels]
+        first_codes = codes[pairs.first_labels]
+        second_codes = codes[pairs.second_labels]
         by_table.append(
-            cohen_kappas(first, second, pairs.annotator_pair, len(pairs.shared), class_agreement)
+            cohen_kappas(
+                first_codes, second_codes, pairs.annotator_pair, len(pairs.shared), class_agreement
+            )
         )
     item_codes = labels.item_codes[pairs.first_labels]
 

@@ -180,10 +180,10 @@ def krippendorff_alpha(counts: Floats, weights: Floats) -> CoefficientEstimate |
     chance_pairs = float(totals @ distances @ totals)
     if chance_pairs < ROUNDING:
         return None
-    others = totals.sum() - 1.0
-    expected = chance_pairs / others
+    n_others = totals.sum() - 1.0
+    expected = chance_pairs / n_others
     observed = float(disagreeing.sum())
-    expected_change = 2.0 * counts @ (distances @ totals) / others - expected / others * labels
+    expected_change = 2.0 * counts @ (distances @ totals) / n_others - expected / n_others * labels
     change = disagreeing / expected - observed / expected**2 * expected_change
     # Alpha does not change if every item is taken twice, except for the one in T − 1.
     change -= change[has_several].mean() * has_several
@@ -203,7 +203,7 @@ class LabelPairs:
         The two labels of each pair, as positions among all labels.
     annotator_pair : ndarray of int of shape [E]
         The pair of annotators of each pair of labels, in ascending order.
-    first, second : ndarray of int of shape [P]
+    first_annotators, second_annotators : ndarray of int of shape [P]
         The annotators of each pair of annotators.
     shared : ndarray of int of shape [P]
         How many items both annotators of a pair labelled.
@@ -212,8 +212,8 @@ class LabelPairs:
     first_labels: Ints
     second_labels: Ints
     annotator_pair: Ints
-    first: Ints
-    second: Ints
+    first_annotators: Ints
+    second_annotators: Ints
     shared: Ints
 
     @classmethod
@@ -243,14 +243,14 @@ class LabelPairs:
             first_labels=first_labels[by_pair],
             second_labels=second_labels[by_pair],
             annotator_pair=np.repeat(np.arange(len(shared)), shared),
-            first=pairs[is_kept] // annotators,
-            second=pairs[is_kept] % annotators,
+            first_annotators=pairs[is_kept] // annotators,
+            second_annotators=pairs[is_kept] % annotators,
             shared=shared,
         )
 
     def by_annotator(self) -> dict[int, Ints]:
         """The pairs of annotators in which each annotator is."""
-        annotators = np.concatenate([self.first, self.second])
+        annotators = np.concatenate([self.first_annotators, self.second_annotators])
         pairs = np.tile(np.arange(len(self.shared)), 2)
         order = np.argsort(annotators, kind="stable")
         names, starts = np.unique(annotators[order], return_index=True)
@@ -285,15 +285,19 @@ class PairKappas:
 
 
 def cohen_kappas(
-    first: Ints, second: Ints, annotator_pair: Ints, pairs: int, weights: Floats
+    first_codes: Ints, second_codes: Ints, annotator_pair: Ints, pairs: int, weights: Floats
 ) -> PairKappas:
     """Cohen's kappa of each of P pairs of annotators, from E pairs of class codes."""
     classes = len(weights)
     n = np.bincount(annotator_pair, minlength=pairs).astype(np.float64)
-    agreement = weights[first, second]
+    agreement = weights[first_codes, second_codes]
     cells = annotator_pair * classes
-    first_counts = np.bincount(cells + first, minlength=pairs * classes).reshape(pairs, classes)
-    second_counts = np.bincount(cells + second, minlength=pairs * classes).reshape(pairs, classes)
+    first_counts = np.bincount(cells + first_codes, minlength=pairs * classes).reshape(
+        pairs, classes
+    )
+    second_counts = np.bincount(cells + second_codes, minlength=pairs * classes).reshape(
+        pairs, classes
+    )
     first_shares = first_counts / n[:, None]
     second_shares = second_counts / n[:, None]
     observed = np.bincount(annotator_pair, weights=agreement, minlength=pairs) / n
@@ -303,13 +307,15 @@ def cohen_kappas(
     chance = (first_shares * with_second).sum(axis=1)
     beyond = np.where(1.0 - chance < ROUNDING, np.nan, 1.0 - chance)
     values = (observed - chance) / beyond
-    chance_change = with_second[annotator_pair, first] + with_first[annotator_pair, second]
+    chance_change = (
+        with_second[annotator_pair, first_codes] + with_first[annotator_pair, second_codes]
+    )
     chance_change -= 2.0 * chance[annotator_pair]
     changes = agreement - observed[annotator_pair]
     changes -= (1.0 - values[annotator_pair]) * chance_change
     changes /= n[annotator_pair] * beyond[annotator_pair]
     commonest = (first_counts + second_counts).sum(axis=0).argmax()
-    return PairKappas(values, changes, (first != commonest) | (second != commonest))
+    return PairKappas(values, changes, (first_codes != commonest) | (second_codes != commonest))
 
 
 def mean_kappa(

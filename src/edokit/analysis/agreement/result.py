@@ -103,8 +103,8 @@ class Agreement:
         return content
 
     def __repr__(self) -> str:
-        shown = []
+        parts = []
         for name, value in self.coefficients().items():
             if value is not None and value["estimate"] is not None:
-                shown.append(f"{name}={value['estimate']:.3f}")
-        return f"Agreement({', '.join(shown)})"
+                parts.append(f"{name}={value['estimate']:.3f}")
+        return f"Agreement({', '.join(parts)})"

@@ -183,17 +183,17 @@ def audit(
     )
 
 
-def _resampling(options: AuditOptions, clusters: Ints | None, chosen: Bools) -> Resampling:
+def _resampling(options: AuditOptions, clusters: Ints | None, is_chosen: Bools) -> Resampling:
     """How the chosen items [N] are resampled; those of a group are kept together."""
-    of_chosen = _chosen_clusters(clusters, chosen)
+    of_chosen = _chosen_clusters(clusters, is_chosen)
     return Resampling(options.samples, options.level, options.random_state, of_chosen)
 
 
-def _chosen_clusters(clusters: Ints | None, chosen: Bools) -> Ints | None:
+def _chosen_clusters(clusters: Ints | None, is_chosen: Bools) -> Ints | None:
     """The clusters of the chosen items [N], numbered from 0."""
     if clusters is None:
         return None
-    return np.unique(clusters[chosen], return_inverse=True)[1]
+    return np.unique(clusters[is_chosen], return_inverse=True)[1]
 
 
 def _member_rows(
@@ -247,24 +247,24 @@ def _strata_rows(
     strata[ALL] = np.ones(len(p), dtype=bool)
     rows: list[StratumRow] = []
     for name, mask in strata.items():
-        chosen = mask & labels.has_several
-        count = int(chosen.sum())
+        in_stratum = mask & labels.has_several
+        count = int(in_stratum.sum())
         if not count:
             continue
         interval = None
         if count >= FEWEST_ITEMS:
-            of_chosen = _chosen_clusters(clusters, chosen)
-            jury = UnitDeviations.from_values(agreement.jury[chosen], of_chosen)
-            person = UnitDeviations.from_values(agreement.person[chosen], of_chosen)
+            stratum_clusters = _chosen_clusters(clusters, in_stratum)
+            jury = UnitDeviations.from_values(agreement.jury[in_stratum], stratum_clusters)
+            person = UnitDeviations.from_values(agreement.person[in_stratum], stratum_clusters)
             interval = difference_ends(jury, person, options.level)
         rows.append(
             {
                 "stratum": name,
                 "items": count,
-                "agreement": float(agreement.jury[chosen].mean()),
-                "human": float(agreement.person[chosen].mean()),
-                "best": float(agreement.best[chosen].mean()),
-                "above_human": float((agreement.jury - agreement.person)[chosen].mean()),
+                "agreement": float(agreement.jury[in_stratum].mean()),
+                "human": float(agreement.person[in_stratum].mean()),
+                "best": float(agreement.best[in_stratum].mean()),
+                "above_human": float((agreement.jury - agreement.person)[in_stratum].mean()),
                 "interval": interval,
             }
         )

@@ -102,8 +102,8 @@ class AlternativeAnnotatorTest:
         vectors = labels.vectors(labels.shares, absolute=False)
         columns = np.column_stack([vectors, np.square(vectors).sum(axis=1)])
         totals = sums(columns, labels.item_codes, len(labels.counts))
-        others = (labels.counts[self._items] - 1)[:, None]
-        means = (totals[self._items] - columns[rows]) / others
+        n_others = (labels.counts[self._items] - 1)[:, None]
+        means = (totals[self._items] - columns[rows]) / n_others
         self._mean_of_others = means[:, :-1]
         self._length_of_others = means[:, -1]
         self._human_distances = self._distances_to_others(vectors[rows])

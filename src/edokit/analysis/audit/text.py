@@ -123,20 +123,20 @@ def _agreement_sentence(audit: Audit) -> str:
 
 def tables(audit: Audit) -> list[Table]:
     """Members, strata, judges beside annotators and candidates, as far as there are some."""
-    shown = []
+    result_tables = []
     if audit.judges is not None:
-        shown.append(_member_table(audit))
+        result_tables.append(_member_table(audit))
     if audit.strata:
-        shown.append(_strata_table(audit))
+        result_tables.append(_strata_table(audit))
     if audit.judges_and_people:
-        shown.append(_judge_table(audit))
-        first = audit.judges_and_people[0]["judge"]
-        rows = [row for row in audit.confusion if row["judge"] == first]
+        result_tables.append(_judge_table(audit))
+        first_judge = audit.judges_and_people[0]["judge"]
+        rows = [row for row in audit.confusion if row["judge"] == first_judge]
         if len(rows[0]["answers"]) <= _MOST_COLUMNS:
-            shown.append(_confusion_table(first, rows))
+            result_tables.append(_confusion_table(first_judge, rows))
     if audit.replacement:
-        shown.append(_candidate_table(audit))
-    return shown
+        result_tables.append(_candidate_table(audit))
+    return result_tables
 
 
 def _member_table(audit: Audit) -> Table:

@@ -213,8 +213,8 @@ def _needed_sentence(card: DisagreementCard, plan: Plan) -> str:
                 f" number whose expected {short} of a soft label, {error:.3f}, is at most"
                 f" {limit:g}{unit}."
             )
-    last = plan.curve[-1]
+    largest_panel = plan.curve[-1]
     return (
-        f"With {counted(last['annotators'], 'annotator')} per item the expected {short} of a soft"
-        f" label is still {last['soft_label'][name][0]:.3f}, above {limit:g}{unit}."
+        f"With {counted(largest_panel['annotators'], 'annotator')} per item the expected {short} of"
+        f" a soft label is still {largest_panel['soft_label'][name][0]:.3f}, above {limit:g}{unit}."
     )

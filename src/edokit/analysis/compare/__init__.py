@@ -150,19 +150,21 @@ def compare(
     for name, pool in pools.items():
         candidates.extend(_pool_candidates(name, pool, data, reading.scale, with_edo=EDO in names))
     metrics = _requested_metrics(options.metrics, data.scale)
-    fits, failures = fit_methods(candidates, data, options, metrics.of_items, progress)
+    fits, failures = fit_methods(candidates, data, options, metrics.item_means, progress)
 
     losses = {fit.score.name: fit.losses for fit in fits}
     clusters = item_clusters(data.test_labels)
     if options.correct == "holm":
-        options = _with_enough_samples(options, len(fits) * len(metrics.shown))
+        options = _with_enough_samples(options, len(fits) * len(metrics.names))
     resampling = Resampling(options.samples, options.level, options.random_state, clusters)
     scores = score_methods(
-        [fit.score for fit in fits], losses, UNIFORM, resampling, data.scale, metrics.of_items
+        [fit.score for fit in fits], losses, UNIFORM, resampling, data.scale, metrics.item_means
     )
-    scores = score_whole_metrics(scores, fits, metrics.whole, data.test_labels, options, clusters)
+    scores = score_whole_metrics(
+        scores, fits, metrics.whole_set, data.test_labels, options, clusters
+    )
     if options.correct == "holm":
-        scores = correct_tests(scores, metrics.shown)
+        scores = correct_tests(scores, metrics.names)
     probabilities = np.stack([fit.probabilities for fit in fits], axis=1)
     return Comparison(
         scores=tuple(scores),
@@ -208,12 +210,12 @@ def _refuse_test_options(
 class _RequestedMetrics:
     """The metrics that tables show, those that are means over items, and the others.
 
-    ``of_items`` and ``whole`` are computed; they include the main metrics.
+    ``item_means`` and ``whole_set`` are computed; they include the main metrics.
     """
 
-    shown: tuple[str, ...]
-    of_items: tuple[str, ...]
-    whole: tuple[str, ...]
+    names: tuple[str, ...]
+    item_means: tuple[str, ...]
+    whole_set: tuple[str, ...]
 
 
 def _requested_metrics(names: Iterable[str] | None, scale: Scale) -> _RequestedMetrics:
@@ -221,10 +223,10 @@ def _requested_metrics(names: Iterable[str] | None, scale: Scale) -> _RequestedM
     main = main_metrics(scale)
     if names is None:
         return _RequestedMetrics(main, main, ())
-    shown = tuple(dict.fromkeys(checked_names(names, scale)))
-    further = [name for name in shown if name not in main]
+    requested = tuple(dict.fromkeys(checked_names(names, scale)))
+    further = [name for name in requested if name not in main]
     return _RequestedMetrics(
-        shown,
+        requested,
         (*main, *(name for name in further if METRIC[name].is_mean)),
         tuple(name for name in further if not METRIC[name].is_mean),
     )
@@ -275,7 +277,7 @@ def _soft_candidate(data: Samples) -> Candidate | None:
         return None
     return Candidate(
         name=SOFT,
-        about="the soft-label member with the lowest CE on dev",
+        description="the soft-label member with the lowest CE on dev",
         method="best-single",
         dev=data.dev.select(members),
         test=data.test.select(members),
@@ -302,11 +304,11 @@ def _pool_candidates(
     count = len(dev.members)
     if count == 1:
         return [Candidate(name, f"{name} alone", UNIFORM, dev, test)]
-    about = f"the uniform mean of the {count} {name} members"
-    candidates = [Candidate(name, about, UNIFORM, dev, test)]
+    description = f"the uniform mean of the {count} {name} members"
+    candidates = [Candidate(name, description, UNIFORM, dev, test)]
     if with_edo:
-        about = f"EDO on the {count} {name} members"
-        candidates.append(Candidate(f"{EDO}:{name}", about, EDO, dev, test))
+        description = f"EDO on the {count} {name} members"
+        candidates.append(Candidate(f"{EDO}:{name}", description, EDO, dev, test))
     return candidates
 
 
@@ -330,14 +332,14 @@ def _compared_data(
         best_possible=best_possible(
             labels.soft_labels,
             hard,
-            metrics=[*metrics.of_items, *metrics.whole],
+            metrics=[*metrics.item_means, *metrics.whole_set],
             scale=data.scale,
         ),
         folds=None if data.folds is None else options.folds,
         level=options.level,
         samples=options.samples,
         seed=options.random_state,
-        metrics=metrics.shown,
+        metrics=metrics.names,
         seeds=options.seeds,
         correct=options.correct,
     )

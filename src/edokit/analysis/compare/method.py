@@ -173,8 +173,8 @@ def _imported_method(name: str) -> MethodEntry:
         method: Method = made_by(**settings)
         return method
 
-    about = (inspect.getdoc(made_by) or name).partition("\n")[0]
-    return MethodEntry(name, about, make, _AFTER_ALL)
+    description = (inspect.getdoc(made_by) or name).partition("\n")[0]
+    return MethodEntry(name, description, make, _AFTER_ALL)
 
 
 def make_method(name: str, *, random_state: int = 0, ties: Ties = "first") -> Method:

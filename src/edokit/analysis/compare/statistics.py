@@ -36,7 +36,7 @@ class Candidate:
     """A method to fit, and the predictions of its members on dev and on test."""
 
     name: str
-    about: str
+    description: str
     method: str
     dev: Predictions
     test: Predictions
@@ -153,7 +153,7 @@ def _fit_method(
     size, weights = _member_weights(method)
     score = Score(
         candidate.name,
-        candidate.about,
+        candidate.description,
         dev={metric: float(values.mean()) for metric, values in dev_metrics.items()},
         size=size,
         weights=weights,

@@ -299,8 +299,8 @@ def _found_groups(
     labels = np.bincount(codes[placed], vectors.per_annotator[placed])
     # A is the group with the most labels.
     rank = np.append(np.argsort(np.argsort(-labels, kind="stable"), kind="stable"), -1)
-    about = {"kind": "found", "stability": stability(analysis.groupings)}
-    return rank[codes], list(ascii_uppercase[: clusters.count]), about
+    grouping = {"kind": "found", "stability": stability(analysis.groupings)}
+    return rank[codes], list(ascii_uppercase[: clusters.count]), grouping
 
 
 def _variance_values(total: float, parts: dict[str, Part], declared: bool) -> dict[str, Any]:
@@ -312,9 +312,9 @@ def _variance_values(total: float, parts: dict[str, Part], declared: bool) -> di
         for name, part in parts.items()
     }
     # Shares that chance put below 0 are 0, and the others still sum to 1.
-    known = [value for value in values.values() if value]
-    positive = sum(value["share"] for value in known)
-    for value in known:
+    estimated = [value for value in values.values() if value]
+    positive = sum(value["share"] for value in estimated)
+    for value in estimated:
         value["share"] /= positive
     disagreement = 1.0 - parts["item"].share
     systematic = sum(

@@ -36,8 +36,8 @@ def permutation_test(
     """
     shuffles = np.random.default_rng([random_state, 3])
     strict_tables = strict_permutations(vectors, np.random.default_rng([random_state, 4]))
-    plain = [_statistics(structure)]
-    strict = [_statistics(structure)]
+    plain_statistics = [_statistics(structure)]
+    strict_statistics = [_statistics(structure)]
     sizes = look_sizes(permutations)
     risk = RISK / len(sizes)
     is_fixed = permutations < FIRST_LOOK
@@ -47,27 +47,37 @@ def permutation_test(
         for size in sizes:
             plain_is_open = any(verdicts.get(name) in (None, _OPEN) for name in _PLAIN)
             strict_is_open = verdicts.get("views") in (None, _OPEN)
-            while plain_is_open and len(plain) <= size:
-                plain.append(_statistics(find_structure(vectors.permuted(shuffles), design)))
-                progress(len(plain) + len(strict) - 2, 2 * permutations, "permuting labels")
-            while strict_is_open and len(strict) <= size:
-                strict.append(_statistics(find_structure(next(strict_tables), design)))
-                progress(len(plain) + len(strict) - 2, 2 * permutations, "permuting labels")
+            while plain_is_open and len(plain_statistics) <= size:
+                plain_statistics.append(
+                    _statistics(find_structure(vectors.permuted(shuffles), design))
+                )
+                progress(
+                    len(plain_statistics) + len(strict_statistics) - 2,
+                    2 * permutations,
+                    "permuting labels",
+                )
+            while strict_is_open and len(strict_statistics) <= size:
+                strict_statistics.append(_statistics(find_structure(next(strict_tables), design)))
+                progress(
+                    len(plain_statistics) + len(strict_statistics) - 2,
+                    2 * permutations,
+                    "permuting labels",
+                )
             columns = {
-                "annotator": np.array([bias for bias, _ in plain]),
-                "group_item": np.array([score for _, score in plain]),
-                "views": np.array([score for _, score in strict]),
+                "annotator": np.array([bias for bias, _ in plain_statistics]),
+                "group_item": np.array([score for _, score in plain_statistics]),
+                "views": np.array([score for _, score in strict_statistics]),
             }
             ranks = {name: _rank(column) for name, column in columns.items()}
             p_values = {name: float(rank[0]) for name, rank in ranks.items()}
             p_values["any"] = _combined(ranks["annotator"], ranks["group_item"])
             for name, p in p_values.items():
-                tables = len(strict) if name == "views" else len(plain)
+                tables = len(strict_statistics) if name == "views" else len(plain_statistics)
                 verdicts[name] = _verdict(p, tables - 1, risk, is_fixed)
             if _OPEN not in verdicts.values():
                 break
     progress(2 * permutations, 2 * permutations, "permuting labels")
-    result: dict[str, Any] = {"permutations": len(plain) - 1, "seed": random_state}
+    result: dict[str, Any] = {"permutations": len(plain_statistics) - 1, "seed": random_state}
     for name, column in columns.items():
         is_known = np.isfinite(p_values[name])
         result[name] = {

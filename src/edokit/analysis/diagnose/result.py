@@ -121,16 +121,18 @@ class Diagnosis:
         Diagnosis
         """
         file = shlex.quote(str(source))
-        first = []
+        conversion = []
         if flags and self.commands:
             command = f"edo data convert {file} annotations.csv {shlex.join(flags)}"
-            first = [{"command": command, "purpose": "Write the annotations as they were read"}]
+            conversion = [
+                {"command": command, "purpose": "Write the annotations as they were read"}
+            ]
             file = "annotations.csv"
         commands = [
             entry | {"command": entry["command"].replace("ANNOTATIONS", file)}
             for entry in self.commands
         ]
-        return replace(self, commands=[*first, *commands])
+        return replace(self, commands=[*conversion, *commands])
 
     def lines(self) -> list[str]:
         """Return the diagnosis in words, line by line.

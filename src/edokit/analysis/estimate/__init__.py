@@ -117,9 +117,9 @@ def estimate(
         answers, bundle.scale, bundle.classes, labelled, basis, options.level
     )
     slices = [estimator.shares(mask, options.by, value) for value, mask in parts.items()]
-    few = [str(part.value) for part in slices if part.basis != basis]
-    if few:
-        notes.append(text.few_labels_note(str(options.by), few, FEWEST_LABELS))
+    sparse_slices = [str(part.value) for part in slices if part.basis != basis]
+    if sparse_slices:
+        notes.append(text.few_labels_note(str(options.by), sparse_slices, FEWEST_LABELS))
     panel_name = None
     if people is not None:
         panel_name = str(people)

@@ -129,8 +129,8 @@ def read_labels(
         columns = {role: name for role, name in reading.columns.items() if role not in _OF_TEXTS}
     reading = replace(reading, columns=columns or None)
     loaded = load_new_labels(labels, reading, bundle.classes, bundle.scale, "labels")
-    known = set(texts.items)
-    unknown = [str(item) for item in loaded.items if str(item) not in known]
+    text_names = set(texts.items)
+    unknown = [str(item) for item in loaded.items if str(item) not in text_names]
     if unknown:
         hint = "give labels of some of these texts, or add the labelled texts to them"
         if texts.numbered:
@@ -170,8 +170,8 @@ def match_labels(
             f"label {FEWEST_LABELS} or more, drawn at random, or leave the labels out",
             code="too-few-items",
         )
-    whole = LabelledTexts(shares, answers[at], clusters, at)
-    return whole.take(is_labelled)
+    labelled_texts = LabelledTexts(shares, answers[at], clusters, at)
+    return labelled_texts.take(is_labelled)
 
 
 def panel_shares(labels: Annotations, panel: Panel) -> tuple[Floats, Bools]:

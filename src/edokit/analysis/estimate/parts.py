@@ -78,15 +78,15 @@ class ShareEstimator:
                 labelled = labelled.take(is_inside)
             else:
                 basis = "fit"  # by the labels of the other texts
-        found = [
+        estimates = [
             labelled.estimate(values, answers, basis, self.level)
             for values in np.eye(len(self.classes))
         ]
         total = 1.0
         if not self.scale.is_multi_label:
-            total = sum(share.share for share in found)  # each was estimated on its own
+            total = sum(share.share for share in estimates)  # each was estimated on its own
         rows: dict[str, Share] = {}
-        for name, share in zip(self.classes, found, strict=True):
+        for name, share in zip(self.classes, estimates, strict=True):
             rows[name] = {"share": share.share / total, "low": share.low, "high": share.high}
         expected: Expected | None = None
         if self.scale.positions is not None:
@@ -94,14 +94,14 @@ class ShareEstimator:
             lowest = float(places.min())
             span = float(places.max()) - lowest
             share = labelled.estimate((places - lowest) / span, answers, basis, self.level)
-            found = [share]
+            estimates = [share]
             point = share.scaled(lowest, span)
             expected = {"expected": point.share, "low": point.low, "high": point.high}
-        worth = None
+        label_ratio = None
         if basis == "labels":
-            label_width = sum(share.label_width**2 for share in found)
-            worth = label_width / sum(share.width**2 for share in found)
-        return Shares(len(answers), count, rows, expected, worth, basis, column, value)
+            label_width = sum(share.label_width**2 for share in estimates)
+            label_ratio = label_width / sum(share.width**2 for share in estimates)
+        return Shares(len(answers), count, rows, expected, label_ratio, basis, column, value)
 
     def _answers_alone(self, answers: Floats, column: str | None, value: str | None) -> Shares:
         """The mean answers, of which nothing says how far they are off."""

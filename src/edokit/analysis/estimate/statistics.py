@@ -66,14 +66,14 @@ def estimate_share(
     level : float
         Level of the interval.
     """
-    alone = sample_mean(labels, clusters)
-    low, high = _interval(alone, level)
+    labels_mean = sample_mean(labels, clusters)
+    low, high = _interval(labels_mean, level)
     regressed = regression_estimate(labels, answers, target, clusters)
-    if regressed is not None and regressed.variance <= alone.variance:
+    if regressed is not None and regressed.variance <= labels_mean.variance:
         powered_low, powered_high = _interval(regressed, level)
         if powered_high - powered_low <= high - low:
             return ShareEstimate(regressed.mean, powered_low, powered_high, high - low)
-    return ShareEstimate(alone.mean, low, high, high - low)
+    return ShareEstimate(labels_mean.mean, low, high, high - low)
 
 
 def transported_share(
@@ -84,10 +84,10 @@ def transported_share(
     People are assumed to judge them as they judged labelled items with the same answer. What the N
     items differ by from their expected labels has a variance of its own.
     """
-    alone = sample_mean(labels, clusters)
+    labels_mean = sample_mean(labels, clusters)
     regressed = regression_estimate(labels, answers, float(targets.mean()), clusters)
     if regressed is None:
-        regressed = alone
+        regressed = labels_mean
     item_variance = float(np.var(labels)) / len(targets)
     estimate = MeanEstimate(regressed.mean, regressed.variance + item_variance, regressed.size)
     low, high = _interval(estimate, level)

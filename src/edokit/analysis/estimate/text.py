@@ -64,11 +64,11 @@ def _headline_share(estimate: Estimate) -> tuple[str, Share]:
     return name, shares[name]
 
 
-def _worth(worth: float, labelled: int) -> str:
+def _worth(label_ratio: float, labelled: int) -> str:
     labels = counted(labelled, "labelled text")
-    if worth < 1.05:
+    if label_ratio < 1.05:
         return f"The answers add nothing to the labels: {labels} alone are as certain."
-    return f"The answers make the {labels} worth {worth:.1f} times as many."
+    return f"The answers make the {labels} worth {label_ratio:.1f} times as many."
 
 
 def _range(ends: Mapping[str, object], value: float, form: str) -> str:
@@ -85,7 +85,7 @@ def tables(estimate: Estimate) -> list[Table]:
     title = f"Shares of {counted(estimate.total.texts, 'text')}"
     if estimate.panel is not None:
         title += f", in the eyes of {estimate.panel}"
-    shown = [Table.from_records(title, _records(estimate, estimate.total, {}))]
+    result_tables = [Table.from_records(title, _records(estimate, estimate.total, {}))]
     if estimate.slices:
         records = []
         for part in estimate.slices:
@@ -96,8 +96,8 @@ def tables(estimate: Estimate) -> list[Table]:
                 "labelled": part.labelled,
             }
             records.extend(_records(estimate, part, place))
-        shown.append(Table.from_records(f"By {estimate.slices[0].column}", records))
-    return shown
+        result_tables.append(Table.from_records(f"By {estimate.slices[0].column}", records))
+    return result_tables
 
 
 def _records(estimate: Estimate, part: Shares, place: Mapping[str, Cell]) -> list[dict[str, Cell]]:

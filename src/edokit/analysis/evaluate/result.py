@@ -123,7 +123,9 @@ class Evaluation:
         """
         intervals: dict[str, object] = {}
         if self.intervals:
-            ends = {name: [found.low, found.high] for name, found in self.intervals.items()}
+            ends = {
+                name: [interval.low, interval.high] for name, interval in self.intervals.items()
+            }
             intervals["intervals"] = ends
         return {
             "items": self.items,

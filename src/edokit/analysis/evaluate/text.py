@@ -31,17 +31,17 @@ def headline(evaluation: Evaluation) -> list[str]:
 
 def _annotator_sentences(evaluation: Evaluation) -> list[str]:
     """A sentence where answers for known annotators are not better than anonymous ones."""
-    known = evaluation.pairs[0]
+    personal = evaluation.pairs[0]
     anonymous = evaluation.pairs[1]
-    test = known.against.get(known.headline)
+    test = personal.against.get(personal.headline)
     if test is None or test.high < 0:
         return []
     verdict = "worse" if test.low > 0 else "not clearly better"
     return [
         f"Answers for known annotators are {verdict} than anonymous ones:"
-        f" {METRIC[known.headline].short} of their labels"
-        f" {known.headline_value:.4f} against"
-        f" {anonymous.metrics[known.headline]:.4f} (difference {signed(test.low)} to"
+        f" {METRIC[personal.headline].short} of their labels"
+        f" {personal.headline_value:.4f} against"
+        f" {anonymous.metrics[personal.headline]:.4f} (difference {signed(test.low)} to"
         f" {signed(test.high)})."
     ]
 

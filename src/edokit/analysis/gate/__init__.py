@@ -214,10 +214,10 @@ class _LossComparison:
         if mask is not None:
             after_clusters = None if after_clusters is None else after_clusters[mask]
             after = after[mask]
-            same = self._same_slice(str(column), value)
-            if same is not None:
-                before_clusters = None if before_clusters is None else before_clusters[same]
-                before = before[same]
+            slice_of_fit = self._same_slice(str(column), value)
+            if slice_of_fit is not None:
+                before_clusters = None if before_clusters is None else before_clusters[slice_of_fit]
+                before = before[slice_of_fit]
         if member is not None:
             column = "member"
             value = member
@@ -238,7 +238,7 @@ class _LossComparison:
         tests = self.tests
         if member is not None:
             tests = len(self.current.by_member) - 1
-        found = loss_change(
+        change_estimate = loss_change(
             before,
             after,
             before_clusters,
@@ -250,22 +250,22 @@ class _LossComparison:
         return replace(
             row,
             verdict="pass",
-            change=found.change,
-            low=found.low,
-            high=found.high,
-            p=found.p,
-            detectable=found.detectable,
+            change=change_estimate.change,
+            low=change_estimate.low,
+            high=change_estimate.high,
+            p=change_estimate.p,
+            detectable=change_estimate.detectable,
         )
 
     def _same_slice(self, column: str, value: str | None) -> Bools | None:
         """The items of the fit [N] with this value, if they are enough."""
         try:
-            same = find_slices(self.fit_labels, column)[column].get(value)
+            slice_of_fit = find_slices(self.fit_labels, column)[column].get(value)
         except InputError:  # it has no such column
             return None
-        if same is None or same.sum() < FEWEST_ITEMS:
+        if slice_of_fit is None or slice_of_fit.sum() < FEWEST_ITEMS:
             return None
-        return same
+        return slice_of_fit
 
 
 def _corrected(rows: Sequence[GateRow], level: float) -> list[GateRow]:
@@ -292,8 +292,8 @@ def _notes(labels: Annotations, fit_items: FitItems) -> list[str]:
     fit_texts = fit_items.labels.whole_texts
     if texts is None or fit_texts is None:
         return []
-    known = len({*texts} & {*fit_texts})
-    if known == 0:
+    n_shared = len({*texts} & {*fit_texts})
+    if n_shared == 0:
         return []
     repeated = int(np.isin(texts.astype(str), fit_texts.astype(str)).sum())
     return [text.known_note(repeated, len(texts))]

@@ -8,10 +8,10 @@ from edokit.analysis.gate.result import Gate, GateRow
 from edokit.metrics import METRIC
 
 
-def known_note(known: int, items: int) -> str:
+def known_note(n_shared: int, items: int) -> str:
     """A note on new items whose texts are among those of the fit."""
     return (
-        f"The texts of {are(known, items, noun='item')} among those of the fit: the ensemble has"
+        f"The texts of {are(n_shared, items, noun='item')} among those of the fit: the ensemble has"
         " learned from them, which hides a fall."
     )
 
@@ -56,19 +56,19 @@ def _value(row: GateRow) -> str:
 def tables(gate: Gate) -> list[Table]:
     """All items and slices, and the members, if there are several."""
     title = "New items beside those of the fit"
-    shown: list[Table] = []
+    result_tables: list[Table] = []
     if gate.slices:
         column = str(gate.slices[0].column)
         rows = [_record(gate, gate.total, column, "all")]
         rows += [_record(gate, row, column, _value(row)) for row in gate.slices]
         note = "Verdicts are corrected for all comparisons (Holm); intervals are not."
-        shown.append(Table.from_records(title, rows, [note]))
+        result_tables.append(Table.from_records(title, rows, [note]))
     else:
-        shown.append(Table.from_records(title, [_record(gate, gate.total, "of", "all")]))
+        result_tables.append(Table.from_records(title, [_record(gate, gate.total, "of", "all")]))
     if gate.members:
         rows = [_record(gate, row, "member", _value(row)) for row in gate.members]
-        shown.append(Table.from_records("Members", rows))
-    return shown
+        result_tables.append(Table.from_records("Members", rows))
+    return result_tables
 
 
 def _record(gate: Gate, row: GateRow, column: str, value: str) -> dict[str, Cell]:

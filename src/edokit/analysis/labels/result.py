@@ -121,7 +121,7 @@ class LabelCheck:
         classes = annotations.classes
         shares = labels.shares[positions]
         personal = predicted.personal[positions]
-        chosen = labels.scale.chosen(labels.scale.hard(shares), classes)
+        given_labels = labels.scale.chosen(labels.scale.hard(shares), classes)
         suggested = labels.scale.chosen(labels.scale.hard(personal), classes)
         by_anybody = label_probabilities(shares, predicted.anonymous[positions], labels.scale)
         by_others = label_probabilities(shares, predicted.from_others[positions], labels.scale)
@@ -134,7 +134,7 @@ class LabelCheck:
             label = CheckedLabel(
                 item=str(annotations.items[labels.item_codes[position]]),
                 annotator=annotator,
-                label=chosen[row],
+                label=given_labels[row],
                 probability=float(self.probabilities[position]),
                 by_text=_number(by_text[row]),
                 by_others=_number(by_others[row]),

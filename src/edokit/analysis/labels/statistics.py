@@ -71,14 +71,14 @@ def predict_labels(
     scale = labels.scale
     prior = _priors(labels, pool)[labels.item_codes]
     totals = sums(labels.shares, labels.item_codes, len(labels.counts))
-    others = totals[labels.item_codes] - labels.shares
+    other_counts = totals[labels.item_codes] - labels.shares
     n_others = labels.counts[labels.item_codes] - 1
     predictions = []
     strengths = []
     for prior_table, own_table, others_table in zip(
         scale.tables(prior),
         scale.tables(labels.shares),
-        _tables_of_counts(scale, others, n_others),
+        _tables_of_counts(scale, other_counts, n_others),
         strict=True,
     ):
         prediction, strength = _shrunken(prior_table, own_table, others_table, scale)
@@ -88,7 +88,7 @@ def predict_labels(
     if scale.is_multi_label:
         anonymous = np.stack([table[:, 1] for table in predictions], axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        from_others = others / np.where(n_others > 0, n_others, np.nan)[:, None]
+        from_others = other_counts / np.where(n_others > 0, n_others, np.nan)[:, None]
     from_text = None
     if pool is not None:
         from_text = pool[labels.item_codes]
@@ -113,11 +113,13 @@ def _priors(labels: HumanLabels, pool: Floats | None) -> Floats:
     return np.where(np.isnan(pool), overall, pool)
 
 
-def _tables_of_counts(scale: Scale, others: Floats, n_others: Ints) -> list[Floats]:
+def _tables_of_counts(scale: Scale, other_counts: Floats, n_others: Ints) -> list[Floats]:
     """The others' labels by class [M, C]; for multi-label data, by label: not chosen, chosen."""
     if not scale.is_multi_label:
-        return [others]
-    return [np.stack([n_others - chosen, chosen], axis=1) for chosen in others.T]
+        return [other_counts]
+    return [
+        np.stack([n_others - label_counts, label_counts], axis=1) for label_counts in other_counts.T
+    ]
 
 
 def _shrunken(

@@ -66,31 +66,31 @@ def _shown(label: str | list[str]) -> str:
 
 def written_lines(written: Mapping[str, Any]) -> list[str]:
     """What was written of checked labels, and the first three."""
-    shown = ["Labels to check, the least likely first"]
+    output_lines = ["Labels to check, the least likely first"]
     for label in written["first"][:3]:
         who = f"{label['annotator']} said {_shown(label['label'])}"
-        shown.append(f"  {label['item']}: {who}: {label['reason']}")
-    shown.append(f"  all {counted(written['labels'], 'label')}: {written['out']}")
+        output_lines.append(f"  {label['item']}: {who}: {label['reason']}")
+    output_lines.append(f"  all {counted(written['labels'], 'label')}: {written['out']}")
     if written["repeated"]:
         repeated = counted(written["repeated"], "further label")
-        shown.append(f"  {repeated} of an annotator for the same item are not in it")
+        output_lines.append(f"  {repeated} of an annotator for the same item are not in it")
     review = written.get("review")
     if review is not None:
-        shown.append(
+        output_lines.append(
             f"  the first {counted(review['labels'], 'label')} as"
             f" {counted(review['items'], 'task')} for Label Studio: {review['out']} (interface:"
             f" {review['config']})"
         )
-    return shown
+    return output_lines
 
 
-def lines(first: Sequence[CheckedLabel], n_labels: int, has_text: bool) -> list[str]:
+def lines(labels: Sequence[CheckedLabel], n_labels: int, has_text: bool) -> list[str]:
     """The least likely labels, a line each."""
     evidence = "the other annotators and each person's habit"
     if has_text:
         evidence = "the text, the other annotators and each person's habit"
-    shown = [f"{counted(n_labels, 'label')}, the least likely first, given {evidence}"]
-    for label in first:
+    output_lines = [f"{counted(n_labels, 'label')}, the least likely first, given {evidence}"]
+    for label in labels:
         probability = _percent(label.probability)
-        shown.append(f"  {probability}  {label.item}: {of_whom(label)}")
-    return shown
+        output_lines.append(f"  {probability}  {label.item}: {of_whom(label)}")
+    return output_lines

@@ -50,22 +50,22 @@ class Kinds:
 def make_kinds(
     rows: Floats,
     label_counts: Ints,
-    given: Floats,
+    next_answers: Floats,
     counts: Sequence[int],
     reference: int | None,
     rng: np.random.Generator,
 ) -> Kinds:
     """Kinds of items like those of a pilot with these soft labels [M, C].
 
-    ``given`` is what another annotator answers, given the label of one [C, C]. An item's most
-    frequent answer has one rival or, with more than two classes, all others as rivals.
+    ``next_answers`` is what another annotator answers, given the label of one [C, C]. An item's
+    most frequent answer has one rival or, with more than two classes, all others as rivals.
     """
     orders = _orders(rows.shape[1], label_counts)
     kinds = []
     for share in np.linspace(0.0, 0.5, _LEVELS):
         kinds.append(_one_rival(share, orders, counts, reference))
     if rows.shape[1] > 2:
-        for q in _with_all_rivals(rows, given, rng):
+        for q in _with_all_rivals(rows, next_answers, rng):
             kinds.append(_simulated(q, orders, counts, reference, rng))
     return Kinds(
         orders,
@@ -87,13 +87,13 @@ def _one_rival(
     f1 = []
     md = []
     for count in counts:
-        drawn = np.arange(count + 1) / count
+        rival_shares = np.arange(count + 1) / count
         probabilities = np.outer(_binomial(count, share), target_probabilities)
-        is_rival = _is_mode(drawn)[:, None]
+        is_rival = _is_mode(rival_shares)[:, None]
         target_is_rival = _is_mode(target)
-        same = is_rival * target_is_rival + (1 - is_rival) * (1 - target_is_rival)
-        f1.append((probabilities * same).sum())
-        md.append((probabilities * 2 * np.abs(drawn[:, None] - target)).sum())
+        agreement = is_rival * target_is_rival + (1 - is_rival) * (1 - target_is_rival)
+        f1.append((probabilities * agreement).sum())
+        md.append((probabilities * 2 * np.abs(rival_shares[:, None] - target)).sum())
     errors = {"f1": np.reshape(f1, (-1, 1)), "md": np.reshape(md, (-1, 1))}
     return Kinds(orders, np.reshape(agreements, (-1, 1)), errors)
 
@@ -102,8 +102,10 @@ def _binomial(number: int, share: float) -> Floats:
     """The probability of 0, 1, …, n of n draws."""
     from scipy.special import comb
 
-    drawn = np.arange(number + 1)
-    return np.asarray(comb(number, drawn) * share**drawn * (1 - share) ** (number - drawn))
+    successes = np.arange(number + 1)
+    return np.asarray(
+        comb(number, successes) * share**successes * (1 - share) ** (number - successes)
+    )
 
 
 def _is_mode(shares: Floats) -> Floats:
@@ -125,9 +127,9 @@ def _simulated(
     f1 = []
     md = []
     for count in counts:
-        drawn = rng.multinomial(count, q) / count
-        f1.append(same_mode(drawn, target).mean())
-        md.append(np.abs(drawn - target).sum(axis=1).mean())
+        soft_labels = rng.multinomial(count, q) / count
+        f1.append(same_mode(soft_labels, target).mean())
+        md.append(np.abs(soft_labels - target).sum(axis=1).mean())
     agreements = [(q**order).sum(axis=1).mean() for order in orders]
     errors = {"f1": np.reshape(f1, (-1, 1)), "md": np.reshape(md, (-1, 1))}
     return Kinds(orders, np.reshape(agreements, (-1, 1)), errors)
@@ -146,19 +148,19 @@ def _orders(classes: int, label_counts: Ints) -> tuple[int, ...]:
     return (2,)
 
 
-def _with_all_rivals(rows: Floats, given: Floats, rng: np.random.Generator) -> list[Floats]:
+def _with_all_rivals(rows: Floats, next_answers: Floats, rng: np.random.Generator) -> list[Floats]:
     """Simulated distributions [D, C] of kinds whose top answer has all others as rivals."""
     top = rows.argmax(axis=1)[rng.integers(len(rows), size=_DRAWS)]
     # Rivals are as frequent as in the pilot; where it shows none, all are alike.
-    rivals = (given + 1e-6)[top]
+    rivals = (next_answers + 1e-6)[top]
     rivals[np.arange(_DRAWS), top] = 0.0
     rivals /= rivals.sum(axis=1, keepdims=True)
     is_top = np.eye(rows.shape[1])[top]
     # The top answer stays at least as frequent as each rival.
-    most = 1 / (1 + rivals.max(axis=1, keepdims=True))
+    largest_lack = 1 / (1 + rivals.max(axis=1, keepdims=True))
     distributions = []
     for part in np.linspace(0.0, 1.0, _RIVAL_LEVELS)[1:]:
-        lack = part * most
+        lack = part * largest_lack
         distributions.append((1 - lack) * is_top + lack * rivals)
     return distributions
 
@@ -181,9 +183,9 @@ def agreements(rows: Floats, label_counts: Ints, orders: Sequence[int]) -> Float
         has_enough = label_counts >= order
         agreeing = np.ones_like(counts[has_enough])
         possible = np.ones(int(has_enough.sum()))
-        for taken in range(order):
-            agreeing *= np.maximum(counts[has_enough] - taken, 0)
-            possible *= label_counts[has_enough] - taken
+        for n_drawn in range(order):
+            agreeing *= np.maximum(counts[has_enough] - n_drawn, 0)
+            possible *= label_counts[has_enough] - n_drawn
         observed.append((agreeing.sum(axis=1) / possible).mean())
     return np.array(observed)
 
@@ -195,8 +197,8 @@ def error_bounds(kinds: Kinds, observed: Floats) -> dict[str, tuple[Floats, Floa
     next possible ones are taken.
     """
     observed = observed.copy()
-    first = kinds.agreements[0]
-    observed[:, 0] = np.clip(observed[:, 0], first.min(), first.max())
+    pair_agreement = kinds.agreements[0]
+    observed[:, 0] = np.clip(observed[:, 0], pair_agreement.min(), pair_agreement.max())
     for place in range(1, len(kinds.orders)):
         low, high = _bounds(
             kinds.agreements[:place], observed[:, :place], kinds.agreements[[place]]

@@ -76,10 +76,10 @@ def soft_label_errors(
     for _ in range(samples):
         extended = pilot.with_divided_item(labels.scale, rng)
         items = rng.integers(len(extended.counts), size=min(len(extended.counts), _MOST_ITEMS))
-        drawn = extended.take(items)
-        for name, values in crowd.errors(drawn, rng).items():
+        sampled_items = extended.take(items)
+        for name, values in crowd.errors(sampled_items, rng).items():
             resampled[name].append(values)
-        rows, row_counts = drawn.rows(labels.scale)
+        rows, row_counts = sampled_items.rows(labels.scale)
         observed.append(agreements(rows, row_counts, kinds.orders))
     bounds = error_bounds(kinds, np.array(observed))
     errors = {}
@@ -114,19 +114,19 @@ class _Items:
     def with_divided_item(self, scale: Scale, rng: np.random.Generator) -> _Items:
         """One item more, on which two annotators differ as those of two random items do."""
         answers = scale.hard(self.soft_labels)
-        first = answers[rng.integers(len(answers))]
-        differs = answers != first
+        first_labels = answers[rng.integers(len(answers))]
+        differs = answers != first_labels
         if scale.is_multi_label:
             differs = differs.any(axis=1)
         if differs.any():
-            second = rng.choice(answers[differs])
+            second_labels = rng.choice(answers[differs])
         elif scale.is_multi_label:
             # Everybody chooses the same labels: all but one of them.
-            second = first.copy()
-            second[0] = 1 - second[0]
+            second_labels = first_labels.copy()
+            second_labels[0] = 1 - second_labels[0]
         else:
-            second = (first + 1) % self.soft_labels.shape[1]
-        pair = scale.indicators(np.array([first, second]), self.soft_labels.shape[1])
+            second_labels = (first_labels + 1) % self.soft_labels.shape[1]
+        pair = scale.indicators(np.array([first_labels, second_labels]), self.soft_labels.shape[1])
         return _Items(
             np.vstack([self.soft_labels, pair.mean(axis=0)]),
             np.append(self.counts, 2),
@@ -152,20 +152,20 @@ class _Crowd:
             target = draw_soft_labels(q, self.reference, scale, rng)
         errors = {name: np.empty(len(self.counts)) for name in names}
         for place, count in enumerate(self.counts):
-            drawn = draw_soft_labels(q, count, scale, rng)
+            drawn_soft_labels = draw_soft_labels(q, count, scale, rng)
             for name in names:
                 if name == "f1":
-                    values = same_mode(scale.rows(drawn), scale.rows(target))
+                    values = same_mode(scale.rows(drawn_soft_labels), scale.rows(target))
                 else:
-                    values = formulas[name](drawn, target, scale.hard(target))
+                    values = formulas[name](drawn_soft_labels, target, scale.hard(target))
                 errors[name][place] = values.mean()
         return errors
 
     def kinds(self, pilot: _Items, rng: np.random.Generator) -> Kinds:
         """The kinds of items that the pilot may be mixed from."""
         rows, row_counts = pilot.rows(self.scale)
-        given = answers_given_another(rows, row_counts[:, None])
-        return make_kinds(rows, row_counts, given, self.counts, self.reference, rng)
+        next_answers = answers_given_another(rows, row_counts[:, None])
+        return make_kinds(rows, row_counts, next_answers, self.counts, self.reference, rng)
 
 
 def draw_distributions(
@@ -194,7 +194,7 @@ def _draw(
     from scipy.optimize import least_squares
 
     classes = soft_labels.shape[1]
-    others = soft_labels @ answers_given_another(soft_labels, label_counts)
+    next_answers = soft_labels @ answers_given_another(soft_labels, label_counts)
     vectors = scale.vectors(classes, absolute=True)
     distance = np.square(vectors[:, None] - vectors).sum(axis=2)
     steps = distance * (classes - 1)
@@ -212,7 +212,7 @@ def _draw(
         targets.append(observed.sum(axis=1).mean())
 
     def concentrations(log_weight: float) -> Floats:
-        return np.asarray((label_counts - 1) * soft_labels + np.exp(log_weight) * others)
+        return np.asarray((label_counts - 1) * soft_labels + np.exp(log_weight) * next_answers)
 
     def kernel(smoothing: float) -> Floats:
         near = soft_labels.mean(axis=0) * smoothing ** np.square(steps) + 1e-12 * np.eye(classes)
@@ -226,12 +226,12 @@ def _draw(
         a = concentrations(parameters[0])
         smooth = kernel(smoothing_of(parameters))
         total = a.sum(axis=1)
-        drawn = []
+        disagreements = []
         for d in distances:
             product = smooth @ d @ smooth.T
             pairs = (a @ product * a).sum(axis=1) + a @ np.diag(product)
-            drawn.append((pairs / total / (total + 1)).mean())
-        return np.subtract(drawn, targets)
+            disagreements.append((pairs / total / (total + 1)).mean())
+        return np.subtract(disagreements, targets)
 
     lower, start, upper = zip(*ranges, strict=True)
     parameters = least_squares(gaps, start, bounds=(lower, upper)).x

@@ -45,23 +45,23 @@ def _best_split(plan: Plan, purpose: str, best: Sequence[int]) -> str:
     """The numbers of annotators that are not clearly worse than the best one."""
     items = {row["annotators"]: row["items"] for row in plan.curve}
     counts = list(items)
-    fewest = min(best)
-    most = max(best)
+    lowest = min(best)
+    highest = max(best)
     start = f"{purpose[0].upper()}{purpose[1:]}, {_budget(plan)} is best spent on"
-    if fewest == most:
+    if lowest == highest:
         return (
-            f"{start} {counted(fewest, 'annotator')} for each of {counted(items[fewest], 'item')}."
+            f"{start} {counted(lowest, 'annotator')} for each of {counted(items[lowest], 'item')}."
         )
     # From the smallest number to one in the upper half: nearly all are possible.
-    if fewest == counts[0] and counts.index(most) >= len(counts) // 2:
+    if lowest == counts[0] and counts.index(highest) >= len(counts) // 2:
         return (
             f"The pilot can't tell how many annotators per item are best {purpose}. Take the"
-            f" smallest number and more items ({counted(fewest, 'annotator')} for each of"
-            f" {counted(items[fewest], 'item')} with {_budget(plan)}), or enlarge the pilot."
+            f" smallest number and more items ({counted(lowest, 'annotator')} for each of"
+            f" {counted(items[lowest], 'item')} with {_budget(plan)}), or enlarge the pilot."
         )
     return (
-        f"{start} {fewest} to {most} annotators for each item ({items[fewest]} to"
-        f" {items[most]} items): the pilot can't tell which of these numbers is best. If in"
+        f"{start} {lowest} to {highest} annotators for each item ({items[lowest]} to"
+        f" {items[highest]} items): the pilot can't tell which of these numbers is best. If in"
         " doubt, take the smallest."
     )
 

@@ -134,7 +134,7 @@ def search(
         opened = stack.enter_context(open_storage(plan.storage or journal))
         trials, done_before = run_study(opened, plan, data, progress=progress)
         result = SearchResult(
-            tuple(trials), plan, tuple(data.members), members, opened.shown, done_before
+            tuple(trials), plan, tuple(data.members), members, opened.location, done_before
         )
         if isinstance(members, ShardedData):
             # Shards are open now, and may not be when someone asks for it.

@@ -286,8 +286,8 @@ def _clean(name: str, value: ParameterSpace) -> Value | BaseDistribution:
     if _is_pair(value):
         low, high = value
         return _range(name, low, high)
-    given = value if isinstance(value, list | tuple) else _values(value)
-    choices = [_one_value(name, choice) for choice in given]
+    unchecked_choices = value if isinstance(value, list | tuple) else _values(value)
+    choices = [_one_value(name, choice) for choice in unchecked_choices]
     if isinstance(value, FloatDistribution | IntDistribution):
         return value
     if not choices:

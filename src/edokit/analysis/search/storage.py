@@ -33,7 +33,7 @@ class StudyStorage:
     """An open storage."""
 
     storage: BaseStorage = field(repr=False)
-    shown: str
+    location: str
     """Where it is, for people; without credentials."""
     shared: bool = False
     """Whether several processes may use it at once."""

@@ -56,7 +56,7 @@ def run_study(
     if plan.worker and not opened.shared:
         location = option("storage", "postgresql://USER@HOST/DATABASE")
         raise InputError(
-            f"workers share a study on PostgreSQL, but the storage is {opened.shown}",
+            f"workers share a study on PostgreSQL, but the storage is {opened.location}",
             f"give {location}, or leave {option('worker')} out",
             code="inapplicable-option",
         )
@@ -137,17 +137,17 @@ class SearchStudy:
         end = divmod(self.plan.trials, self.plan.population)
         holders: dict[Place, int] = {}
         waiting = 0
-        wanted = 0
+        n_wanted = 0
         for trial in self._trials():
             number = holders.setdefault(_place(trial), trial.number)
             if trial.state is TrialState.WAITING:
                 waiting += 1
                 if number == trial.number and _place(trial) < end:
-                    wanted += 1
+                    n_wanted += 1
         if limit is not None:
-            wanted = min(wanted, limit)
+            n_wanted = min(n_wanted, limit)
         claimed: list[Trial] = []
-        while waiting and len(claimed) < wanted:
+        while waiting and len(claimed) < n_wanted:
             waiting -= 1
             claimed_trial = self._study.ask()
             # Of two processes that add a trial for the same place at once, the first one counts.
@@ -231,10 +231,10 @@ class SearchStudy:
 
     def _add_missing_trials(self) -> None:
         """Add a waiting trial for each free place of the first unfinished generation."""
-        held = {_place(trial) for trial in self._trials()}
+        taken_places = {_place(trial) for trial in self._trials()}
         finished = self.finished()
         for place in _current_generation(self.plan, finished.keys()):
-            if place not in held:
+            if place not in taken_places:
                 attributes: dict[str, object] = {PLACE: list(place)}
                 if self._is_shared:
                     # A worker that is killed before its first sign has this one.

@@ -48,15 +48,15 @@ def front_rows(result: SearchResult) -> list[dict[str, object]]:
 
 def choice(result: SearchResult) -> list[str]:
     """The chosen trial and its estimates in sentences."""
-    chosen = result.chosen
+    chosen_trial = result.chosen
     members = counted(len(result.members), "member")
-    lines = [f"Chosen (←, {result.rule}): {chosen.size} of {members}."]
+    lines = [f"Chosen (←, {result.rule}): {chosen_trial.size} of {members}."]
     for kind, data in _DATA.items():
-        estimate = chosen.estimates.get(kind)
+        estimate = chosen_trial.estimates.get(kind)
         if estimate is None:
             continue
-        line = f"Its estimate {data}: {_scores(estimate, chosen.metrics)}"
-        if kind == chosen.judge:
+        line = f"Its estimate {data}: {_scores(estimate, chosen_trial.metrics)}"
+        if kind == chosen_trial.judge:
             line += "; the trials competed by this"
         lines.append(line + ".")
     return lines

@@ -139,11 +139,11 @@ def simulate(
         regime = replace(regime, items=items)
     people_stream, *streams = _streams(random_state)
     # Five streams for each split: what posts are about, their words, who annotates, labels, ties.
-    about, wording, coverage, labelling, ties = (streams[k::5] for k in range(5))
+    topics, wording, coverage, labelling, ties = (streams[k::5] for k in range(5))
     population = draw_population(people_stream, regime)
     features = [
         draw_features(stream, n, regime.hostile_share)
-        for stream, n in zip(about, regime.items, strict=True)
+        for stream, n in zip(topics, regime.items, strict=True)
     ]
     panels = [
         choose_annotators(stream, n, regime.per_item, population.activity)

@@ -306,13 +306,13 @@ class Endpoint:
                 answers[key] = answer
                 if report is not None:
                     report(len(answers))
-        found = [answers[key] for key in keys]
-        if self.prices is not None and not all(answer.has_usage for answer in found):
+        completions = [answers[key] for key in keys]
+        if self.prices is not None and not all(answer.has_usage for answer in completions):
             warn(
                 f"{self.base_url} does not report how many tokens it used: costs are estimated from"
                 " above, a token for each byte of a prompt and as many as max_tokens for an answer"
             )
-        return found
+        return completions
 
     def _send(
         self, waiting: Mapping[str, Request], cache: AnswerCache
@@ -466,13 +466,13 @@ def counted_tokens(request: Request, answer: Completion) -> tuple[int, int]:
         tokens_in = estimate.most_prompt
     else:
         tokens_in = max(answer.tokens_in, estimate.prompt)
-    said = answer_tokens(utf8_length(answer.text))
+    estimated_tokens = answer_tokens(utf8_length(answer.text))
     if estimate.most_answer is not None:
-        said = min(said, estimate.most_answer)
+        estimated_tokens = min(estimated_tokens, estimate.most_answer)
     if answer.tokens_out is None:
-        tokens_out = said if estimate.most_answer is None else estimate.most_answer
+        tokens_out = estimated_tokens if estimate.most_answer is None else estimate.most_answer
     else:
-        tokens_out = max(answer.tokens_out, said)
+        tokens_out = max(answer.tokens_out, estimated_tokens)
     return tokens_in, tokens_out
 
 

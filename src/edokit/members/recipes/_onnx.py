@@ -140,8 +140,8 @@ def _max_length(folder: Path, settings: Mapping[str, Any]) -> int:
         _settings(folder / "config.json").get("max_position_embeddings"),
     ]
     # A tokenizer without a limit says 1e30; XLNet says -1.
-    known = [int(limit) for limit in limits if limit and 0 < limit < 1e6]
-    return min(known, default=_LENGTH)
+    length_limits = [int(limit) for limit in limits if limit and 0 < limit < 1e6]
+    return min(length_limits, default=_LENGTH)
 
 
 def full_model(folder: Path) -> Path | None:
@@ -257,8 +257,8 @@ class OnnxEncoder:
             "attention_mask": mask,
             "token_type_ids": np.array([e.type_ids for e in encodings], dtype=np.int64),
         }
-        given = {name: inputs[name] for name in self._inputs}
-        (hidden,) = self._session.run([self._output], given)
+        model_inputs = {name: inputs[name] for name in self._inputs}
+        (hidden,) = self._session.run([self._output], model_inputs)
         vectors = [_pooled(hidden, mask, pooling) for pooling in self.layout.poolings]
         return np.concatenate(vectors, axis=1)
 
@@ -267,8 +267,8 @@ def _pooled(hidden: Vectors, mask: npt.NDArray[np.int64], pooling: str) -> Vecto
     """Vectors [N, D] of texts from those of their tokens [N, T, D]."""
     present = mask[:, :, None].astype(np.float32)
     if pooling == "cls":
-        first: Vectors = hidden[np.arange(len(hidden)), mask.argmax(axis=1)]
-        return first
+        first_tokens: Vectors = hidden[np.arange(len(hidden)), mask.argmax(axis=1)]
+        return first_tokens
     if pooling == "max":
         largest: Vectors = np.where(present > 0, hidden, -np.inf).max(axis=1)
         return largest
@@ -317,12 +317,12 @@ def _quantised_files(folder: Path) -> list[Path]:
 def _agree(quantised: OnnxEncoder, full: OnnxEncoder) -> bool:
     """Whether a quantised model has the same vectors, whatever texts are beside a text."""
     expected = unit_length(full.encode(_SAMPLES))
-    together = unit_length(quantised.encode(_SAMPLES))
-    alone = unit_length(np.concatenate([quantised.encode([text]) for text in _SAMPLES]))
-    if together.shape != expected.shape:
+    batch_vectors = unit_length(quantised.encode(_SAMPLES))
+    single_vectors = unit_length(np.concatenate([quantised.encode([text]) for text in _SAMPLES]))
+    if batch_vectors.shape != expected.shape:
         return False
-    distance = np.linalg.norm(alone - expected, axis=1).max()
-    batch_effect = np.linalg.norm(alone - together, axis=1).max()
+    distance = np.linalg.norm(single_vectors - expected, axis=1).max()
+    batch_effect = np.linalg.norm(single_vectors - batch_vectors, axis=1).max()
     return bool(distance <= _MOST_DISTANCE and batch_effect <= _MOST_BATCH_EFFECT)
 
 

@@ -232,18 +232,18 @@ def without_thoughts(answer: str) -> str:
     Servers may leave out the first mark. An answer that is cut off lacks the second: then all of it
     is a thought. Takes time proportional to the length of the answer.
     """
-    kept: list[str] = []
+    spoken_parts: list[str] = []
     is_thought = False
     for part in _THINK.split(answer):
         if part == "<think>":
             is_thought = True
         elif part == "</think>":
             if not is_thought:
-                kept.clear()
+                spoken_parts.clear()
             is_thought = False
         elif not is_thought:
-            kept.append(part)
-    return "".join(kept)
+            spoken_parts.append(part)
+    return "".join(spoken_parts)
 
 
 _YES = ("no", "yes")

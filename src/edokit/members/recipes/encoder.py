@@ -205,16 +205,16 @@ def encoder_folder(model: str) -> Path:
     An encoder that `edo models get` has put on this machine has an ONNX file and no other weights,
     so it counts only where onnxruntime can compute it.
     """
-    known = find_encoder(model)
-    if known is None or Path(model).exists():
+    encoder = find_encoder(model)
+    if encoder is None or Path(model).exists():
         return local_folder(model)
     if _onnx.is_installed():
-        folder = known.folder()
+        folder = encoder.folder()
         if folder is not None:
             return folder
         if os.environ.get(DOWNLOAD):
             return get_encoder(model)
-    return local_folder(known.repository)
+    return local_folder(encoder.repository)
 
 
 def check_available(model: str) -> None:

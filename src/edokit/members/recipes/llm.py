@@ -442,8 +442,8 @@ class LanguageModel(Member):
             return self._shares_of_tokens(answers[0])
         choices = self._questions.choices
         n_choices = len(choices.names)
-        named = [choices.named(answer.text) for answer in answers]
-        labels = [label for label in named if label is not None]
+        choice_labels = [choices.named(answer.text) for answer in answers]
+        labels = [label for label in choice_labels if label is not None]
         self._usage["failures"] += len(answers) - len(labels)
         if not labels:
             return np.full(n_choices, 1 / n_choices)

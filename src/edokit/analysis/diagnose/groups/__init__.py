@@ -53,8 +53,8 @@ class _AttributeData:
         if self.people is None:
             return ()
         counts = np.bincount(self.codes, minlength=len(self.attribute.levels))
-        both = (counts >= 2) & (len(self.codes) - counts >= 2)
-        return tuple(np.flatnonzero(both).tolist())
+        is_testable = (counts >= 2) & (len(self.codes) - counts >= 2)
+        return tuple(np.flatnonzero(is_testable).tolist())
 
     @property
     def tests(self) -> tuple[int, ...]:
@@ -116,19 +116,19 @@ def compare_groups(
             if entry.people is not None and entry.tests
         ]
         if permutations is None:
-            few = len(people) <= _FEW_ENOUGH
-            permutations = MOST_PERMUTATIONS_OF_FEW if few else MOST_PERMUTATIONS
+            is_small = len(people) <= _FEW_ENOUGH
+            permutations = MOST_PERMUTATIONS_OF_FEW if is_small else MOST_PERMUTATIONS
         if permutations and families:
             tests = permutation_tests(families, random_state, permutations, progress)
         levels: list[LevelComparison] = []
         items: list[DividingItem] = []
         item_spread = {}
-        first = 0
+        first_test = 0
         for entry in data:
             compared, spread, dividing = _describe(annotations, vectors, entry)
             if tests is not None:
-                compared = _with_tests(compared, entry, tests, first)
-                first += len(entry.tests)
+                compared = _with_tests(compared, entry, tests, first_test)
+                first_test += len(entry.tests)
             levels += compared
             items += dividing
             item_spread[entry.attribute.name] = spread
@@ -155,10 +155,10 @@ def _class_values(scale: Scale, classes: int) -> Floats:
 
 def _attribute_data(attribute: Attribute, vectors: LabelVectors) -> _AttributeData:
     """The labels of people whose level is known, on items that two of them labelled."""
-    known = vectors.without(attribute.codes < 0)
-    shared = known.per_item >= 2
+    vectors_with_level = vectors.without(attribute.codes < 0)
+    shared = vectors_with_level.per_item >= 2
     item_numbers = np.flatnonzero(shared)
-    labels = known.take(shared)
+    labels = vectors_with_level.take(shared)
     active = np.flatnonzero(labels.per_annotator > 0)
     if not len(active):
         return _AttributeData(attribute, None, attribute.codes[active], item_numbers)
@@ -183,14 +183,14 @@ def _describe(
     candidates: list[tuple[float, DividingItem]] = []
     spread = 0.0
     for code, level in enumerate(attribute.levels):
-        given = vectors.values[attribute.codes[vectors.annotator] == code]
+        level_vectors = vectors.values[attribute.codes[vectors.annotator] == code]
         n_people = attribute.people[code]
         row = LevelComparison(
             attribute=attribute.name,
             level=level,
             people=n_people,
             labels=int(labels_per_level[code]),
-            mean=_answer(annotations, given.mean(axis=0)) if len(given) else None,
+            mean=_answer(annotations, level_vectors.mean(axis=0)) if len(level_vectors) else None,
             few_people=n_people < FEW_PEOPLE,
         )
         if data.people is None or code not in data.tested:
@@ -240,11 +240,11 @@ def _dividing_items(
 ) -> tuple[float, list[tuple[float, DividingItem]]]:
     """How much a level's differences vary, and the items where it is farthest from the others."""
     assert data.people is not None
-    found = item_differences(data.people.labels, member, difference)
-    distance = np.nan_to_num(np.linalg.norm(found.shrunken, axis=1), nan=-1.0)
+    differences = item_differences(data.people.labels, member, difference)
+    distance = np.nan_to_num(np.linalg.norm(differences.shrunken, axis=1), nan=-1.0)
     # Where single items say nothing beyond chance, the largest plain difference comes first.
-    plain = np.nan_to_num(np.linalg.norm(found.inside - found.outside, axis=1), nan=0.0)
-    order = np.lexsort((-plain, -distance.round(9)))[:ITEMS_SHOWN]
+    gap = np.nan_to_num(np.linalg.norm(differences.inside - differences.outside, axis=1), nan=0.0)
+    order = np.lexsort((-gap, -distance.round(9)))[:ITEMS_SHOWN]
     candidates = []
     for item in order:
         if distance[item] < 0:
@@ -253,32 +253,32 @@ def _dividing_items(
             attribute=data.attribute.name,
             level=data.attribute.levels[code],
             item=str(annotations.items[data.item_numbers[item]]),
-            mean=_answer(annotations, found.inside[item]),
-            others=_answer(annotations, found.outside[item]),
-            labels=int(found.count[item]),
-            other_labels=int(found.other_count[item]),
-            difference=_answer(annotations, found.shrunken[item]),
+            mean=_answer(annotations, differences.inside[item]),
+            others=_answer(annotations, differences.outside[item]),
+            labels=int(differences.count[item]),
+            other_labels=int(differences.other_count[item]),
+            difference=_answer(annotations, differences.shrunken[item]),
         )
         candidates.append((float(distance[item]), entry))
-    return found.spread, candidates
+    return differences.spread, candidates
 
 
 def _most_dividing(candidates: list[tuple[float, DividingItem]]) -> list[DividingItem]:
     """The items with the largest distance, each once, with the level that is farthest there."""
     ordered = sorted(candidates, key=lambda candidate: -candidate[0])
-    chosen: dict[str, DividingItem] = {}
+    entry_by_item: dict[str, DividingItem] = {}
     for _, entry in ordered:
-        chosen.setdefault(entry.item, entry)
-    return list(chosen.values())[:ITEMS_SHOWN]
+        entry_by_item.setdefault(entry.item, entry)
+    return list(entry_by_item.values())[:ITEMS_SHOWN]
 
 
 def _with_tests(
-    compared: list[LevelComparison], data: _AttributeData, tests: MonteCarloTests, first: int
+    compared: list[LevelComparison], data: _AttributeData, tests: MonteCarloTests, first_test: int
 ) -> list[LevelComparison]:
     """The levels with their p-values; the second of two levels has those of the first."""
-    position = {code: first + number for number, code in enumerate(data.tests)}
+    position = {code: first_test + number for number, code in enumerate(data.tests)}
     if len(data.tests) == 1:
-        position = dict.fromkeys(data.tested, first)
+        position = dict.fromkeys(data.tested, first_test)
     tested = []
     for code, row in enumerate(compared):
         if code not in position or row.difference is None:

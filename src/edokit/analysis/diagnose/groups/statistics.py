@@ -134,8 +134,8 @@ def estimate(people: PersonScores, members: Floats) -> Contrasts:
     centred = members - centre
     naive = (weight * centred**2).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        known = information > 1e-9 * naive
-        difference = np.where(known, (members.T @ people.scores).T / information, np.nan)
+        is_estimable = information > 1e-9 * naive
+        difference = np.where(is_estimable, (members.T @ people.scores).T / information, np.nan)
         # Share of each person in the mean of their side. The jackknife: without this person, the
         # mean moves by their residual over what is left of the side.
         leverage = weight * np.where(members > 0, 1.0 / mass, 1.0 / other_mass)
@@ -286,20 +286,20 @@ def item_differences(labels: LabelVectors, member: Bools, difference: Floats) ->
     with np.errstate(divide="ignore", invalid="ignore"):
         inside = sums / count[:, None]
         outside = other_sums / other_count[:, None]
-    both = (count > 0) & (other_count > 0)
-    gap = np.where(both[:, None], inside - outside, difference)
+    has_two_sides = (count > 0) & (other_count > 0)
+    gap = np.where(has_two_sides[:, None], inside - outside, difference)
     # Variance of a label within its side of the item.
     own_mean = np.where(is_member[:, None], inside[labels.item], outside[labels.item])
     scatter = ((labels.values - own_mean) ** 2).sum()
     freedom = len(labels.item) - (count > 0).sum() - (other_count > 0).sum()
     noise = scatter / max(freedom, 1)
     chance = noise * (1.0 / np.maximum(count, 1) + 1.0 / np.maximum(other_count, 1))
-    excess = ((gap - difference) ** 2).sum(axis=1)[both] - chance[both]
-    precision = 1.0 / np.maximum(chance[both], 1e-12) ** 2
+    excess = ((gap - difference) ** 2).sum(axis=1)[has_two_sides] - chance[has_two_sides]
+    precision = 1.0 / np.maximum(chance[has_two_sides], 1e-12) ** 2
     between = 0.0
-    if both.any() and noise > 0:
+    if has_two_sides.any() and noise > 0:
         between = max(float(precision @ excess / precision.sum()), 0.0)
     trust = between / (between + np.maximum(chance, 1e-12))
     shrunken = difference + trust[:, None] * (gap - difference)
-    shrunken[~both] = np.nan
+    shrunken[~has_two_sides] = np.nan
     return ItemDifferences(inside, outside, count, other_count, shrunken, float(np.sqrt(between)))

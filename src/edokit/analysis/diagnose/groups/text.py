@@ -15,14 +15,16 @@ from edokit.annotations.people import few_people_sentence
 _ITEMS_LISTED = 3
 
 
-def group_lines(found: GroupComparison) -> list[str]:
+def group_lines(comparison: GroupComparison) -> list[str]:
     """Return the comparison line by line."""
-    lines = [f"Do groups differ? ({method_sentence(found)})"]
-    for attribute in found.attributes:
-        lines.append(f"  {attribute}{attribute_note(found, attribute)}")
-        lines += [f"    {level_sentence(found, level)}" for level in found.levels_of(attribute)]
-        lines += [f"    {line}" for line in _item_lines(found, attribute)]
-    small = [level.name for level in found.levels if level.few_people]
+    lines = [f"Do groups differ? ({method_sentence(comparison)})"]
+    for attribute in comparison.attributes:
+        lines.append(f"  {attribute}{attribute_note(comparison, attribute)}")
+        lines += [
+            f"    {level_sentence(comparison, level)}" for level in comparison.levels_of(attribute)
+        ]
+        lines += [f"    {line}" for line in _item_lines(comparison, attribute)]
+    small = [level.name for level in comparison.levels if level.few_people]
     if small:
         lines.append(f"  {few_people_sentence(small)}")
     lines.append(f"  {LIMITS}")
@@ -35,25 +37,27 @@ LIMITS = (
 )
 
 
-def method_sentence(found: GroupComparison) -> str:
+def method_sentence(comparison: GroupComparison) -> str:
     """How levels were compared, in a few words."""
     words = "levels against the others on the same items; 95 % intervals over people and items"
-    if found.tests:
-        words += f"; p by permuting people, Holm's correction for {counted(found.tests, 'test')}"
+    if comparison.tests:
+        words += (
+            f"; p by permuting people, Holm's correction for {counted(comparison.tests, 'test')}"
+        )
     return words
 
 
-def attribute_note(found: GroupComparison, attribute: str) -> str:
+def attribute_note(comparison: GroupComparison, attribute: str) -> str:
     """How values became levels, and how many annotators are left out; empty if there is neither."""
     words = []
-    if attribute in found.notes:
-        words.append(found.notes[attribute])
-    if found.unknown[attribute]:
-        words.append(f"unknown for {counted(found.unknown[attribute], 'annotator')}, left out")
+    if attribute in comparison.notes:
+        words.append(comparison.notes[attribute])
+    if comparison.unknown[attribute]:
+        words.append(f"unknown for {counted(comparison.unknown[attribute], 'annotator')}, left out")
     return f" ({'; '.join(words)})" if words else ""
 
 
-def level_sentence(found: GroupComparison, level: LevelComparison) -> str:
+def level_sentence(comparison: GroupComparison, level: LevelComparison) -> str:
     """Return one level: people, mean, difference with its interval, and the verdict."""
     people = f"{level.level}: {counted(level.people, 'person')}"
     if level.few_people:
@@ -61,35 +65,37 @@ def level_sentence(found: GroupComparison, level: LevelComparison) -> str:
     people = people.replace("persons", "people")
     if level.mean is None:
         return f"{people}, no labels"
-    shown = shown_class(found, level)
-    mean = f"{_named(shown)}{form_value(found, value_of(level.mean, shown))}"
+    class_name = shown_class(comparison, level)
+    mean = f"{_named(class_name)}{form_value(comparison, value_of(level.mean, class_name))}"
     if level.difference is None:
         return f"{people}, {mean}; not compared: {level.reason}"
-    difference = form_change(found, value_of(level.difference, shown))
-    low = form_change(found, value_of(level.low, shown))
-    high = form_change(found, value_of(level.high, shown))
-    return f"{people}, {mean}, {difference} [{low}, {high}]{verdict_words(found, level)}"
+    difference = form_change(comparison, value_of(level.difference, class_name))
+    low = form_change(comparison, value_of(level.low, class_name))
+    high = form_change(comparison, value_of(level.high, class_name))
+    return f"{people}, {mean}, {difference} [{low}, {high}]{verdict_words(comparison, level)}"
 
 
-def verdict_words(found: GroupComparison, level: LevelComparison) -> str:
+def verdict_words(comparison: GroupComparison, level: LevelComparison) -> str:
     """Return what the test says of a level, with how much could have been missed."""
     if level.differs is None or level.p is None or level.p_adjusted is None:
         return ""
     p = f"p = {level.p:.2g}, corrected {level.p_adjusted:.2g}"
     if level.differs == "yes":
         return f": differs ({p})"
-    missed = f"up to {form_change(found, level.missed).lstrip('+')} could have been missed"
+    missed = f"up to {form_change(comparison, level.missed).lstrip('+')} could have been missed"
     if level.differs == "no":
         return f": no difference shown ({p}); {missed}"
-    return f": can't tell ({p}, too close to 5 % for {found.permutations} permutations); {missed}"
+    return (
+        f": can't tell ({p}, too close to 5 % for {comparison.permutations} permutations); {missed}"
+    )
 
 
-def shown_class(found: GroupComparison, level: LevelComparison) -> str:
+def shown_class(comparison: GroupComparison, level: LevelComparison) -> str:
     """Return the class that is shown: the last of two, else that with the clearest difference."""
     if not isinstance(level.mean, dict):
         return ""
-    if len(found.classes) == 2 and found.scale == "nominal":
-        return found.classes[-1]
+    if len(comparison.classes) == 2 and comparison.scale == "nominal":
+        return comparison.classes[-1]
     if not isinstance(level.difference, dict):
         return max(level.mean, key=level.mean.__getitem__)
     assert isinstance(level.low, dict)
@@ -101,50 +107,50 @@ def shown_class(found: GroupComparison, level: LevelComparison) -> str:
     return max(clarity, key=clarity.__getitem__)
 
 
-def _item_lines(found: GroupComparison, attribute: str) -> list[str]:
+def _item_lines(comparison: GroupComparison, attribute: str) -> list[str]:
     """The items that divide the levels of an attribute most."""
-    items = [item for item in found.items if item.attribute == attribute][:_ITEMS_LISTED]
+    items = [item for item in comparison.items if item.attribute == attribute][:_ITEMS_LISTED]
     if not items:
         return []
-    listed = "; ".join(item_sentence(found, item) for item in items)
+    listed = "; ".join(item_sentence(comparison, item) for item in items)
     text = f"items that divide most: {listed}"
-    if not found.item_spread[attribute]:
+    if not comparison.item_spread[attribute]:
         text += " (no more than chance divides them)"
     return [text]
 
 
-def item_sentence(found: GroupComparison, item: DividingItem) -> str:
+def item_sentence(comparison: GroupComparison, item: DividingItem) -> str:
     """Return what people of a level and the others answered about an item."""
-    shown = shown_item_class(found, item)
-    inside = form_value(found, value_of(item.mean, shown))
-    outside = form_value(found, value_of(item.others, shown))
-    return f"{item.item} ({item.level} {_named(shown)}{inside}, others {outside})"
+    class_name = shown_item_class(comparison, item)
+    inside = form_value(comparison, value_of(item.mean, class_name))
+    outside = form_value(comparison, value_of(item.others, class_name))
+    return f"{item.item} ({item.level} {_named(class_name)}{inside}, others {outside})"
 
 
-def shown_item_class(found: GroupComparison, item: DividingItem) -> str:
+def shown_item_class(comparison: GroupComparison, item: DividingItem) -> str:
     """Return the class to show: the second of two, else the most divisive class."""
     if not isinstance(item.mean, dict) or not isinstance(item.others, dict):
         return ""
-    if len(found.classes) == 2 and found.scale == "nominal":
-        return found.classes[-1]
+    if len(comparison.classes) == 2 and comparison.scale == "nominal":
+        return comparison.classes[-1]
     distance = {name: abs(share - item.others[name]) for name, share in item.mean.items()}
     return max(distance, key=distance.__getitem__)
 
 
-def _named(shown: str) -> str:
+def _named(class_name: str) -> str:
     """A class before its share; a point of a scale needs none."""
-    return f"{shown!r} " if shown else "mean "
+    return f"{class_name!r} " if class_name else "mean "
 
 
-def form_value(found: GroupComparison, value: AnswerPoint) -> str:
+def form_value(comparison: GroupComparison, value: AnswerPoint) -> str:
     """Return points with two digits, shares in percent."""
     if not isinstance(value, float | int):
         return "–"
-    return f"{value:.2f}" if found.scale == "ordinal" else f"{value:.0%}"
+    return f"{value:.2f}" if comparison.scale == "ordinal" else f"{value:.0%}"
 
 
-def form_change(found: GroupComparison, value: AnswerPoint) -> str:
+def form_change(comparison: GroupComparison, value: AnswerPoint) -> str:
     """Return a difference with its sign."""
     if not isinstance(value, float | int):
         return "–"
-    return f"{value:+.2f}" if found.scale == "ordinal" else f"{100 * value:+.0f} pp"
+    return f"{value:+.2f}" if comparison.scale == "ordinal" else f"{100 * value:+.0f} pp"
