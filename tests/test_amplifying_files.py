@@ -241,7 +241,7 @@ def test_texts_that_are_all_alike_are_compared_in_parts() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         duplicates = NearDuplicates.among(texts)
-    assert len(duplicates.left) == 1500 * 1499 // 2
+    assert len(duplicates.first_forms) == 1500 * 1499 // 2
 
 
 def test_a_character_reference_of_thousands_of_digits_is_no_error() -> None:

@@ -139,7 +139,7 @@ def test_no_pair_of_many_alike_texts_is_missed(
         for one, other in combinations(sorted(forms), 2)
         if len(forms[one] & forms[other]) / len(forms[one] | forms[other]) >= threshold - 1e-9
     }
-    pairs = np.sort(np.stack([found.left, found.right], axis=1), axis=1)
+    pairs = np.sort(np.stack([found.first_forms, found.second_forms], axis=1), axis=1)
     assert len(pairs) == len(expected) > 30
     assert {tuple(pair) for pair in pairs.tolist()} == expected
 
