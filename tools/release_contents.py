@@ -36,7 +36,7 @@ IN_SDIST = (
     "reproduction/paper/benchmark.csv",
 )
 MOST = 20_000_000
-"""Bytes of an sdist: predictions and figures of the benchmarks stay in the repository."""
+"""Bytes of an sdist, without the predictions of the benchmarks."""
 
 
 def package_files() -> set[str]:
