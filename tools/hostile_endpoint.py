@@ -1,12 +1,12 @@
-"""A language model's server that misbehaves in many ways, and what the client makes of it.
+"""A server of models that misbehaves in many ways, and what the client makes of it.
 
     python tools/hostile_endpoint.py --minutes 2
 
-asks a server on loopback, once for each misbehaviour and then for mutations of valid responses,
-until the time is over. Each question must end with an answer or with one line, before its deadline,
-without much memory, within the budget, and without the key in a file or a message. The last line
-says what was done; the exit status is 1 if one of these did not hold. `HostileServer` is the same
-server for tests.
+asks a server on loopback, as members of the recipes llm and embeddings do, once for each
+misbehaviour and then for mutations of valid responses, until the time is over. Each question must
+end with an answer or with one line, before its deadline, without much memory, within the budget,
+and without the key in a file or a message. The last line says what was done; the exit status is 1
+if one of these did not hold. `HostileServer` is the same server for tests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -339,6 +339,38 @@ def mutates_a_response(exchange: Exchange) -> None:
     exchange.send(mutated(head + body, exchange.rng))
 
 
+@misbehaviour
+def mutates_a_vector(exchange: Exchange) -> None:
+    exchange.reply(mutated(embedding([0.25, -1.5e-3, 3.0]), exchange.rng))
+
+
+@misbehaviour
+def returns_huge_numbers(exchange: Exchange) -> None:
+    exchange.reply(embedding([1e300, -1e300, 1.0]))
+
+
+@misbehaviour
+def returns_vectors_of_several_lengths(exchange: Exchange) -> None:
+    exchange.reply(embedding([1.0] * exchange.rng.randint(1, 50)))
+
+
+@misbehaviour
+def returns_a_long_vector(exchange: Exchange) -> None:
+    exchange.reply(embedding([1.0] * 100_000))
+
+
+@misbehaviour
+def hides_the_key_in_a_vector(exchange: Exchange) -> None:
+    vector: list[object] = [1.0, exchange.key]
+    exchange.reply(embedding(vector))
+
+
+def embedding(vector: Sequence[object]) -> bytes:
+    """The vector of a text."""
+    data = [{"object": "embedding", "index": 0, "embedding": vector}]
+    return json.dumps({"data": data, "usage": {"prompt_tokens": 5}}).encode()
+
+
 def mutated(data: bytes, rng: random.Random) -> bytes:
     """The data with one to five changes; digits are changed to digits half of the time."""
     changed = bytearray(data)
@@ -454,12 +486,10 @@ BUDGET = 50.0
 """With a price of 1e4 per million tokens, some thousands of tokens."""
 
 
-def ask_once(server: HostileServer, number: int, cache: Path, findings: Findings) -> None:
-    """Ask one question as a member of the recipe llm does, and look at what it left."""
-    from edokit import InputError
+def ask_chat(server: HostileServer, text: str) -> None:
+    """Ask for the label of a text, as a member of the recipe llm does."""
     from edokit.members.recipe import MemberData
     from edokit.members.recipes.llm import LanguageModel
-    from edokit.members.spending import session
 
     member = LanguageModel(
         2,
@@ -473,12 +503,40 @@ def ask_once(server: HostileServer, number: int, cache: Path, findings: Findings
         price_out=1e4,
     )
     member.fit(MemberData([], lambda epoch: None, classes=("polite", "rude")))
+    probabilities = member.predict_proba([text])
+    assert abs(probabilities.sum() - 1) < 1e-6, "the probabilities of an answer do not sum to 1"
+
+
+def ask_vectors(server: HostileServer, text: str) -> None:
+    """Ask for the vectors of two texts, as a member of the recipe embeddings does."""
+    from edokit.members.recipes._embeddings import EmbeddingServer
+
+    endpoint = EmbeddingServer(
+        server.url, "m", timeout=TIMEOUT, retries=0, concurrency=2, price=1e4
+    )
+    vectors = endpoint([text, f"{text} again"])
+    length = (vectors**2).sum(axis=1)
+    assert ((abs(length - 1) < 1e-3) | (length == 0)).all(), "a vector does not have length one"
+
+
+QUESTIONS = {"llm": (ask_chat, 5), "embeddings": (ask_vectors, 2)}
+"""By recipe: what asks, and how many exchanges that takes at most."""
+
+
+def ask_once(
+    server: HostileServer, number: int, cache: Path, findings: Findings, recipe: str = "llm"
+) -> None:
+    """Ask one question as a member of a recipe does, and look at what it left."""
+    from edokit import InputError
+    from edokit.members.spending import session
+
+    ask, exchanges = QUESTIONS[recipe]
     message = ""
     started = time.monotonic()
     with session(budget=BUDGET) as requests, warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         try:
-            member.predict_proba([f"{TEXT} {number}"])
+            ask(server, f"{TEXT} {number}")
             outcome = "answered"
         except InputError as error:
             message = str(error)
@@ -489,7 +547,6 @@ def ask_once(server: HostileServer, number: int, cache: Path, findings: Findings
     seconds = time.monotonic() - started
     findings.outcomes[outcome] += 1
     findings.slowest = max(findings.slowest, seconds)
-    exchanges = 1 + member.samples + 2
     if seconds > exchanges * TIMEOUT + SLACK:
         findings.wrong.append(f"{server.behaviour}: took {seconds:.1f} s")
     if requests.budget.spent > BUDGET:
@@ -519,12 +576,15 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def behaviours(seconds: float) -> Iterator[str]:
-    """Each misbehaviour once, then mutations until the time is over."""
+def behaviours(seconds: float) -> Iterator[tuple[str, str]]:
+    """Each misbehaviour once for each recipe, then mutations until the time is over."""
     end = time.monotonic() + seconds
-    yield from MISBEHAVIOURS
+    for behaviour in MISBEHAVIOURS:
+        for recipe in QUESTIONS:
+            yield behaviour, recipe
     while time.monotonic() < end:
-        yield "mutates a response"
+        yield "mutates a response", "llm"
+        yield "mutates a vector", "embeddings"
 
 
 def main() -> int:
@@ -538,11 +598,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, HostileServer(seed=asked.seed) as server:
         os.environ["EDO_CACHE"] = folder
         server.behaviour = "leaves out usage"
-        ask_once(server, -1, Path(folder), findings)  # everything is imported
+        for recipe in QUESTIONS:
+            ask_once(server, -1, Path(folder), findings, recipe)  # everything is imported
         memory = peak_memory()
-        for number, behaviour in enumerate(behaviours(60 * asked.minutes)):
+        for number, (behaviour, recipe) in enumerate(behaviours(60 * asked.minutes)):
             server.behaviour = behaviour
-            ask_once(server, number, Path(folder), findings)
+            ask_once(server, number, Path(folder), findings, recipe)
             if peak_memory() - memory > MOST_MEMORY:
                 findings.wrong.append(f"{behaviour}: {(peak_memory() - memory) >> 20} MiB more")
                 memory = peak_memory()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_endpoint import MISBEHAVIOURS, Findings, HostileServer, ask_once, leaks
+from hostile_endpoint import MISBEHAVIOURS, QUESTIONS, Findings, HostileServer, ask_once, leaks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from language_model import KEY
@@ -431,13 +431,14 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("recipe", QUESTIONS)
 @pytest.mark.parametrize("behaviour", MISBEHAVIOURS)
 def test_a_hostile_server_gets_an_answer_or_one_line_and_nothing_else(
-    behaviour: str, planted: Path
+    behaviour: str, recipe: str, planted: Path
 ) -> None:
     findings = Findings()
     with HostileServer(behaviour) as server:
-        ask_once(server, 0, planted, findings)
+        ask_once(server, 0, planted, findings, recipe)
     assert findings.wrong == []
     assert sum(findings.outcomes.values()) == 1
 

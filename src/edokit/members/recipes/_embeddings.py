@@ -15,7 +15,8 @@ from edokit.members.recipes._endpoint import EMBEDDINGS, Endpoint, Request
 from edokit.members.recipes._onnx import Vectors, unit_length
 from edokit.members.spending import Prices, current_session
 
-_Number = Annotated[float, Field(allow_inf_nan=False)]
+_LARGEST = 1e12  # of a vector's numbers: in single precision, its length stays finite
+_Number = Annotated[float, Field(allow_inf_nan=False, ge=-_LARGEST, le=_LARGEST)]
 _MOST_DIMENSIONS = 16_384
 
 

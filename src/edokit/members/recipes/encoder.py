@@ -186,6 +186,7 @@ class Encoder:
     def __init__(self, model: str, device: str | None = None) -> None:
         folder = encoder_folder(model)
         check_code(folder)
+        self._model = model
         self._network: Network
         if runs_on_onnx(folder, device):
             self._network = _onnx.load(model, folder)
@@ -196,7 +197,14 @@ class Encoder:
         """Vectors [N, D] of length one."""
         # Tokenizers refuse unpaired surrogates.
         valid = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        return _onnx.unit_length(self._network.encode(valid))
+        vectors = self._network.encode(valid)
+        if not np.isfinite(vectors).all():
+            raise InputError(
+                f"the model {self._model!r} returns vectors that are not finite",
+                "export it again, or choose another encoder",
+                code="unsupported-model",
+            )
+        return _onnx.unit_length(vectors)
 
 
 def encoder_folder(model: str) -> Path:
