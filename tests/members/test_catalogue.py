@@ -50,6 +50,7 @@ class Hub(ThreadingHTTPServer):
         self.is_endless = False
         self.sent = 0
         self.ranges: list[str | None] = []
+        self.authorizations: list[str | None] = []
 
     @property
     def address(self) -> str:
@@ -66,6 +67,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(with_body=True)
 
     def _answer(self, *, with_body: bool) -> None:
+        self.server.authorizations.append(self.headers.get("Authorization"))
         name = self.path.removeprefix(f"/org/tiny-encoder/resolve/{REVISION}/")
         content = self.server.content.get(name)
         if content is None:
@@ -134,6 +136,12 @@ def test_an_encoder_is_downloaded_once_and_found_by_all_its_names(server: Hub) -
     assert len(server.ranges) == 1
     if catalogue.find_spec("onnxruntime"):
         assert encoder_folder("tiny-encoder") == folder
+
+
+def test_no_token_is_sent(server: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_of_somebody")
+    get_encoder("tiny")
+    assert set(server.authorizations) == {None}
 
 
 def test_another_content_is_removed_and_fetched_again(server: Hub) -> None:

@@ -205,7 +205,7 @@ class _LimitedFile(BufferedWriter):
 
 
 def _downloader(encoder: KnownEncoder) -> Callable[[EncoderFile, Path], None]:
-    """What downloads a file from the hub; the library resumes, and knows proxies and tokens.
+    """What downloads a file from the hub; the library resumes, and knows proxies.
 
     Nothing that the hub says chooses where a file is written. The library's own `hf_hub_download`
     names files by headers of the response, so a mirror could have files outside the cache written.
@@ -216,7 +216,8 @@ def _downloader(encoder: KnownEncoder) -> Callable[[EncoderFile, Path], None]:
 
     logging.set_verbosity_error()  # it would report each time that it tries again
     address = os.environ.get("HF_ENDPOINT") or None
-    headers = build_hf_headers(library_name="edokit", library_version=__version__)
+    # The encoders are public: nobody's token is sent, to a mirror least of all.
+    headers = build_hf_headers(token=False, library_name="edokit", library_version=__version__)
 
     def fetch(file: EncoderFile, path: Path) -> None:
         url = hf_hub_url(encoder.repository, file.name, revision=encoder.revision, endpoint=address)
