@@ -39,7 +39,7 @@ from edokit.members.card import read_card
 from edokit.members.contexts import Text
 from edokit.members.familiarity import POLICIES, TextRanks, UnfamiliarPolicy
 from edokit.members.layout import CARD as MEMBER_CARD
-from edokit.members.layout import FORMAT, JOB_PREDICTIONS, MANIFEST
+from edokit.members.layout import FORMAT, HAS_CONTEXTS, JOB_PREDICTIONS, MANIFEST
 from edokit.members.loaded import LoadedMembers
 from edokit.members.manifest import FolderName, check_format, new_manifest
 from edokit.members.pretrained import (
@@ -762,9 +762,9 @@ def _card(bundle: Bundle, ensemble: str) -> str:
             f"\nIt knows {counted(len(people), 'annotator')} by name, and answers for each of"
             " them: the names are in its files.\n"
         )
-    pairs = ""
-    if data.get("pairs"):
-        pairs = " (with a column `context`)"
+    context_note = ""
+    if data.get(HAS_CONTEXTS):
+        context_note = " (with a column `context`)"
     template = (Path(__file__).parent / "bundle_card.md").read_text(encoding="utf-8")
     return template.format(
         about=ensemble_text.rstrip("\n") + "\n",
@@ -773,7 +773,7 @@ def _card(bundle: Bundle, ensemble: str) -> str:
         files=len(contents.files),
         edokit=__version__,
         endpoints=endpoints,
-        pairs=pairs,
+        context_note=context_note,
         source=markdown_text(str(data.get("source") or "texts")),
         items=", ".join(f"{count} {markdown_text(str(name))}" for name, count in items.items()),
         annotators=data.get("annotators", "some"),

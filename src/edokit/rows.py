@@ -175,6 +175,14 @@ class Rows:
             return self._item_index.duplicated()
         return self._pair_index.duplicated()
 
+    def count_items(self, positions: Ints | None = None) -> int:
+        """Return the number of distinct items, of all rows or of those at these positions."""
+        if positions is None:
+            return len(self.items)
+        if self.annotators is None:
+            return len(positions)
+        return len(np.unique(self.item_codes[positions]))
+
     def by_item(self) -> Rows:
         """Return a row for each item."""
         return Rows(self.items, np.arange(len(self.items), dtype=np.int32))

@@ -144,11 +144,23 @@ class Scale:
             return rows[..., 1].reshape(-1, labels)
         return rows
 
-    def tables(self, values: npt.NDArray[Number]) -> list[npt.NDArray[Number]]:
-        """Return values [N, C] as one table; for multi-label data, one table per label [N, 2]."""
+    def tables(
+        self, values: npt.NDArray[Number], total: int | Ints = 1
+    ) -> list[npt.NDArray[Number]]:
+        """Return values [N, C] as one table; for multi-label data, one table per label [N, 2].
+
+        ``total`` is the sum of "not chosen" and "chosen": 1 for shares, and the number of labels
+        [N] for counts.
+        """
         if not self.is_multi_label:
             return [values]
-        return [np.stack([1 - shares, shares], axis=-1) for shares in values.T]
+        return [np.stack([total - chosen, chosen], axis=-1) for chosen in values.T]
+
+    def from_tables(self, tables: Sequence[npt.NDArray[Number]]) -> npt.NDArray[Number]:
+        """Return the inverse of `tables`: values [N, C]."""
+        if self.is_multi_label:
+            return np.stack([table[:, 1] for table in tables], axis=1)
+        return tables[0]
 
     def totals(self, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Return the sum over items [C]; for multi-label data [L, 2]: not chosen and chosen."""
@@ -230,6 +242,12 @@ class Scale:
                 return False
         return True
 
+    def normalized(self, values: npt.NDArray[Real]) -> npt.NDArray[Real]:
+        """Return values [..., C] that sum to 1; for multi-label data, the values as given."""
+        if self.is_multi_label:
+            return values
+        return np.asarray(values / values.sum(axis=-1, keepdims=True))
+
     def are_distributions(self, values: Reals) -> Bools:
         """Return which of the rows over classes [..., C] are distributions."""
         return np.asarray(~np.logical_or.reduce(list(self.faults(values).values())))
@@ -266,6 +284,12 @@ class Scale:
         if self.is_multi_label:
             return np.asarray(p > 0.5, dtype=np.int32)
         return np.asarray(likeliest_classes(p), dtype=np.int32)
+
+    def hard_label_shape(self, classes: int) -> tuple[int, ...]:
+        """Return the shape of the hard label of an item: a code, or a code per label [L]."""
+        if self.is_multi_label:
+            return (classes,)
+        return ()
 
     def smoothed(
         self, counts: Floats | Ints, total: float | Floats | Ints, smoothing: float
@@ -317,6 +341,13 @@ class Scale:
         if self.is_multi_label:
             return np.asarray(diagonal * (1 - p[:, :, None]))
         return np.asarray(diagonal - p[:, :, None] * p[:, None, :])
+
+    def curvature_product(self, p: Floats, design: Floats) -> Floats:
+        """Return the products [N, C, E] of the curvatures of p [N, C] with matrices [N, C, E]."""
+        weighted = p[:, :, None] * design
+        if self.is_multi_label:
+            return np.asarray((1.0 - p[:, :, None]) * weighted)
+        return np.asarray(weighted - p[:, :, None] * weighted.sum(axis=1, keepdims=True))
 
     def indicators(self, hard_labels: HardLabels | Bools, classes: int) -> Bools:
         """Return whether each class is the hard label, or each label is chosen [N, C]."""

@@ -527,11 +527,7 @@ class _SingleLabels:
             # X: how the log-odds [C] of a row change with its effects [E].
             design = np.concatenate([offsets, logits[:, :, None]], axis=2)
             slopes = np.einsum("mce,mc->me", design, p - self.targets[block])
-            weighted = p[:, :, None] * design
-            if self.scale.is_multi_label:
-                weighted = (1.0 - p[:, :, None]) * weighted
-            else:
-                weighted = weighted - p[:, :, None] * weighted.sum(axis=1, keepdims=True)
+            weighted = self.scale.curvature_product(p, design)
             curvatures = np.einsum("mce,mcf->mef", design, weighted)
             present, starts = np.unique(people, return_index=True)
             gradient[present] += np.add.reduceat(slopes, starts, axis=0)

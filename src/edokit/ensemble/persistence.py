@@ -57,10 +57,9 @@ def _problem(fitted: Fitted) -> str | None:
 def _is_constant_of_classes(fitted: Fitted) -> bool:
     """Whether the constant answer has a share of each class, and a label that is one of them."""
     classes = len(fitted.classes)
-    label_shape = (classes,) if fitted.scale.is_multi_label else ()
     if len(fitted.constant.shares) != classes:
         return False
-    if np.shape(fitted.constant.label) != label_shape:
+    if np.shape(fitted.constant.label) != fitted.scale.hard_label_shape(classes):
         return False
     codes = len(fitted.scale.row_classes(fitted.classes))
     return bool(np.max(fitted.constant.label) < codes)

@@ -145,13 +145,11 @@ def review(
     most_urgent = np.argsort(-urgency, kind="stable")
     if pooled.for_people is not None:
         most_urgent = most_urgent[pooled.for_people[most_urgent]]
+    labels = scale.chosen(scale.hard(pooled.probabilities), pooled.classes)
     for row in most_urgent[:count]:
         p = pooled.probabilities[row]
         spread = float(pooled.spread[row])
-        label: str | list[str] = pooled.classes[int(p.argmax())]
-        if scale.is_multi_label:
-            likely = zip(pooled.classes, p, strict=True)
-            label = [name for name, share in likely if share > 0.5]
+        label = labels[row]
         reason = f"the members are far apart: spread {spread:.2f}"
         if not spread_counts_most[row]:
             reason = _expected_disagreement(pooled.classes, p, scale)

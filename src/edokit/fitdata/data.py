@@ -357,12 +357,9 @@ class FitData:
     @property
     def n_items(self) -> int:
         """The number of distinct items; of pairs, fewer than N."""
-        rows = self.all_rows
-        if rows is None or rows.annotators is None:
+        if self.all_rows is None:
             return len(self)
-        if self.positions is None:
-            return len(rows.items)
-        return len(np.unique(rows.item_codes[self.positions]))
+        return self.all_rows.count_items(self.positions)
 
     @property
     def n_item_groups(self) -> int:

@@ -151,9 +151,8 @@ def answers(
 
 def hard_labels(y: npt.ArrayLike, p: Floats, scale: Scale = NOMINAL) -> Ints:
     """Checked class codes [N]; for multi-label data, 1 for each chosen label [N, L]."""
-    first_row = p[:1]
-    shape = (len(p), *scale.hard(first_row).shape[1:])
-    classes = scale.rows(first_row).shape[1]
+    shape = (len(p), *scale.hard_label_shape(p.shape[1]))
+    classes = scale.rows(p[:1]).shape[1]
     array = as_array("y", y)
     if array.shape != shape:
         raise InputError(

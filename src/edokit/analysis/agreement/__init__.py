@@ -223,32 +223,36 @@ def _cohen(
     if float((labels.counts * (labels.counts - 1.0)).sum()) / 2 > MOST_PAIRS:
         reason = f"there are more than {MOST_PAIRS:,} pairs of labels, too many for Cohen's kappa"
         return UNKNOWN, 0, [], reason
-    pairs = LabelPairs.from_labels(labels.item_codes, labels.annotator_codes, min_shared)
-    if not len(pairs.shared):
+    label_pairs = LabelPairs.from_labels(labels.item_codes, labels.annotator_codes, min_shared)
+    if not len(label_pairs.shared):
         reason = f"no two annotators share {min_shared} items, as Cohen's kappa requires"
         return UNKNOWN, 0, [], reason
     by_table: list[PairKappas] = []
     for table in labels.scale.tables(labels.shares):
         codes = table.argmax(axis=1)
-        first_codes = codes[pairs.first_labels]
-        second_codes = codes[pairs.second_labels]
+        first_codes = codes[label_pairs.first_labels]
+        second_codes = codes[label_pairs.second_labels]
         by_table.append(
             cohen_kappas(
-                first_codes, second_codes, pairs.annotator_pair, len(pairs.shared), class_agreement
+                first_codes,
+                second_codes,
+                label_pairs.annotator_pair,
+                len(label_pairs.shared),
+                class_agreement,
             )
         )
-    item_codes = labels.item_codes[pairs.first_labels]
+    item_codes = labels.item_codes[label_pairs.first_labels]
 
     def mean_of(annotator_pairs: Ints) -> Interval:
         estimates: list[CoefficientEstimate | None] = []
         for kappas in by_table:
             estimates.append(
-                mean_kappa(kappas, pairs, annotator_pairs, item_codes, len(labels.counts))
+                mean_kappa(kappas, label_pairs, annotator_pairs, item_codes, len(labels.counts))
             )
         return _interval(_mean(estimates), level, clusters)
 
     per_annotator: list[AnnotatorKappa] = []
-    for a, annotator_pairs in pairs.by_annotator().items():
+    for a, annotator_pairs in label_pairs.by_annotator().items():
         per_annotator.append(
             {
                 "annotator": str(labels.annotations.annotators[a]),
@@ -256,5 +260,5 @@ def _cohen(
                 "cohen_kappa": mean_of(annotator_pairs),
             }
         )
-    everybody = mean_of(np.arange(len(pairs.shared)))
-    return everybody, len(pairs.shared), per_annotator, None
+    everybody = mean_of(np.arange(len(label_pairs.shared)))
+    return everybody, len(label_pairs.shared), per_annotator, None

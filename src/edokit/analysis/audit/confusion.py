@@ -25,8 +25,8 @@ def judge_rows(
     judges: Mapping[str, Floats], labels: HumanLabels, level: float, clusters: Ints | None
 ) -> list[JudgeRow]:
     """Agreement of the single answers of judges [N, C] with the annotators' labels."""
-    classes = 2 if labels.scale.is_multi_label else labels.classes
-    weights = agreement_weights(labels.scale, classes)
+    tables = labels.scale.tables(labels.shares)
+    weights = agreement_weights(labels.scale, tables[0].shape[1])
     rows: list[JudgeRow] = []
     for name, p in judges.items():
         observed: list[CoefficientEstimate] = []
@@ -50,14 +50,12 @@ def judge_rows(
 def confusion_rows(judges: Mapping[str, Floats], labels: HumanLabels) -> list[ConfusionRow]:
     """How often each judge [N, C] gives each answer where annotators gave one label."""
     classes = labels.annotations.classes
+    # For multi-label data, each label is a question of its own.
+    questions = labels.scale.row_labels(classes) or (None,)
     rows: list[ConfusionRow] = []
     for name, p in judges.items():
-        for number, (human, answers) in enumerate(_codes(p, labels)):
-            question = None
-            names: tuple[str, ...] = classes
-            if labels.scale.is_multi_label:
-                question = classes[number]
-                names = CHOICES
+        for question, (human, answers) in zip(questions, _codes(p, labels), strict=True):
+            names = classes if question is None else CHOICES
             table = np.zeros((len(names), len(names)), dtype=np.int64)
             np.add.at(table, (human, answers), 1)
             for label, counts in zip(names, table, strict=True):

@@ -128,10 +128,10 @@ def _judges_interval(errors: JuryErrors, resampling: Resampling) -> tuple[float,
 
 def mean_correlation(correlations: Floats) -> float | None:
     """The mean correlation of the errors of two members; None where none is defined."""
-    pairs = correlations[np.triu_indices(len(correlations), k=1)]
-    if np.isnan(pairs).all():
+    of_two_members = correlations[np.triu_indices(len(correlations), k=1)]
+    if np.isnan(of_two_members).all():
         return None
-    return float(np.nanmean(pairs))
+    return float(np.nanmean(of_two_members))
 
 
 def most_judges(judges: float, members: int) -> float | None:

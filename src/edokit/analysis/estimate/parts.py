@@ -82,12 +82,11 @@ class ShareEstimator:
             labelled.estimate(values, answers, basis, self.level)
             for values in np.eye(len(self.classes))
         ]
-        total = 1.0
-        if not self.scale.is_multi_label:
-            total = sum(share.share for share in estimates)  # each was estimated on its own
+        # Each share was estimated on its own.
+        shares = self.scale.normalized(np.array([estimate.share for estimate in estimates]))
         rows: dict[str, Share] = {}
-        for name, share in zip(self.classes, estimates, strict=True):
-            rows[name] = {"share": share.share / total, "low": share.low, "high": share.high}
+        for name, share, estimate in zip(self.classes, shares, estimates, strict=True):
+            rows[name] = {"share": float(share), "low": estimate.low, "high": estimate.high}
         expected: Expected | None = None
         if self.scale.positions is not None:
             places = np.array(self.scale.positions)

@@ -26,7 +26,7 @@ from edokit.predictions.core import Invalid, Predictions
 from edokit.predictions.join import model_from_table
 from edokit.predictions.shards import read_predictions
 from edokit.rows import NumberedRows, Rows
-from edokit.scales import check_same_scale
+from edokit.scales import Scale, check_same_scale
 
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
@@ -172,7 +172,7 @@ def _read_probabilities(
         classes=classes_of(source) or labels.classes,
         layout="NC",
         invalid=invalid,
-        scale=labels.scale if labels.scale.is_multi_label else None,
+        scale=_declared_scale(labels),
     )
     if rows is not None:
         predictions = replace(predictions, rows=rows)
@@ -185,8 +185,11 @@ def _from_table(
     """Probabilities of items or of pairs."""
     if "annotator" in table.column_names and "member" not in table.column_names:
         table = table.append_column("member", pa.array([_MEMBER] * len(table)))
-    # Multi-label rows need not sum to one; an order of the classes is declared later.
-    scale = None
+    return model_from_table(table, path, _MEMBER, invalid=invalid, scale=_declared_scale(labels))
+
+
+def _declared_scale(labels: Annotations) -> Scale | None:
+    """The scale of multi-label answers, which need not sum to 1; orders are declared later."""
     if labels.scale.is_multi_label:
-        scale = labels.scale
-    return model_from_table(table, path, _MEMBER, invalid=invalid, scale=scale)
+        return labels.scale
+    return None

@@ -78,15 +78,13 @@ def predict_labels(
     for prior_table, own_table, others_table in zip(
         scale.tables(prior),
         scale.tables(labels.shares),
-        _tables_of_counts(scale, other_counts, n_others),
+        scale.tables(other_counts, n_others),
         strict=True,
     ):
         prediction, strength = _shrunken(prior_table, own_table, others_table, scale)
         predictions.append(prediction)
         strengths.append(strength)
-    anonymous = predictions[0]
-    if scale.is_multi_label:
-        anonymous = np.stack([table[:, 1] for table in predictions], axis=1)
+    anonymous = scale.from_tables(predictions)
     with np.errstate(invalid="ignore", divide="ignore"):
         from_others = other_counts / np.where(n_others > 0, n_others, np.nan)[:, None]
     from_text = None
@@ -111,15 +109,6 @@ def _priors(labels: HumanLabels, pool: Floats | None) -> Floats:
     if pool is None:
         return np.array(overall)
     return np.where(np.isnan(pool), overall, pool)
-
-
-def _tables_of_counts(scale: Scale, other_counts: Floats, n_others: Ints) -> list[Floats]:
-    """The others' labels by class [M, C]; for multi-label data, by label: not chosen, chosen."""
-    if not scale.is_multi_label:
-        return [other_counts]
-    return [
-        np.stack([n_others - label_counts, label_counts], axis=1) for label_counts in other_counts.T
-    ]
 
 
 def _shrunken(

@@ -115,9 +115,7 @@ class _Items:
         """One item more, on which two annotators differ as those of two random items do."""
         answers = scale.hard(self.soft_labels)
         first_labels = answers[rng.integers(len(answers))]
-        differs = answers != first_labels
-        if scale.is_multi_label:
-            differs = differs.any(axis=1)
+        differs = (answers != first_labels).reshape(len(answers), -1).any(axis=1)
         if differs.any():
             second_labels = rng.choice(answers[differs])
         elif scale.is_multi_label:
@@ -178,8 +176,7 @@ def draw_distributions(
     tables = [
         _draw(table, label_counts[:, None], scale, rng) for table in scale.tables(soft_labels)
     ]
-    rows = np.stack(tables, axis=1).reshape(-1, tables[0].shape[1])
-    return scale.from_rows(rows, soft_labels.shape[1])
+    return scale.from_tables(tables)
 
 
 def _draw(
