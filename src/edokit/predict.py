@@ -176,6 +176,23 @@ class PredictOptions:
                         "leave one of them out, or name the panel",
                         code="conflicting-options",
                     )
+        self._check_review()
+        if self.again:
+            self._check_again()
+        if self.unfamiliar is not None:
+            self._check_unfamiliar(self.unfamiliar)
+        if self.escalate is not None:
+            self._check_escalation(self.escalate)
+        elif self.against != "majority":
+            raise InputError(
+                f"{option('against', self.against)} is about {option('escalate')}, which is not"
+                " given",
+                f"add {option('escalate', '5%')}, or leave it out",
+                code="missing-option",
+            )
+
+    def _check_review(self) -> None:
+        """Refuse texts to review without a review, and a review of several answers."""
         if self.review is None and self.escalate is None and self.annotations:
             raise InputError(
                 f"{option('annotations')} are texts to review, without {option('review', 'N')}",
@@ -190,19 +207,6 @@ class PredictOptions:
             )
         if self.review is not None:
             check_number("review", self.review, 1, whole=True)
-        if self.again:
-            self._check_again()
-        if self.unfamiliar is not None:
-            self._check_unfamiliar(self.unfamiliar)
-        if self.escalate is not None:
-            self._check_escalation(self.escalate)
-        elif self.against != "majority":
-            raise InputError(
-                f"{option('against', self.against)} is about {option('escalate')}, which is not"
-                " given",
-                f"add {option('escalate', '5%')}, or leave it out",
-                code="missing-option",
-            )
 
     def _check_again(self) -> None:
         """Refuse to rank labelled items beside answers that are not about all annotators."""
@@ -516,21 +520,26 @@ class Predictor:
 
     def _answers(self) -> Path | Iterable[Predictions | Pooled] | None:
         """Predictions of pairs for two panels or for annotators, else pooled answers."""
+        options = self.options
+        if options.predictions is None and options.texts is not None:
+            return self._answers_to_texts(options.texts)
+        if self.ensemble.people_ is not None and self._panel is not None:
+            return self._panel_answers(self._panel)
+        if self.escalation is not None:
+            return self._escalated_answers(self.escalation)
+        return options.predictions
+
+    def _answers_to_texts(self, path: Path) -> Iterable[Predictions | Pooled]:
+        """Answers to the texts of a file, by the members."""
         from edokit.bundle import ROWS
 
         options = self.options
         unfamiliar: Any = options.unfamiliar  # one of the policies
         panels = self.panels
-        knows_people = self.ensemble.people_ is not None
-        if options.predictions is not None or options.texts is None:
-            if knows_people and self._panel is not None:
-                return self._panel_answers(self._panel)
-            if self.escalation is not None:
-                return self._escalated_answers(self.escalation)
-            return options.predictions
-        source = self._source(options.texts)
+        source = self._source(path)
         people = options.judges
-        if options.annotators is not None and not panels:
+        answers_annotators = options.annotators is not None and not panels
+        if answers_annotators:
             people = options.annotators
         texts = source.read()
         by_item = source.read_annotators(people, texts.items)
@@ -544,8 +553,8 @@ class Predictor:
         if len(panels) == 2:
             annotators = tuple(dict.fromkeys((*panels[0].annotators, *panels[1].annotators)))
             return (bundle.pairs(part, annotators) for part in parts)
-        if options.annotators is not None and not panels and by_item is not None:
-            if knows_people:
+        if answers_annotators and by_item is not None:
+            if self.ensemble.people_ is not None:
                 return (bundle.for_annotators(part, by_item, unfamiliar) for part in parts)
             return (bundle.pairs(part, by_item) for part in parts)
         return bundle.describe_parts(

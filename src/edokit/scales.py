@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias, TypeVar, get_args
@@ -652,14 +652,7 @@ def split_points(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:
         number = as_number(name)
         if number is not None and number == int(number):
             name_by_number[int(number)] = name
-    longest: list[int] = []
-    for start in sorted(name_by_number):
-        if start - 1 not in name_by_number:
-            stop = start
-            while stop in name_by_number:
-                stop += 1
-            if stop - start > len(longest):
-                longest = list(range(start, stop))
+    longest = _longest_run(name_by_number)
     points = [name_by_number[number] for number in longest]
     mistakes = [name for name in counts if name not in points]
     most_mistakes = max(1.0, _MISTAKES * sum(counts.values()))
@@ -675,6 +668,20 @@ def split_points(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:
         if not is_far and not number < 0 <= low:
             return [], []
     return points, mistakes
+
+
+def _longest_run(numbers: Collection[int]) -> range:
+    """The longest run of consecutive numbers; of several, the lowest."""
+    longest = range(0)
+    for start in sorted(numbers):
+        if start - 1 in numbers:
+            continue
+        stop = start
+        while stop in numbers:
+            stop += 1
+        if stop - start > len(longest):
+            longest = range(start, stop)
+    return longest
 
 
 def check_same_scale(scale: Scale, what: str, reference: Scale, against: str) -> None:

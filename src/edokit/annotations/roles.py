@@ -118,17 +118,7 @@ def propose_roles(
             del unassigned[name]
 
     repeated = {name: values for name, values in unassigned.items() if values.duplicated().any()}
-    short = {name: values for name, values in repeated.items() if not _is_long(values)}
-    candidates = short or repeated
-    for text in unassigned.values():
-        if _is_long(text):
-            # All rows of an item have the same text.
-            with_one_text = {
-                name: values
-                for name, values in candidates.items()
-                if text.groupby(values).nunique().max() <= 1
-            }
-            candidates = with_one_text or candidates
+    candidates = _item_candidates(unassigned, repeated)
     propose("item", {name: values.nunique() for name, values in candidates.items()})
     item_column = {**names, **proposed}.get("item")
     if item_column is None:
@@ -147,6 +137,24 @@ def propose_roles(
     )
     propose("label", {name: score for name, score in label_scores.items() if name in unassigned})
     return proposed
+
+
+def _item_candidates(
+    unassigned: Mapping[str, pd.Series], repeated: Mapping[str, pd.Series]
+) -> Mapping[str, pd.Series]:
+    """The repeating columns that may name items: short ones if there are any."""
+    short = {name: values for name, values in repeated.items() if not _is_long(values)}
+    candidates = short or repeated
+    for text in unassigned.values():
+        if _is_long(text):
+            # All rows of an item have the same text.
+            with_one_text = {
+                name: values
+                for name, values in candidates.items()
+                if text.groupby(values).nunique().max() <= 1
+            }
+            candidates = with_one_text or candidates
+    return candidates
 
 
 def _normalised(name: str) -> str:

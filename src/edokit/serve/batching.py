@@ -93,9 +93,9 @@ class Answerer:
 
     def __call__(self, question: Question) -> AnswerRecords:
         """Answer the texts of a question, in their order."""
-        escalation = self._escalation
-        if question.annotators is not None or question.panel is not None:
-            escalation = None  # what it promises is about the anonymous answer
+        escalation = None
+        if question.is_anonymous:  # what it promises is about this answer
+            escalation = self._escalation
         pooled = self._bundle.describe(
             question.texts,
             annotators=question.annotators,

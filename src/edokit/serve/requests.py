@@ -89,6 +89,11 @@ class Question:
     answer_for: str | None = None
 
     @property
+    def is_anonymous(self) -> bool:
+        """Whether it asks what all annotators would answer."""
+        return self.annotators is None and self.panel is None
+
+    @property
     def kind(self) -> tuple[Any, ...]:
         """What questions of one batch have in common."""
         pairs = isinstance(self.texts[0], tuple)

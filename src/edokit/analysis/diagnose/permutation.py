@@ -42,27 +42,23 @@ def permutation_test(
     risk = RISK / len(sizes)
     is_fixed = permutations < FIRST_LOOK
     verdicts: dict[str, Verdict] = {}
+
+    def report() -> None:
+        done = len(plain_statistics) + len(strict_statistics) - 2
+        progress(done, 2 * permutations, "permuting labels")
+
     # Many small products: threads only wait for each other.
     with threadpool_limits(1):
         for size in sizes:
             plain_is_open = any(verdicts.get(name) in (None, _OPEN) for name in _PLAIN)
             strict_is_open = verdicts.get("views") in (None, _OPEN)
             while plain_is_open and len(plain_statistics) <= size:
-                plain_statistics.append(
-                    _statistics(find_structure(vectors.permuted(shuffles), design))
-                )
-                progress(
-                    len(plain_statistics) + len(strict_statistics) - 2,
-                    2 * permutations,
-                    "permuting labels",
-                )
+                permuted = vectors.permuted(shuffles)
+                plain_statistics.append(_statistics(find_structure(permuted, design)))
+                report()
             while strict_is_open and len(strict_statistics) <= size:
                 strict_statistics.append(_statistics(find_structure(next(strict_tables), design)))
-                progress(
-                    len(plain_statistics) + len(strict_statistics) - 2,
-                    2 * permutations,
-                    "permuting labels",
-                )
+                report()
             columns = {
                 "annotator": np.array([bias for bias, _ in plain_statistics]),
                 "group_item": np.array([score for _, score in plain_statistics]),
