@@ -448,10 +448,10 @@ def main() -> int:
 def in_python(bundle: Path) -> Callable[[Sequence[str]], Any]:
     """What the bundle answers in Python, as JSON has it."""
     from edokit.bundle import Bundle
-    from edokit.serve.batching import Answers
+    from edokit.serve.batching import Answerer
     from edokit.serve.requests import Question
 
-    answers = Answers(Bundle.load(bundle))
+    answers = Answerer(Bundle.load(bundle))
     return lambda texts: answers(Question(list(texts)))
 
 
