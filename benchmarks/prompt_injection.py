@@ -17,13 +17,13 @@ import argparse
 import os
 import sys
 import tempfile
+import tomllib
 import warnings
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
 import numpy as np
-import tomllib
 from scipy.stats import binomtest
 
 from edokit.members.recipe import MemberData

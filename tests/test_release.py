@@ -7,16 +7,12 @@ import stat
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
-
-if sys.version_info >= (3, 11):
-    import tomllib as tomli
-else:
-    import tomli
 
 import edokit
 
@@ -98,7 +94,7 @@ def test_actions_are_pinned_by_commit_and_extras_exist(path: Path) -> None:
     content = path.read_text(encoding="utf-8")
     for action in re.findall(r"uses: (.+)", content):
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
-    settings = tomli.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = settings["project"]["optional-dependencies"]
     for listed in re.findall(r'"\.\[([\w,]+)\]"', content):
         assert set(listed.split(",")) <= set(extras)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds wheel and sdist, and runs `edo demo` from each in clean environments.
 #
-#     bash tools/check_release.sh                  # every python3.10 … python3.13 that is found
+#     bash tools/check_release.sh                  # every python3.11 … python3.13 that is found
 #     bash tools/check_release.sh python3.12 …     # these
 #
 # What was built stays in dist/. PYTHON builds; constraints.txt holds the versions that are installed, and
@@ -17,7 +17,7 @@ export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 pythons=("$@")
 if [ ${#pythons[@]} -eq 0 ]; then
-    for version in 3.10 3.11 3.12 3.13; do
+    for version in 3.11 3.12 3.13; do
         if python$version -c 'pass' 2>/dev/null; then pythons+=("python$version"); fi
     done
 fi

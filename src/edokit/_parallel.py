@@ -114,8 +114,6 @@ def _work_in_folder(folder: str, work: Callable[[Task], Result], task: Task) -> 
 @contextmanager
 def dask_client(engine: str) -> Iterator[Any]:
     """A client of the scheduler at ``dask://host:port``, once it has a worker."""
-    from asyncio import TimeoutError as AsyncTimeoutError  # not the built-in one before 3.11
-
     try:
         from distributed import Client
     except ImportError as error:
@@ -134,7 +132,7 @@ def dask_client(engine: str) -> Iterator[Any]:
     with closing(client):
         try:
             client.wait_for_workers(1, timeout=_TIMEOUT)
-        except (AsyncTimeoutError, TimeoutError) as error:
+        except TimeoutError as error:
             raise InputError(
                 f"no worker of the Dask cluster at {address} answers",
                 "start some with `dask worker`",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -337,10 +336,8 @@ def show_value(value: object) -> str:
 
 def parse_toml(text: str, name: str) -> Any:
     """The content of a TOML document; ``name`` names it in messages."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    import tomllib
+
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also raised for numbers of thousands of digits

@@ -14,7 +14,7 @@ LARGEST = 1e9
 """Largest weight of a term: beyond it the other terms are lost in rounding."""
 
 
-class _Mode(str, Enum):
+class _Mode(str, Enum):  # noqa: UP042 (StrEnum is made of strings alone, and s may be -1)
     """A choice by name; ``Diversity("preserve")`` and ``"preserve"`` are equal."""
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import Full, Queue
 
@@ -48,7 +48,7 @@ class Access:
 
 def utc_now() -> str:
     """The time to the millisecond, as ISO 8601 writes it."""
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
