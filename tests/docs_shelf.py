@@ -97,6 +97,9 @@ def _annotations(people: Annotations, folder: Path) -> None:
         label=table["label"].map({"0": "[]", "1": '["rude", "mocking"]'})
     )
     sets.to_csv(folder / "sets.csv", index=False)
+    wide = {"item": ["post-1", "post-2"], "ann": ["rude", ""], "ben": ["rude", "ok"]}
+    wide |= {"cem": ["ok", "ok"], "text": ["What a rude reply.", "The bus is late again."]}
+    pd.DataFrame(wide).to_csv(folder / "by_person.csv", index=False)
     texts = table[["item", "text"]].drop_duplicates().head(20)
     texts.to_csv(folder / "new.csv", index=False)
 

@@ -128,7 +128,11 @@ def test_columns_are_mapped_by_name() -> None:
             ("missing-column", "'annotator'", "'item', 'label'"),
         ),
         ({"a": [1]}, {}, ("missing-column", "'item', 'annotator', 'label'")),
-        ({"item": [1], "rater-1": [1], "rater-2": [0]}, {}, ("missing-column", "melt")),
+        (
+            {"item": [1], "rater-1": [1], "rater-2": [0]},
+            {},
+            ("missing-column", "annotator_columns"),
+        ),
         ({"item": [1], "p_0": [1]}, {}, ("missing-column", "'annotator'")),
         (ROWS, {"item": "id"}, ("missing-column", "column 'id'", "'item'")),
         (ROWS, {"label": "lable"}, ("missing-column", "column 'lable'", "did you mean 'label'")),

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from edokit import Annotations, EDOWarning, MissingExtraError, read_annotations
+from edokit._errors import OpenDecisionsError
 from edokit.datasets.info import describe_annotations
 from tests.errors import raises_code
 
@@ -38,8 +39,30 @@ def test_cells_of_a_workbook_are_text_and_empty_rows_are_none(tmp_path: Path) ->
 
 def test_of_several_sheets_the_first_is_read_with_a_note(tmp_path: Path) -> None:
     path = workbook(tmp_path / "votes.xlsx", "votes", "old")
-    with pytest.warns(EDOWarning, match="of its 2 sheets, only the first is read, 'votes'.*as CSV"):
+    with pytest.warns(EDOWarning, match="of its 2 sheets, only the first is read, 'votes'"):
         read_annotations(path)
+
+
+def test_a_sheet_is_read_by_its_name(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "votes.xlsx", "old", "votes")
+    assert read_annotations(path, sheet="votes").items.tolist() == ["007", "8"]
+    with raises_code("missing-sheet", "'vote'", "did you mean 'votes'?"):
+        read_annotations(path, sheet="vote")
+    (tmp_path / "votes.csv").write_text("item,annotator,label\na,x,no\n", encoding="utf-8")
+    with raises_code("inapplicable-option", "sheet"):
+        read_annotations(tmp_path / "votes.csv", sheet="votes")
+
+
+def test_a_first_sheet_with_too_few_columns_is_no_table_of_annotations(tmp_path: Path) -> None:
+    path = tmp_path / "votes.xlsx"
+    pytest.importorskip("openpyxl")
+    with pd.ExcelWriter(path) as writer:
+        pd.DataFrame({"note": ["see the next sheet"]}).to_excel(writer, sheet_name="about")
+        FRAME.to_excel(writer, sheet_name="votes", index=False)
+    with raises_code("missing-sheet", "'about'", kind=OpenDecisionsError) as refused:
+        read_annotations(path)
+    assert refused.value.remedy == {"sheet": "votes"}
+    assert read_annotations(path, sheet="votes").items.tolist() == ["007", "8"]
 
 
 def test_a_damaged_workbook_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ PROBABILITY = "p_"
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _LONGEST_ROW = 1 << 26
 _MOST_TITLE_ROWS = 10
+_LEAST_COLUMNS = 3  # of a table of annotations: item, annotator and label
 _LONGEST_TITLE = 1 << 16
 _COLUMN_BYTES = 8 << 10  # memory that Arrow takes for a column of a CSV, without its cells
 _CELL_BYTES = 100  # memory that a cell of a sheet takes, without its characters
@@ -61,7 +63,9 @@ _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.D
 """Where an error of Arrow begins to quote the file, which may contain somebody's text."""
 
 
-def read_table(path: str | Path, *, skip_rows: int | None = None) -> pa.Table:
+def read_table(
+    path: str | Path, *, skip_rows: int | None = None, sheet: str | None = None
+) -> pa.Table:
     """Read one CSV, TSV, Parquet, JSONL or XLSX file as an Arrow table.
 
     All columns of a CSV are text ("007" stays "007", and "NA" is text, not a gap); `number_column`
@@ -72,10 +76,18 @@ def read_table(path: str | Path, *, skip_rows: int | None = None) -> pa.Table:
     path : str or Path
     skip_rows : int, default=None
         Lines of a text file or rows of a sheet above its header. With None, nothing is skipped and
-        messages don't suggest this option: pass None where users can't set it.
+        messages don't suggest this option or ``sheet``: pass None where users can't set them.
+    sheet : str, default=None
+        The sheet of an XLSX file. None means the first one.
     """
     path = check_file(path)
     suffix = path.suffix.lower()
+    if sheet is not None and suffix != ".xlsx":
+        raise InputError(
+            f"{option('sheet')} is for XLSX files, which {path} is not",
+            "leave it out",
+            code="inapplicable-option",
+        )
     if skip_rows is not None:
         check_number("skip_rows", skip_rows, 0, whole=True)
     if skip_rows and suffix not in SKIPPING_SUFFIXES:
@@ -97,7 +109,7 @@ def read_table(path: str | Path, *, skip_rows: int | None = None) -> pa.Table:
         elif suffix in (".jsonl", ".ndjson"):
             table = _read_jsonl(path)
         elif suffix == ".xlsx":
-            table = _read_xlsx(path, skip_rows)
+            table = _read_xlsx(path, skip_rows, sheet)
         else:
             table = _read_csv(path, _DELIMITERS[suffix], skip_rows)
     except OSError as error:
@@ -462,8 +474,8 @@ def _cells_size(rows: int, columns: int) -> float:
     return 9.0 * rows * columns
 
 
-def _read_xlsx(path: Path, skip_rows: int | None) -> pa.Table:
-    """The cells of the first sheet as text, without empty rows and columns."""
+def _read_xlsx(path: Path, skip_rows: int | None, sheet: str | None) -> pa.Table:
+    """The cells of a sheet, by default the first, as text, without empty rows and columns."""
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -474,10 +486,10 @@ def _read_xlsx(path: Path, skip_rows: int | None) -> pa.Table:
         # openpyxl does not close a damaged file, so it gets an open stream.
         with path.open("rb") as stream:
             book = load_workbook(stream, read_only=True, data_only=True)
-            sheet = book.worksheets[0]
-            other_sheets = len(book.sheetnames) - 1
-            sheet.reset_dimensions()  # those that the file states may be wrong
-            rows = list(_sheet_rows(sheet, path, skip_rows or 0))
+            for worksheet in book.worksheets:
+                worksheet.reset_dimensions()  # those that the file states may be wrong
+            chosen = _choose_sheet(path, book.worksheets, sheet, can_be_named=skip_rows is not None)
+            rows = list(_sheet_rows(chosen, path, skip_rows or 0))
     except (InputError, MemoryError, OSError):
         raise
     except Exception as error:  # a damaged workbook can fail in any way
@@ -485,11 +497,6 @@ def _read_xlsx(path: Path, skip_rows: int | None) -> pa.Table:
         if type(reason).__name__ in ("EntitiesForbidden", "DTDForbidden"):
             reason = ValueError("it declares XML entities, which no workbook needs")
         raise unreadable(path, "XLSX", reason) from error
-    if other_sheets:
-        warn(
-            f"{path}: of its {other_sheets + 1} sheets, only the first is read, {word(sheet.title)}"
-            "; if the data are in another sheet, move it to the front or save it as CSV"
-        )
     top = [list(row.values()) for row in rows[: _MOST_TITLE_ROWS + 1]]
     rows = [row for row in rows if row]
     if not rows:
@@ -497,6 +504,48 @@ def _read_xlsx(path: Path, skip_rows: int | None) -> pa.Table:
     if not skip_rows:
         _refuse_title(path, list(rows[0].values()), top, skip_rows)
     return _sheet_table(rows[0], rows[1:], path)
+
+
+def _choose_sheet(path: Path, sheets: Sequence[Any], name: str | None, can_be_named: bool) -> Any:
+    """The sheet of this name, else the first one.
+
+    If only another sheet has enough columns for a table of annotations, it is asked which one is
+    meant; a warning names the others that are not read. Both need that users can name a sheet.
+    """
+    titles = [sheet.title for sheet in sheets]
+    if name is not None:
+        if name in titles:
+            return sheets[titles.index(name)]
+        close = get_close_matches(name, titles, 1)
+        hint = f"the sheets are {headings(titles)}"
+        if close:
+            hint = f"did you mean {close[0]!r}? {hint}"
+        raise InputError(f"{path} has no sheet {name!r}", hint, code="missing-sheet")
+    if len(sheets) == 1:
+        return sheets[0]
+    message = f"{path}: of its {len(sheets)} sheets, only the first is read, {word(titles[0])}"
+    if not can_be_named:
+        warn(f"{message}; if the data are in another sheet, move it to the front")
+        return sheets[0]
+    if not _has_table(sheets[0]):
+        others = [sheet.title for sheet in sheets[1:] if _has_table(sheet)]
+        if others:
+            raise open_decision(
+                f"the first sheet of {path}, {word(titles[0])}, has fewer than"
+                f" {_LEAST_COLUMNS} columns, too few for annotations; sheets with more are"
+                f" {headings(others)}",
+                f"choose one: {option('sheet', others[0])}",
+                sheet=others[0],
+                code="missing-sheet",
+            )
+    warn(f"{message}; others are read by {option('sheet', titles[1])}")
+    return sheets[0]
+
+
+def _has_table(sheet: Any) -> bool:
+    """Whether a row at the top of a sheet has enough cells for a table of annotations."""
+    rows = sheet.iter_rows(max_row=_MOST_TITLE_ROWS + 1, values_only=True)
+    return any(sum(cell is not None for cell in row) >= _LEAST_COLUMNS for row in rows)
 
 
 def _sheet_rows(sheet: Any, path: Path, skip_rows: int) -> Iterator[dict[int, str]]:

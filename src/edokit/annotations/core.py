@@ -137,6 +137,7 @@ class Annotations:
         split: str | None = None,
         label_map: Mapping[Any, object] | None = None,
         scale: ScaleLike | None = None,
+        annotator_columns: Sequence[str] | None = None,
         **policies: Any,
     ) -> Annotations:
         """Read a long table with one row per annotation.
@@ -168,6 +169,9 @@ class Annotations:
             ``ordinal:low=0,mid=1,high=3``; by default the value of a column ``answer_scale``, else
             nominal. Multi-label annotations are lists of labels in one cell (``["rude",
             "mocking"]`` or ``rude,mocking``; ``[]`` is the empty set), or one row per chosen label.
+        annotator_columns : sequence of str, optional
+            Of a table with one row per item: the columns with the labels of one annotator each, who
+            are named by them. Empty cells are no annotations.
         **policies
             ``empty="drop"`` drops rows without an item, an annotator or a label, and items without
             a text if others have one. ``drop_label`` and ``drop_annotator`` (lists of names) drop
@@ -200,6 +204,7 @@ class Annotations:
             return from_long_table(table, policies=Policies(**policy_options), **reading_options)
 
         reading = {
+            "annotator_columns": annotator_columns,
             "columns": columns,
             "classes": classes,
             "split": split,

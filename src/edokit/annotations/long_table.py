@@ -64,7 +64,8 @@ from edokit.annotations.labels import (
     read_labels,
     single_label,
 )
-from edokit.annotations.roles import guess_roles, propose_roles
+from edokit.annotations.roles import guess_roles, propose_annotator_columns, propose_roles
+from edokit.annotations.wide_table import unpivot
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, split_points
 
@@ -140,6 +141,7 @@ def from_long_table(
     attributes: Sequence[str] | None = None,
     label_map: Mapping[Any, object] | None = None,
     scale: ScaleLike | None = None,
+    annotator_columns: Sequence[str] | None = None,
     place: Place = row_number,
 ) -> Annotations:
     """See ``Annotations.from_table``; ``place`` names a row in messages.
@@ -148,6 +150,13 @@ def from_long_table(
     per annotator.
     """
     arrow_table = _arrow_table(table)
+    if annotator_columns is not None:
+        arrow_table, wide_rows = unpivot(arrow_table, annotator_columns)
+        wide_place = place
+
+        def place(row: int) -> str:
+            return wide_place(int(wide_rows[row]))
+
     declared = scale_of_table(arrow_table, scale)
     declared_classes = declared.classes
     if classes is not None:
@@ -702,7 +711,21 @@ def _missing_roles(
     table: pa.Table, names: Mapping[str, str], missing: Sequence[str], required: Sequence[str]
 ) -> Decision:
     """The open decision which columns have the missing roles, with proposals."""
-    proposed = propose_roles(table, names, missing)
+    if "annotator" in missing and "label" in missing:
+        annotator_columns = propose_annotator_columns(table, names)
+        if annotator_columns:
+            return Decision(
+                f"the columns {headings(annotator_columns, len(annotator_columns))} share their"
+                " values and seem to have the labels of one annotator each, and no column is"
+                " called 'annotator' or 'label'",
+                f"to read them so: {option('annotator_columns', annotator_columns)}; or name the"
+                f" columns of annotators and labels:"
+                f" {option('columns', {'annotator': 'NAME', 'label': 'NAME'})}",
+                {"annotator_columns": annotator_columns},
+                code="missing-column",
+            )
+    proposals = propose_roles(table, names, missing)
+    proposed = {role: proposals[role] for role in missing if role in proposals}
     columns = {role: proposed.get(role, "NAME") for role in missing}
     note = ""
     if proposed:
@@ -711,13 +734,15 @@ def _missing_roles(
     verb = "are"
     if len(missing) == 1:
         verb = "is"
+    wide = ""
+    if "annotator" in missing:
+        several = option("annotator_columns", ["NAME", "NAME"])
+        wide = f"; if the table has a column per annotator, name all of these: {several}"
     return Decision(
         f"a table of annotations has the columns {', '.join(required)}; here"
         f" {examples(missing)} {verb} missing, the columns are"
         f" {headings(table.column_names)}{note}",
-        f"name these columns: {option('columns', columns)}; if the table has a column per"
-        " annotator, reshape it to one row per annotation without gaps first (pandas:"
-        " DataFrame.melt, dropna)",
+        f"name these columns: {option('columns', columns)}{wide}",
         {"columns": columns},
         can_be_tried="NAME" not in columns.values(),
         code="missing-column",

@@ -89,8 +89,9 @@ def propose_roles(
     """Columns that may have the missing roles, by their content alone.
 
     They are only proposed in a message. As item, the repeating column with the most distinct values
-    is proposed (with a single text per value, if there are texts); as annotator, a column with
-    different values in nearly all rows of an item; as label, the column with the fewest values.
+    is proposed (with a single text per value, if there are texts; if no column is so, the texts
+    themselves); as annotator, a column with different values in nearly all rows of an item; as
+    label, the column with the fewest values.
 
     Parameters
     ----------
@@ -115,10 +116,19 @@ def propose_roles(
         if scores and role in missing:
             name = max(scores, key=scores.__getitem__)
             proposed[role] = name
-            del unassigned[name]
+            unassigned.pop(name, None)
 
     repeated = {name: values for name, values in unassigned.items() if values.duplicated().any()}
-    candidates = _item_candidates(unassigned, repeated)
+    if "item" in missing:
+        # Without an item, only the name tells whether a column has the annotators.
+        usual_names = USUAL_NAMES["annotator"]
+        usual = {name: 1.0 for name in repeated if _normalised(name) in usual_names}
+        propose("annotator", usual)
+        repeated.pop(proposed.get("annotator", ""), None)
+    texts = {name: values for name, values in unassigned.items() if _is_long(values)}
+    if "text" in names:
+        texts[names["text"]] = _values(table, names["text"])
+    candidates = _item_candidates(repeated, texts)
     propose("item", {name: values.nunique() for name, values in candidates.items()})
     item_column = {**names, **proposed}.get("item")
     if item_column is None:
@@ -132,29 +142,83 @@ def propose_roles(
             distinct_shares[name] = 1 - pairs.duplicated().mean()
             if 1 < values.nunique() <= _MOST_LABELS:
                 label_scores[name] = -values.nunique()
-    propose(
-        "annotator", {name: score for name, score in distinct_shares.items() if name in repeated}
-    )
+    if "annotator" not in proposed:
+        propose(
+            "annotator",
+            {name: score for name, score in distinct_shares.items() if name in repeated},
+        )
     propose("label", {name: score for name, score in label_scores.items() if name in unassigned})
     return proposed
 
 
+def propose_annotator_columns(table: pa.Table, names: Mapping[str, str]) -> list[str]:
+    """Columns that may have the labels of one annotator each, of a table with one row per item.
+
+    These are short columns that share most of their values. Every other column without a role has
+    a value of its own in each row, unless there are at least three such columns.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    names : mapping of str to str
+        The columns with a known role.
+    """
+    label_sets: dict[str, set[str]] = {}
+    others = 0
+    has_distinct = False
+    for name in table.column_names:
+        try:
+            values = _values(table, name)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError):
+            continue
+        labels = set(values.dropna().str.strip().str.lower()) - {""}
+        if len(labels) == len(values):
+            has_distinct = True
+        elif name in names.values() or len(labels) > _MOST_LABELS or _is_long(values):
+            continue
+        elif len(labels) < 2:
+            others += 1
+        else:
+            label_sets[name] = labels
+    best: list[str] = []
+    for labels in label_sets.values():
+        group = [name for name, other in label_sets.items() if _overlap(labels, other)]
+        if len(group) > len(best):
+            best = group
+    others += len(label_sets) - len(best)
+    if not has_distinct or len(best) < 2 or (others and len(best) < 3):
+        return []
+    return best
+
+
+def _overlap(labels: set[str], other: set[str]) -> bool:
+    """Whether two sets of labels have at least half of their labels in common."""
+    return 2 * len(labels & other) >= len(labels | other)
+
+
 def _item_candidates(
-    unassigned: Mapping[str, pd.Series], repeated: Mapping[str, pd.Series]
-) -> Mapping[str, pd.Series]:
-    """The repeating columns that may name items: short ones if there are any."""
+    repeated: Mapping[str, pd.Series], texts: Mapping[str, pd.Series]
+) -> dict[str, pd.Series]:
+    """The columns that may identify items: of those that repeat, those with one text per value.
+
+    If there are texts and no other column has one text per value, these are texts that repeat.
+    """
     short = {name: values for name, values in repeated.items() if not _is_long(values)}
-    candidates = short or repeated
-    for text in unassigned.values():
-        if _is_long(text):
-            # All rows of an item have the same text.
-            with_one_text = {
-                name: values
-                for name, values in candidates.items()
-                if text.groupby(values).nunique().max() <= 1
-            }
-            candidates = with_one_text or candidates
-    return candidates
+    candidates = short or dict(repeated)
+    has_one_text = False
+    for text_name, text in texts.items():
+        with_one_text = {
+            name: values
+            for name, values in candidates.items()
+            if name != text_name and text.groupby(values).nunique().max() <= 1
+        }
+        if with_one_text:
+            candidates = with_one_text
+            has_one_text = True
+    repeated_texts = {name: text for name, text in texts.items() if text.duplicated().any()}
+    if has_one_text or not repeated_texts:
+        return candidates
+    return repeated_texts
 
 
 def _normalised(name: str) -> str:

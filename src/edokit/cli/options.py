@@ -167,6 +167,8 @@ class Reading(ColumnNames):
     columns : dict of str, optional
         Another column name, e.g. item=id (repeatable); group=thread keeps the items of a thread
         together in folds, splits and intervals.
+    annotator_columns : list of str, optional
+        The columns with the labels of one annotator each, if the table has one row per item.
     classes : list of str, optional
         All classes in order, separated by commas, e.g. no,yes.
     label_map : dict of str, optional
@@ -177,6 +179,8 @@ class Reading(ColumnNames):
         A row without an item, an annotator or a label, or an item without a text: error or drop.
     skip_rows : int, optional
         Rows above the header of a CSV or XLSX file, such as a title.
+    sheet : str, optional
+        The sheet of an XLSX file; by default the first one.
     ignore_case : bool, optional
         Labels, annotators and splits that differ only in case or blanks are the same.
     drop_label : list of str, optional
@@ -200,11 +204,13 @@ class Reading(ColumnNames):
         No column describes annotators.
     """
 
+    annotator_columns: Names = None
     classes: Names = None
     label_map: Annotated[dict[str, str] | None, key_value("OLD=NEW")] = None
     duplicates: str | None = None
     empty: Annotated[str | None, Parameter(metavar="error|drop")] = None
     skip_rows: int | None = None
+    sheet: str | None = None
     ignore_case: bool | None = None
     drop_label: Names = None
     drop_annotator: Names = None

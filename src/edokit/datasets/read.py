@@ -210,8 +210,10 @@ def read_annotations(
         attribute, or a JSON object with an object per annotator.
     **options
         How to treat rows that are not clean annotations: ``empty="drop"``, ``ignore_case=True``,
-        ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`. Of a CSV or XLSX file,
-        ``skip_rows`` is the number of rows above the header, such as a title. Of exports,
+        ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`, which also explains
+        ``annotator_columns``, for tables with one column per annotator. Of a CSV or XLSX file,
+        ``skip_rows`` is the number of rows above the header, such as a title; of an XLSX file,
+        ``sheet`` is the name of the sheet, by default the first one. Of exports,
         ``question`` is what the labels answer (Label Studio's control, Argilla's question, Potato's
         scheme); needed if there are several. ``user_first=True`` takes the annotated utterance
         of LeWiDi's ConvAbuse as the text, and the turns before it as its context.
@@ -405,6 +407,7 @@ def read_annotation_table(
     *,
     columns: Mapping[str, str] | None = None,
     skip_rows: int = 0,
+    sheet: str | None = None,
     **options: Any,
 ) -> Annotations:
     """A long table with ``item, annotator, label``.
@@ -413,9 +416,10 @@ def read_annotation_table(
     row per item; ``text``, ``split``, ``hard_label`` and attributes of annotators are read if they
     are there. ``columns`` maps our names to the file's, as in ``{"item": "id"}``; further options
     are those of `Annotations.from_table`. A folder of such files is read as one table.
-    ``skip_rows`` rows above the header of a CSV or a sheet are passed over.
+    ``skip_rows`` rows above the header of a CSV or a sheet are passed over. ``sheet`` names a sheet
+    of a workbook.
     """
-    parts = [read_table(file, skip_rows=skip_rows) for file in table_files(path)]
+    parts = [read_table(file, skip_rows=skip_rows, sheet=sheet) for file in table_files(path)]
     with errors_in(path):
         try:
             table = pa.concat_tables(parts, promote_options="permissive")
@@ -461,5 +465,5 @@ TABLE = Source(
     f"a table ({', '.join(READABLE_SUFFIXES)})",
     read_annotation_table,
     _is_table,
-    options=("columns", "label_map", "skip_rows"),
+    options=("columns", "label_map", "skip_rows", "sheet", "annotator_columns"),
 )

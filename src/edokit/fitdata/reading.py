@@ -198,7 +198,14 @@ def _check_reading_option(name: str, further_names: set[str]) -> None:
     raise InputError(f"there is no option {name!r}", hint, code="unknown-option")
 
 
-READING_OPTIONS = ("attributes", "people", "skip_rows", "user_first")
+READING_OPTIONS = (
+    "annotator_columns",
+    "attributes",
+    "people",
+    "sheet",
+    "skip_rows",
+    "user_first",
+)
 """Arguments of `read_annotations` beside the fields of `ReadOptions`."""
 _NOT_OF_FILES = ("split", "further", "ties", "seed", "shards")
 FILE_OPTIONS = tuple(part.name for part in fields(ReadOptions) if part.name not in _NOT_OF_FILES)

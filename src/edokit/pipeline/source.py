@@ -144,7 +144,7 @@ def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
         )
     texts = annotations.texts
     if texts is None:
-        decisions.append(_missing_text(annotations))
+        decisions.append(_missing_text(annotations, reading.get("columns") or {}))
     else:
         is_empty = np.array([not text.strip() for text in texts])
         if is_empty.any():
@@ -161,9 +161,11 @@ def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
         raise OpenDecisionsError(decisions)
 
 
-def _missing_text(annotations: Annotations) -> Decision:
+def _missing_text(annotations: Annotations, columns: Mapping[str, str]) -> Decision:
     """The question which column has the texts; the longest values of items are proposed."""
     lengths = {}
+    if "item" in columns:
+        lengths[columns["item"]] = float(np.mean([len(name) for name in annotations.items]))
     for name, values in annotations.item_columns.items():
         lengths[name] = float(np.mean([len(value) for value in values]))
     proposed = "NAME"
