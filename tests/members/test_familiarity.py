@@ -74,7 +74,7 @@ def test_what_cannot_be_read_gets_the_constant_answer(made: Path) -> None:
 
 
 def test_unfamiliar_texts_are_for_people_where_a_promise_is_made(made: Path) -> None:
-    from edokit.serve.batching import Answers
+    from edokit.serve.batching import Answerer
     from edokit.serve.requests import Question
 
     bundle = edokit.load(made / "bundle")
@@ -88,10 +88,10 @@ def test_unfamiliar_texts_are_for_people_where_a_promise_is_made(made: Path) -> 
     answered = bundle.describe(texts, escalate="45%", unfamiliar="answer")
     assert answered.for_people is not None
     assert (answered.for_people <= handled.for_people).all()
-    records = Answers(bundle, None, escalation)(Question(texts))
+    records = Answerer(bundle, None, escalation)(Question(texts))
     assert [record["decision"] for record in records] == list(handled.decisions)
     person = str(PEOPLE.annotators[0])
-    (record,) = Answers(bundle, None, escalation)(Question(texts[:1], panel=(person,)))
+    (record,) = Answerer(bundle, None, escalation)(Question(texts[:1], panel=(person,)))
     assert "decision" not in record
     with pytest.raises(InputError, match="not about single annotators or a panel"):
         bundle.describe(texts, escalate="45%", panel=[person])
