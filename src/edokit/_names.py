@@ -345,7 +345,9 @@ def recode(
     return _look_up(table, encoded.codes)
 
 
-def column_of(values: Any, name: str, place: Callable[[int], str] = row_number) -> pa.ChunkedArray:
+def column_of(
+    values: object, name: str, place: Callable[[int], str] = row_number
+) -> pa.ChunkedArray:
     """Any one-dimensional sequence as an Arrow column; mixed types are refused."""
     if isinstance(values, pa.ChunkedArray | pa.Array):
         column = values
@@ -370,7 +372,7 @@ def column_of(values: Any, name: str, place: Callable[[int], str] = row_number) 
     return pa.chunked_array([column])
 
 
-def _mixture(values: Any, place: Callable[[int], str]) -> str:
+def _mixture(values: object, place: Callable[[int], str]) -> str:
     """The first row of each type, in words; empty if all values have the same type."""
     if not isinstance(values, Sequence | np.ndarray | pd.Series):
         return ""

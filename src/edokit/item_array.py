@@ -139,14 +139,14 @@ class ItemArray(np.ndarray[Any, np.dtype[Any]]):
             options["out"] = tuple(map(_plain, out))
         return getattr(ufunc, method)(*map(_plain, inputs), **options)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _unpickled, (self.view(np.ndarray), self.rows, self.classes)
 
     def __repr__(self) -> str:
         return repr(self.view(np.ndarray))
 
 
-def _plain(values: Any) -> Any:
+def _plain(values: object) -> object:
     if isinstance(values, ItemArray):
         return values.view(np.ndarray)
     return values

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from edokit._errors import InputError, check_number, one_of, option
 
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from edokit.analysis.fit_items import FitItems
     from edokit.annotations.core import Annotations
     from edokit.bundle import Bundle
-    from edokit.ensemble.escalation import Escalation
+    from edokit.ensemble.escalation import Against, Escalation
     from edokit.ensemble.estimator import EDOEnsemble
     from edokit.ensemble.panel_table import PanelTable
     from edokit.ensemble.people import PeopleEffects
     from edokit.ensemble.pooled import Pooled
     from edokit.ensemble.reviews import Review
+    from edokit.members.familiarity import UnfamiliarPolicy
     from edokit.members.texts import Texts
     from edokit.panels import Panel, PanelComparison
     from edokit.predictions.core import Predictions
@@ -415,8 +416,12 @@ class Predictor:
             self.ensemble.answer_step(options.answer_for)  # refused before anything is read
         self.escalation: Escalation | None = None
         if options.escalate is not None:
-            against: Any = options.against  # checked there
+            against = cast("Against", options.against)  # checked there
             self.escalation = self.ensemble.escalation(options.escalate, against)
+
+    @property
+    def _unfamiliar(self) -> UnfamiliarPolicy | None:
+        return cast("UnfamiliarPolicy | None", self.options.unfamiliar)  # checked with the options
 
     @property
     def lists_panels(self) -> bool:
@@ -484,8 +489,7 @@ class Predictor:
             if self._bundle is not None:
                 parts = texts.parts(ROWS)
             bundle = self._bundle or self._unbundled()
-            unfamiliar: Any = self.options.unfamiliar
-            yield from bundle.describe_parts(parts, unfamiliar=unfamiliar)
+            yield from bundle.describe_parts(parts, unfamiliar=self._unfamiliar)
             return
         assert self.options.predictions is not None
         for shard in read_shards(self.options.predictions):
@@ -534,7 +538,6 @@ class Predictor:
         from edokit.bundle import ROWS
 
         options = self.options
-        unfamiliar: Any = options.unfamiliar  # one of the policies
         panels = self.panels
         source = self._source(path)
         people = options.judges
@@ -555,14 +558,14 @@ class Predictor:
             return (bundle.pairs(part, annotators) for part in parts)
         if answers_annotators and by_item is not None:
             if self.ensemble.people_ is not None:
-                return (bundle.for_annotators(part, by_item, unfamiliar) for part in parts)
+                return (bundle.for_annotators(part, by_item, self._unfamiliar) for part in parts)
             return (bundle.pairs(part, by_item) for part in parts)
         return bundle.describe_parts(
             parts,
             annotators=by_item,
             panel=self._panel,
             answer_for=options.answer_for,
-            unfamiliar=unfamiliar,
+            unfamiliar=self._unfamiliar,
             escalate=self.escalation,
         )
 

@@ -41,7 +41,7 @@ TRUSTED = frozenset(_trusted_types())
 """Types in addition to those that skops trusts: internal parts of scikit-learn's classifiers."""
 
 
-def write_estimator(estimator: Any, path: Path) -> None:
+def write_estimator(estimator: object, path: Path) -> None:
     """Write a fitted estimator."""
     import skops.io
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from edokit._errors import (
     Decision,
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 def read_or_ask_all(
-    read: Callable[[Mapping[str, Any]], Result], arguments: Mapping[str, Any]
+    read: Callable[[Mapping[str, object]], Result], arguments: Mapping[str, object]
 ) -> Result:
     """Read with these arguments; if decisions are open, raise one error that lists all of them.
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -214,7 +214,7 @@ def _refuse_sets(
 
 
 def as_label_map(
-    label_map: Mapping[Any, object] | None, names: Iterable[str] | None
+    label_map: Mapping[object, object] | None, names: Iterable[str] | None
 ) -> dict[str, str]:
     """The map with labels as strings; labels outside ``names``, unless it is None, are refused."""
     mapping = {as_name(old): as_name(new) for old, new in (label_map or {}).items()}

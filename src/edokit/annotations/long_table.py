@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -139,7 +139,7 @@ def from_long_table(
     policies: Policies = STRICT,
     split: str | None = None,
     attributes: Sequence[str] | None = None,
-    label_map: Mapping[Any, object] | None = None,
+    label_map: Mapping[object, object] | None = None,
     scale: ScaleLike | None = None,
     annotator_columns: Sequence[str] | None = None,
     place: Place = row_number,
@@ -359,7 +359,7 @@ class _LongTable:
         return np.asarray(is_match[column.codes], dtype=bool)
 
     def labels(
-        self, label_map: Mapping[Any, object] | None
+        self, label_map: Mapping[object, object] | None
     ) -> tuple[LabelColumn | None, Mapping[str, str]]:
         """The labels of all splits (None without a label column), and the names to replace.
 

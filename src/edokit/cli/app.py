@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from cyclopts import (
     App,
@@ -364,7 +364,7 @@ class Options:
             if argument.name.startswith("--")
         }
 
-    def command_with(self, arguments: Mapping[str, Any]) -> str:
+    def command_with(self, arguments: Mapping[str, object]) -> str:
         """The command as it was typed, with these arguments; empty if it does not take them."""
         from edokit.runs.record import command_text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -83,7 +83,7 @@ def diagnose(
     source, file, file_options = _read(annotations, reading)
     if card is not None and by is None:
         by = [attribute.name for attribute in source.people.attributes]
-    written: dict[str, Any] | None = None
+    written: dict[str, object] | None = None
     tasks = None
     if labels is not None:
         tasks = labels.with_name(f"{labels.stem}-review.json")
@@ -111,7 +111,7 @@ def diagnose(
     _print(diagnosis, written, card_content, json)
 
 
-def _read(path: Path, reading: options.SplitReading) -> tuple[Annotations, Path, dict[str, Any]]:
+def _read(path: Path, reading: options.SplitReading) -> tuple[Annotations, Path, dict[str, object]]:
     """The annotations, the file that they are from, and how it is read."""
     from edokit.analysis.fit_items import is_fit_folder, read_fit_labels
 
@@ -131,7 +131,7 @@ def _read(path: Path, reading: options.SplitReading) -> tuple[Annotations, Path,
 
 def _write_labels(
     path: Path, annotations: Annotations, out: Path, review: int | None, raw: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Rank the labels and write them; with the answers of the ensemble in a folder of one."""
     from edokit.analysis.fit_items import is_fit_folder
     from edokit.analysis.labels import check_labels
@@ -142,8 +142,8 @@ def _write_labels(
 
 def _print(
     diagnosis: Diagnosis,
-    written: dict[str, Any] | None,
-    card: dict[str, Any] | None,
+    written: dict[str, object] | None,
+    card: dict[str, object] | None,
     json: bool,
 ) -> None:
     from edokit.analysis.labels.text import written_lines

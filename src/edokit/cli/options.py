@@ -78,13 +78,13 @@ def whole_numbers(texts: Sequence[str], option: str, form: str) -> tuple[int, ..
     return tuple(map(int, names))
 
 
-def parser(parse: Callable[[list[str], str, str], Any], form: str) -> Parameter:
+def parser(parse: Callable[[list[str], str, str], object], form: str) -> Parameter:
     """An option whose texts are read by ``parse(texts, option, form)``.
 
     The texts are as many as the option is given times.
     """
 
-    def convert(kind: Any, tokens: Sequence[Token]) -> Any:
+    def convert(kind: object, tokens: Sequence[Token]) -> Any:
         return parse([token.value for token in tokens], tokens[0].keyword or "", form)
 
     return Parameter(metavar=form, converter=convert, accepts_keys=False, n_tokens=-1)

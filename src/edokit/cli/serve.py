@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from json import dumps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 from edokit._errors import InputError, check_number, counted, one_of, option
 from edokit.cli import console, options
@@ -12,6 +12,10 @@ from edokit.ensemble.escalation import parse_share
 from edokit.serve import TOKEN, About, Limits
 from edokit.serve import serve as run
 from edokit.serve.access_log import STDOUT
+
+if TYPE_CHECKING:
+    from edokit.ensemble.escalation import Against
+    from edokit.members.familiarity import UnfamiliarPolicy
 
 
 def serve(
@@ -64,13 +68,11 @@ def serve(
         texts, and nothing of any text); - for stdout.
     """
     check_number("port", port, 0, 65535, whole=True)
-    policy: Any = unfamiliar
     if unfamiliar is not None:
         one_of("unfamiliar", unfamiliar, ("answer", "constant", "people"))
 
     if escalate is not None:
         parse_share(escalate)
-    chosen_against: Any = against
     one_of("against", against, ("majority", "annotator"))
 
     if json and log == STDOUT:
@@ -81,7 +83,7 @@ def serve(
         )
 
     def ready(loaded: About, url: str) -> None:
-        startup: dict[str, Any] = {
+        startup: dict[str, object] = {
             "url": url,
             "version": loaded.version,
             "classes": loaded.classes,
@@ -112,9 +114,9 @@ def serve(
         limits=limits,
         token=os.environ.get(TOKEN),
         show_people=show_people,
-        unfamiliar=policy,
+        unfamiliar=cast("UnfamiliarPolicy | None", unfamiliar),
         escalate=escalate,
-        against=chosen_against,
+        against=cast("Against", against),
         page=page,
         access_log=log,
         ready=ready,

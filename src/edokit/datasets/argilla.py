@@ -60,12 +60,12 @@ class Record(Document):
 
     id: Name | None = None
     server_id: Name | None = Field(None, alias="_server_id")
-    fields: dict[str, Any]
-    metadata: dict[str, Any]
+    fields: dict[str, object]
+    metadata: dict[str, object]
     responses: dict[str, Responses]
 
 
-def is_argilla(data: Any) -> bool:
+def is_argilla(data: object) -> bool:
     """Whether parsed JSON (or a list of one row with a table's columns) looks like Argilla's."""
     record = data[0] if isinstance(data, list) and data else data
     return isinstance(record, Mapping) and any(str(name).endswith("responses") for name in record)

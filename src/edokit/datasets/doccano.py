@@ -84,7 +84,7 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _with_fields(record: Any) -> Any:
+def _with_fields(record: object) -> object:
     """A record with its text and metadata in an object of their own."""
     if not isinstance(record, dict):
         return record

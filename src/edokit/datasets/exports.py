@@ -88,9 +88,9 @@ class Item(NamedTuple):
     """
 
     ids: Sequence[str | None]
-    fields: Mapping[str, Any]
+    fields: Mapping[str, object]
     answers: Mapping[str, Sequence[ExportedAnswer]]
-    metadata: Mapping[str, Any] = {}
+    metadata: Mapping[str, object] = {}
 
     def name(self, number: int, field: str | None) -> str:
         """The item's name: in this field, else the first id that there is."""
@@ -106,7 +106,7 @@ class Item(NamedTuple):
         )
 
 
-def check_answers(source: Any, annotations: int, questions: int) -> None:
+def check_answers(source: object, annotations: int, questions: int) -> None:
     """Refuse an export whose answers, one for each annotation and question, take too much memory.
 
     ``source`` is the path of the export; memory that parsed JSON takes is taken already.
@@ -114,7 +114,7 @@ def check_answers(source: Any, annotations: int, questions: int) -> None:
     _check_size(source, _ANSWER_BYTES * annotations * questions)
 
 
-def _check_size(source: Any, needed: float) -> None:
+def _check_size(source: object, needed: float) -> None:
     if isinstance(source, str | Path):
         check_memory(Path(source), needed)
 
@@ -318,7 +318,7 @@ def _text_field(items: Sequence[Item], named: Mapping[str, str]) -> str | None:
     return None
 
 
-def load(source: Any) -> Any:
+def load(source: object) -> Any:
     """The records of a JSON, JSONL or Parquet file; parsed JSON is returned unchanged."""
     if not isinstance(source, str | Path):
         return source
@@ -336,7 +336,9 @@ def _columns_without_times(schema: pa.Schema) -> list[str]:
     return [part.name for part in schema if not pa.types.is_temporal(part.type)]
 
 
-def as_records(source: Any, content: Any, model: type[Model], title: str, hint: str) -> list[Model]:
+def as_records(
+    source: object, content: object, model: type[Model], title: str, hint: str
+) -> list[Model]:
     """The records of an export as models; a single record is one of a list."""
     path = source if isinstance(source, str | Path) else "this"
     records = [content] if isinstance(content, dict) else content

@@ -41,7 +41,7 @@ def describe_annotations(
     """
     parts = {name: annotations.take(part) for name, part in _parts(annotations).items()}
     parts = parts or {"all": annotations}
-    described: dict[str, Any] = {
+    described: dict[str, object] = {
         "items": len(annotations.items),
         "annotators": len(annotations.annotators),
         "annotations": len(annotations),
@@ -62,7 +62,7 @@ def describe_annotations(
     return described
 
 
-def _describe_split(part: Annotations) -> dict[str, Any]:
+def _describe_split(part: Annotations) -> dict[str, object]:
     with warnings.catch_warnings():
         # Ties are a figure of their own here.
         warnings.simplefilter("ignore", EDOWarning)
@@ -101,11 +101,11 @@ def class_ratio(per_class: npt.NDArray[np.int64]) -> float | None:
     return float(per_class.max() / per_class.min())
 
 
-def _describe_duplicates(annotations: Annotations) -> dict[str, Any]:
+def _describe_duplicates(annotations: Annotations) -> dict[str, object]:
     assert annotations.whole_texts is not None
     duplicates = NearDuplicates.among(annotations.whole_texts)
     sizes = np.bincount(duplicates.groups)
-    counted: dict[str, Any] = {
+    counted: dict[str, object] = {
         "threshold": THRESHOLD,
         "items": int(sizes[sizes > 1].sum()),
         "groups": int((sizes > 1).sum()),

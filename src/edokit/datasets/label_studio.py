@@ -45,7 +45,7 @@ class Result(Document):
 
     from_name: str = ""
     value: Value | None = None
-    item_index: Any = None
+    item_index: object = None
 
     def labels(self) -> list[str]:
         """The labels that it gives to the whole task."""
@@ -88,7 +88,7 @@ class Task(Document):
     """An item with its annotations."""
 
     id: Name | None = None
-    data: dict[str, Any]
+    data: dict[str, object]
     annotations: list[Annotation] | None = None
 
     @property
@@ -101,7 +101,7 @@ class Task(Document):
         ]
 
 
-def is_label_studio(data: Any) -> bool:
+def is_label_studio(data: object) -> bool:
     """Whether parsed JSON looks like a Label Studio export."""
     record = data[0] if isinstance(data, list) and data else data
     return isinstance(record, Mapping) and "data" in record and "annotations" in record

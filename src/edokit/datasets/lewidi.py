@@ -412,7 +412,7 @@ def _splits(items: Sequence[PublishedItem]) -> str:
     return ", ".join(dict.fromkeys(str(item.split) for item in items))
 
 
-def _is_lewidi(path: Path, content: Any) -> bool:
+def _is_lewidi(path: Path, content: object) -> bool:
     """Whether it is a folder without tables, whose reader says what it needs, or a JSON object of
     items with annotators."""
     return path.is_dir() or (

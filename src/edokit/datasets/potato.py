@@ -56,7 +56,7 @@ class Instance(Document):
     id: Name | None = None
     instance_id: Name | None = None
     displayed_text: str = ""
-    label_annotations: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    label_annotations: dict[str, dict[str, object]] = Field(default_factory=dict)
 
     def labels(self) -> dict[str, list[str]]:
         """The chosen labels by annotation scheme."""
@@ -190,7 +190,7 @@ def _state_items(
     columns: Mapping[str, str],
 ) -> list[Item]:
     """An item for each annotator and item; texts come from the data files of the project."""
-    fields: dict[str, dict[str, Any]] = {}
+    fields: dict[str, dict[str, object]] = {}
     kinds: dict[str, str] = {}
     properties = ItemProperties()
     if project is not None:
@@ -249,8 +249,8 @@ def _labels(state: UserState, kinds: Mapping[str, str]) -> dict[str, dict[str, l
 
 
 def _item_fields(
-    row: Mapping[str, Any], properties: ItemProperties, columns: Mapping[str, str]
-) -> dict[str, Any]:
+    row: Mapping[str, object], properties: ItemProperties, columns: Mapping[str, str]
+) -> dict[str, object]:
     """The fields of an item, with its text in the field ``text`` unless another one is chosen."""
     fields = dict(row)
     if properties.id_key not in columns.values():

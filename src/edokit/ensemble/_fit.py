@@ -62,11 +62,11 @@ class _Solved:
     objective: ObjectiveSettings
     solver: Exact | Gumbel | GumbelSteps
     solution: Solution
-    penalty_choice: dict[str, Any] | None = None
+    penalty_choice: dict[str, object] | None = None
     """How ``reg`` was chosen, where it was."""
 
 
-def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, Any]) -> Fitted:
+def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, object]) -> Fitted:
     """Learn weights and size; ``parameters`` of the estimator are stored in the result."""
     check_annotator_limit(data, config, parameters.get("solver"))
     units = data  # what gets weights: members, or groups of members
@@ -227,7 +227,7 @@ def fit_given_weights(
     data: FitData,
     weights: npt.ArrayLike,
     config: FitConfig,
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
 ) -> Fitted:
     """The ensemble with these member weights [K], evaluated on the data."""
     if config.groups or config.recalibrate:

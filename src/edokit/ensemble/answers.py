@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from edokit._errors import InputError, one_of
-from edokit._types import Floats, Ints
+from edokit._types import Floats, HardLabels, Ints
 from edokit.folds import random_folds
 from edokit.metrics import item_values
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, sharpen
@@ -109,7 +109,7 @@ class Answer:
 
 
 def fit_answers(
-    p: Floats, q: Floats, y: Any, scale: Scale, groups: Ints | None = None
+    p: Floats, q: Floats, y: HardLabels, scale: Scale, groups: Ints | None = None
 ) -> dict[str, Answer]:
     """Return the step for each metric of the scale, fitted on a pool and labels of items.
 

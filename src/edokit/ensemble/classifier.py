@@ -177,7 +177,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             parameters |= {f"ensemble__{name}": value for name, value in pool.items()}
         return parameters
 
-    def set_params(self, **params: Any) -> EDOClassifier:
+    def set_params(self, **params: object) -> EDOClassifier:
         """Set parameters by name, those of the classifiers as ``name__parameter``."""
         nested = any(name.startswith("ensemble__") for name in params)
         if nested and self.ensemble is None and "ensemble" not in params:
@@ -475,13 +475,20 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             X = _safe_indexing(X, items)
             folds = [[np.flatnonzero(np.isin(items, part)) for part in fold] for fold in folds]
         first_rows = np.unique(items, return_index=True)[1]
-        options: Any = {"cv": folds, "n_jobs": self.n_jobs, "method": "predict_proba"}
         held_out = []
         for estimator, target, weight in tasks:
             with warnings.catch_warnings():
                 # A class that a fold lacks has probability 0 there.
                 warnings.filterwarnings("ignore", "Number of classes in training fold")
-                p = cross_val_predict(estimator, X, target, params=weight, **options)
+                p = cross_val_predict(
+                    estimator,
+                    X,
+                    target,
+                    params=weight,
+                    cv=folds,
+                    n_jobs=self.n_jobs,
+                    method="predict_proba",
+                )
             p = p[first_rows] if len(items) > rows else p
             held_out.append(_in_order(p, _learned(target), self.classes_, scale))
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(

@@ -279,7 +279,7 @@ class Fitted:
 
     def summary(self) -> dict[str, Any]:
         """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""
-        summary: dict[str, Any] = {
+        summary: dict[str, object] = {
             "weights": dict(zip(self.members, self.weights.tolist(), strict=True)),
             "size": self.size,
             **self.counts,
@@ -318,7 +318,7 @@ class Fitted:
         content["explanation"] = [str(reason) for reason in self.explanation]
         content["reasons"] = [reason.to_dict() for reason in self.explanation]
         # What is not finite becomes null.
-        document: dict[str, Any] = to_jsonable_python(
+        document: dict[str, object] = to_jsonable_python(
             content, inf_nan_mode="null", fallback=lambda array: array.tolist()
         )
         return document

@@ -227,9 +227,9 @@ def label_studio_tasks(
     return [_task(review, None if texts is None else texts[review.item]) for review in queue]
 
 
-def _task(review: Review, text: str | None) -> dict[str, Any]:
+def _task(review: Review, text: str | None) -> dict[str, object]:
     # Beside item and text no field is text: an export must not take one for the item's text.
-    data: dict[str, Any] = (
+    data: dict[str, object] = (
         {"item": review.item} if text is None else {"item": review.item, "text": text}
     )
     data |= {
@@ -523,7 +523,7 @@ class _Summary:
         """Numbers of items and of pairs, and means over rows."""
         pairs = {"pairs": self.pairs} if self.items else {}
         means = {"entropy": self.entropy / rows, "spread": self.spread / rows}
-        counts: dict[str, Any] = {"items": len(self.items) or rows, **pairs, **means}
+        counts: dict[str, object] = {"items": len(self.items) or rows, **pairs, **means}
         if self.unfamiliar is not None:
             counts["unfamiliar"] = self.unfamiliar
         if self.for_people is not None:

@@ -162,13 +162,13 @@ class ReadOptions:
 
         They are what a record of the run keeps, and for annotations that are files alone.
         """
-        options: dict[str, Any] = {name: getattr(self, name) for name in FILE_OPTIONS}
+        options: dict[str, object] = {name: getattr(self, name) for name in FILE_OPTIONS}
         options.update(self.further)
         return {name: value for name, value in options.items() if value is not None}
 
 
 def separate_settings(
-    settings: Mapping[str, Any], options: type[DataclassInstance]
+    settings: Mapping[str, object], options: type[DataclassInstance]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings that are fields of these options, and the others, by name.
 

@@ -177,7 +177,7 @@ class Run:
         """The ensemble with its members, which answers for texts."""
         return Bundle.load(self.folder / "bundle")
 
-    def predict_proba(self, texts: Sequence[Text], **view: Any) -> Floats:
+    def predict_proba(self, texts: Sequence[Text], **view: object) -> Floats:
         """Probabilities (N, C) of texts; see `Bundle.predict_proba`."""
         return self.bundle.predict_proba(texts, **view)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from edokit._errors import typed_values
 
@@ -13,7 +12,7 @@ from edokit._errors import typed_values
 def step_commands(
     folder: Path,
     annotations: Path,
-    reading: Mapping[str, Any],
+    reading: Mapping[str, object],
     splits: Sequence[str],
     methods: Sequence[str],
     folds: int,
@@ -73,7 +72,7 @@ def step_commands(
     return [shlex.join(["edo", *words]) for words in commands]
 
 
-def reading_flags(reading: Mapping[str, Any]) -> list[str]:
+def reading_flags(reading: Mapping[str, object]) -> list[str]:
     """Arguments of `read_annotations` as flags of the command line."""
     words: list[str] = []
     for name, value in reading.items():

@@ -491,7 +491,7 @@ def _side_by_side(
         " the members of a pool",
     )
     groups: list[str] = []
-    info: dict[str, Mapping[str, Any]] = {}
+    info: dict[str, Mapping[str, object]] = {}
     for part in aligned:
         groups += part.groups or ("",) * len(part.members)
         info |= part.member_info

@@ -184,7 +184,7 @@ def answer_info(
     k = len(member.names)
     answers = np.bincount(member.codes[is_parsed], minlength=k).tolist()
     failures = np.bincount(member.codes[~is_parsed], minlength=k).tolist()
-    info: dict[str, dict[str, Any]] = {}
+    info: dict[str, dict[str, object]] = {}
     for name, n_answers, n_failures in zip(member.names, answers, failures, strict=True):
         info[str(name)] = {"answers": n_answers, "failures": n_failures or None}
     for role in SOURCES:

@@ -7,7 +7,6 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
 
 from markupsafe import Markup
 
@@ -106,13 +105,13 @@ def prose(text: object, most: int = 900) -> Markup:
 
 
 # Of templates, by name.
-FILTERS: dict[str, Any] = {
+FILTERS: dict[str, object] = {
     function.__name__: function
     for function in (number, signed, percent, count, interval, listed, named, clean, prose)
 }
 
 
-def embed(value: Any) -> Markup:
+def embed(value: object) -> Markup:
     """A value as JSON that can't leave its script element."""
     text = json_text(value, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(_IN_SCRIPT))

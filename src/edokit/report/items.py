@@ -107,7 +107,7 @@ def item_table(evaluation: EvaluatedItems, texts: bool = True) -> dict[str, Any]
     uncertain = pooled.entropy
     if scale.span is not None:
         uncertain = scale.deviations(pooled.probabilities)
-    table: dict[str, Any] = {
+    table: dict[str, object] = {
         "kind": scale.kind,
         "positions": scale.positions,
         "classes": list(pooled.classes),

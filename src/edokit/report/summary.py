@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ class PageSummary:
 def summarize(data: ReportData) -> PageSummary:
     """The summary of whatever is known."""
     evaluation = data.evaluation
-    content: dict[str, Any] = {"about": None}
+    content: dict[str, object] = {"about": None}
     if data.ensemble is not None:
         content |= _about_weights(data.ensemble)
     if evaluation is not None and evaluation.annotations is not None:
@@ -101,7 +100,7 @@ def summarize(data: ReportData) -> PageSummary:
     )
 
 
-def _about_weights(ensemble: EDOEnsemble) -> dict[str, Any]:
+def _about_weights(ensemble: EDOEnsemble) -> dict[str, object]:
     """Members or groups, their weights, and the classes."""
     names, weights = ensemble.fitted_.unit_weights
     positive = weights[weights > 0]
@@ -117,7 +116,7 @@ def _about_weights(ensemble: EDOEnsemble) -> dict[str, Any]:
     }
 
 
-def _about_items(evaluation: EvaluatedItems) -> dict[str, Any]:
+def _about_items(evaluation: EvaluatedItems) -> dict[str, object]:
     """What there is to say about annotated items, and what the ensemble misses there."""
     annotations = evaluation.annotations
     hard = evaluation.hard_labels

@@ -45,7 +45,7 @@ TIPS = {"content": "data"}
 AREA: Spec = {"size": {"field": "_area", "type": "quantitative", "scale": None}}
 
 
-def rows(**columns: Any) -> Records:
+def rows(**columns: object) -> Records:
     """A dictionary per row of these columns; what is not finite becomes None."""
     text = pd.DataFrame(columns).to_json(orient="records", double_precision=6)
     records: Records = json.loads(text)
@@ -85,14 +85,14 @@ def percents(
     return channel
 
 
-def names(field: str, values: Sequence[Any], **style: Any) -> Spec:
+def names(field: str, values: Sequence[object], **style: object) -> Spec:
     """An axis of names, from left to right or from top to bottom."""
     axis = {"grid": False, "domain": False, "labelOverlap": False, **style}
     scale = {"domain": list(values)}
     return {"field": field, "type": "nominal", "title": None, "scale": scale, "axis": axis}
 
 
-def layer(kind: str, data: Records, encoding: Spec | None = None, **style: Any) -> Spec:
+def layer(kind: str, data: Records, encoding: Spec | None = None, **style: object) -> Spec:
     """Marks of one kind, blue unless the encoding has a colour."""
     if encoding is None:
         encoding = {}
@@ -103,13 +103,15 @@ def layer(kind: str, data: Records, encoding: Spec | None = None, **style: Any) 
     return {"data": {"values": data}, "mark": mark, "encoding": encoding}
 
 
-def points(data: Records, encoding: Spec | None = None, *, size: float = 7, **style: Any) -> Spec:
+def points(
+    data: Records, encoding: Spec | None = None, *, size: float = 7, **style: object
+) -> Spec:
     """Markers of this diameter in pixels, described under the pointer."""
     style = {"filled": True, "opacity": 1, "size": size**2, "tooltip": TIPS} | style
     return layer("point", data, encoding, **style)
 
 
-def intervals(data: Records, encoding: Spec | None = None, **style: Any) -> Spec:
+def intervals(data: Records, encoding: Spec | None = None, **style: object) -> Spec:
     """Horizontal lines between the fields ``low`` and ``high``."""
     ends = {"x": {"field": "low"}, "x2": {"field": "high"}}
     return layer("rule", data, ends | (encoding or {}), **{"strokeWidth": 1.5} | style)

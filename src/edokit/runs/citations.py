@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from edokit._errors import InputError, local_path
 from edokit._io.documents import read_json
@@ -201,7 +200,7 @@ def citations(run: str | Path) -> list[Reference]:
     return list(references.values())
 
 
-def _documents(folder: Path) -> Iterator[tuple[Path, Any]]:
+def _documents(folder: Path) -> Iterator[tuple[Path, object]]:
     """The documents of a run that name recipes and models."""
     for depth in range(_DEEPEST):
         for name in _DOCUMENTS:
@@ -209,7 +208,7 @@ def _documents(folder: Path) -> Iterator[tuple[Path, Any]]:
                 yield path, read_json(path)
 
 
-def _values(document: Any, key: str) -> set[str]:
+def _values(document: object, key: str) -> set[str]:
     """The texts under a key, anywhere in a document."""
     texts: set[str] = set()
     waiting = [document]

@@ -289,14 +289,14 @@ class App:
         """The question of a request; messages name people where the operator allows it."""
         return read_request(body, self._model, about, show_people=self._show_people)
 
-    def _people(self, about: About) -> dict[str, Any]:
+    def _people(self, about: About) -> dict[str, object]:
         """The attributes and levels of people; their names where the operator allows it."""
         attributes: dict[str, dict[str, int]] = {}
         if about.people is not None:
             for attribute in about.people.attributes:
                 levels = zip(attribute.levels, attribute.people, strict=True)
                 attributes[attribute.name] = dict(levels)
-        answer: dict[str, Any] = {"people": len(about.annotators), "attributes": attributes}
+        answer: dict[str, object] = {"people": len(about.annotators), "attributes": attributes}
         if self._show_people:
             answer["annotators"] = sorted(about.annotators)
         return answer

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def compare(
     train_split: str | Sequence[str] | None = None,
     extra: Mapping[str, tuple[PredictionsLike, PredictionsLike]] | None = None,
     progress: Progress = no_progress,
-    **settings: Any,
+    **settings: object,
 ) -> Comparison:
     """Fit EDO and every baseline on the same members and evaluate them once on test items.
 

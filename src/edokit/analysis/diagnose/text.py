@@ -20,8 +20,8 @@ def render_lines(
     template: str,
     *,
     package: str = "edokit.analysis.diagnose",
-    filters: Mapping[str, Any] | None = None,
-    **content: Any,
+    filters: Mapping[str, object] | None = None,
+    **content: object,
 ) -> list[str]:
     """The lines that a template in the ``assets`` of a package makes of its content."""
     environment = Environment(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ _SMALLEST_GAP = 0.02
 
 def estimate(
     bundle: Bundle | str | Path,
-    texts: str | Path | Texts | Sequence[Any],
+    texts: str | Path | Texts | Sequence[object],
     options: EstimateOptions | None = None,
     *,
     labels: AnnotationsLike | None = None,

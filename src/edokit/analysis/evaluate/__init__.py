@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from edokit.analysis.evaluate.answers import ProbabilitiesLike, read_answers
 from edokit.analysis.evaluate.options import EvaluateOptions
@@ -36,7 +36,7 @@ def evaluate(
     split: str | Sequence[str] | None = None,
     train_split: str | Sequence[str] | None = None,
     order: Order | None = None,
-    **settings: Any,
+    **settings: object,
 ) -> Evaluation:
     """Evaluate probabilities against annotations with every metric.
 

@@ -77,7 +77,7 @@ class EmbeddingMember(EncoderMember):
         )
 
     @classmethod
-    def checked_options(cls, options: Mapping[str, Any], source: str = "") -> dict[str, Any]:
+    def checked_options(cls, options: Mapping[str, object], source: str = "") -> dict[str, Any]:
         """With the endpoint of the environment; a file may not decide where texts and keys go."""
         if source and options.get("base_url"):
             endpoints.refuse_address(source, str(options["base_url"]), None)

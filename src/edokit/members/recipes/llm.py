@@ -202,7 +202,7 @@ class LanguageModel(Member):
         )
 
     @classmethod
-    def checked_options(cls, options: Mapping[str, Any], source: str = "") -> dict[str, Any]:
+    def checked_options(cls, options: Mapping[str, object], source: str = "") -> dict[str, Any]:
         """With the texts of the files that options name, and the endpoint of the environment.
 
         A file may not decide where texts and keys go.
@@ -231,7 +231,7 @@ class LanguageModel(Member):
     def details(self) -> Mapping[str, Any]:
         """Model, prompt, persona, numbers of requests and tokens, and the cost per item."""
         usage = self._usage
-        info: dict[str, Any] = {"model": self.model}
+        info: dict[str, object] = {"model": self.model}
         info["prompt"] = self.prompt_name or _short(self.prompt) or "default"
         if self.persona or self.persona_name:
             info["persona"] = self.persona_name or _short(self.persona)
