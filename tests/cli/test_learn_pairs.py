@@ -314,7 +314,7 @@ def test_pairs_where_items_were_asked_for_are_one_clear_message(tmp_path: Path, 
     given = split_files(tmp_path)
     given = given if command == "compare" else given[:4]
     shown = edo(command, *given, "--out", tmp_path / "out", code=2)
-    assert "'i00 · r0', not of items" in shown
+    assert "'i00 · r0', not for items" in shown
     assert "--learn items" in shown
 
 
@@ -344,7 +344,7 @@ def test_a_pair_given_twice_is_named(tmp_path: Path, ending: str):
         ("panel.txt", "\n\n", "panel has no annotators"),
         ("panel.csv", "annotator\n", "is empty"),
         ("panel.csv", "annotator,weight\nr1,1\n,2\n", "entry 2 of panel names no annotator"),
-        ("panel.csv", "attribute,value,share\nage,old,1\n", "no attribute 'age'"),
+        ("panel.csv", "attribute,value,share\nage,old,1\n", "'age' is not an attribute"),
         ("panel.txt", "r1\nr1\n", "'r1'"),
     ],
 )

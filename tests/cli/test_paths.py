@@ -110,7 +110,8 @@ INPUTS = {
     "test_predictions",
     "texts",
 }
-OUTPUTS = {"out", "figures", "truth", "page", "latex"}
+OUTPUTS = {"out", "figures", "truth", "page", "latex", "card"}
+OUTPUTS_BY_COMMAND = {"diagnose": {"labels"}}  # `edo estimate --labels` is read
 FOLDERS = {  # what each command writes into its folder
     "run": ("summary.json",),
     "demo": ("results.json", "predictions/dev.npz", "report.html", "ensemble/README.md"),
@@ -129,6 +130,7 @@ FILES = {
     "predict": "out.csv",
     "score": "out.npz",
     "report": "page.html",
+    "diagnose": "card.md",
 }
 
 
@@ -168,13 +170,18 @@ def words(name: str, data: Path) -> list[str]:
         "predict": [str(data / "ensemble"), "--predictions", dev],
         "score": ["--members", str(data / "members"), "--texts", str(data / "texts.txt")],
         "report": [str(data / "ensemble")],
+        "diagnose": [people],
     }[name]
     return [*name.split(), *more]
 
 
 def to(name: str, out: Path) -> list[str]:
     """Where the results go."""
-    return [str(out)] if name.startswith("data ") else ["--out", str(out)]
+    if name.startswith("data "):
+        return [str(out)]
+    if name == "diagnose":
+        return ["--card", str(out)]
+    return ["--out", str(out)]
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -197,8 +204,9 @@ def test_every_path_is_known_as_read_or_written_and_every_output_is_tested() -> 
     written = set()
     for name in COMMANDS:
         paths = set(paths_of(name))
-        assert paths <= INPUTS | OUTPUTS, name
-        if paths & OUTPUTS:
+        outputs = OUTPUTS | OUTPUTS_BY_COMMAND.get(name, set())
+        assert paths <= INPUTS | outputs, name
+        if paths & outputs:
             written.add(name)
             options = {argument.name for argument in arguments(name)}
             assert "--overwrite" in options, name

@@ -88,7 +88,7 @@ def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) ->
     assert_one_line(edo(*fit, "--stream"), "'part-1' has no predictions")
     for name in ("part-0.npz", "part-2.npz"):
         (made.predictions / name).unlink()
-    all_refuse("no .npz or .parquet shards")
+    all_refuse("does not contain .npz or .parquet shards")
     assert not (tmp_path / "new").exists()
     assert not out.exists()
 

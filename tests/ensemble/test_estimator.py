@@ -115,9 +115,9 @@ def test_scores_are_accuracy_and_minus_cross_entropy() -> None:
 
 
 def test_without_labels_it_says_so() -> None:
-    with pytest.raises(InputError, match="no labels"):
+    with pytest.raises(InputError, match="labels are missing"):
         EDOEnsemble().fit(POOL)
-    with pytest.raises(InputError, match="no labels"):
+    with pytest.raises(InputError, match="labels are missing"):
         EDOEnsemble().fit(POOL.probabilities, None)
     with pytest.raises(InputError, match="one row for each of the 120 items"):
         EDOEnsemble().fit(POOL.probabilities, 3)

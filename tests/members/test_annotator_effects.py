@@ -15,6 +15,7 @@ from commands import invoke
 from edokit import Annotations, InputError, Scale, read_predictions
 from edokit._names import as_names
 from edokit._types import Floats
+from edokit.annotations.core import take_rows
 from edokit.annotator_effects import AnnotatorEffects, _covariance
 from edokit.members import Group, MemberData, parse_groups, score_members, train_members
 from edokit.members.registry import find_recipe, make_member
@@ -86,7 +87,8 @@ def test_the_fewer_labels_the_nearer_to_the_anonymous_answer(kind: str) -> None:
         annotations,
         item_codes=annotations.item_codes[kept],
         annotator_codes=annotations.annotator_codes[kept],
-        **annotations.rows_of(kept, "label_codes", "label_probabilities"),
+        label_codes=take_rows(annotations.label_codes, kept),
+        label_probabilities=take_rows(annotations.label_probabilities, kept),
     )
     scale = SCALES[kind]
     much, little = (

@@ -103,7 +103,8 @@ def test_pairs_are_read_as_pairs(polite: str) -> None:
 def test_labels_that_do_not_fit_the_classes_are_refused(
     own: list[str], classes: list[str], given: dict[str, str]
 ) -> None:
-    with pytest.raises(InputError, match=r"m has the labels .* classes '0', '1'.* --label"):
+    message = r"m has the labels .* classes '0', '1'.* name the class of a label"
+    with pytest.raises(InputError, match=message):
         match_labels(own, classes, given, "m")
 
 
@@ -127,7 +128,7 @@ def test_a_model_for_several_labels_at_once_gives_each_a_probability(tmp_path: P
     np.testing.assert_allclose(
         joined.probabilities[..., 0], found.probabilities.max(axis=2), atol=1e-6
     )
-    with pytest.raises(InputError, match=r"model one is nominal, that of the others is multi"):
+    with pytest.raises(InputError, match=r"model one is nominal, but that of the others is multi"):
         score_models({"many": many, "one": one}, TEXTS)
 
 

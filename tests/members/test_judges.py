@@ -100,7 +100,7 @@ def test_judges_come_from_any_source_of_annotations(tmp_path: Path) -> None:
     [
         ("item,label\n1,0\n", "no column 'annotator' for the annotator"),
         ("item,annotator\n1,ann\n2,\n", "row 2 has no annotator"),
-        ("item,annotator\n,ann\n", "row 1 lacks the item"),
+        ("item,annotator\n,ann\n", "row 1 has no item"),
     ],
 )
 def test_bad_tables_of_judges_are_refused(tmp_path: Path, table: str, reason: str) -> None:

@@ -54,8 +54,16 @@ def test_members_are_trained_kept_and_scored(
     if pairs:
         people = replace(people, contexts=as_names([f"post {i % 7}" for i in range(72)]))
     group = Group(recipe, 1, supervision=supervision, options=options_of(recipe, model))
+    smallest_level = 5
+    if supervision == "per-group":
+        countries = as_names(["DE", "FR", "FR"])
+        people = replace(people, attributes={"country": countries})
+        group = replace(group, members=None, attribute="country")
+        smallest_level = 1
     out = tmp_path / "members"
-    trained = train_members(people, [group], out=out, jobs=1, device=None)
+    trained = train_members(
+        people, [group], out=out, jobs=1, device=None, min_annotators=smallest_level
+    )
     found = trained.predictions["dev"]
     assert found.scale == people.scale
     if kind != "multi-label":

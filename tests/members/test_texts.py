@@ -82,7 +82,7 @@ def test_conversations_are_pairs(lewidi: Path) -> None:
         ("item,text\n1,tea\n2,\n", {}, "1 of 2 has no text: '2'"),
         ("item,text\n1,tea\n1,river\n", {}, "item '1' has two texts"),
         ("item,text\n1,\n1,tea\n1,river\n", {}, "item '1' has two texts"),
-        ("item,text\n,tea\n", {}, "row 1 lacks the item"),
+        ("item,text\n,tea\n", {}, "row 1 has no item"),
         ("item,text\n1,tea\n", {"label": "x"}, "columns item, text and context, but no 'label'"),
     ],
 )

@@ -85,7 +85,7 @@ def test_the_share_of_right_labels_stands_beside_the_constant_one_model_and_the_
     is_right = evaluation.pooled.probabilities.argmax(axis=1) == evaluation.hard_labels
     share = f"{100 * is_right.mean():.0f}\u00a0%"
     assert view.rows[0].shares == (share,)
-    assert f"chose for {share} of 200 held-out items" in view.sentence
+    assert f"choice of most annotators for {share} of 200 held-out items" in view.sentence
     assert view.rows[1].comparison.startswith("clearly better (+")
 
 

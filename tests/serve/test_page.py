@@ -287,4 +287,6 @@ def test_no_page_and_a_log_without_texts(bundle: Path, tmp_path: Path) -> None:
 def test_a_log_that_can_not_be_written_is_refused(bundle: Path, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere" / "access.jsonl"
     assert_one_line(edo("serve", bundle, "--port", "0", "--log", nowhere), "--log", "nowhere")
-    assert_one_line(edo("serve", bundle, "--log", "-", "--json"), "--log", "--json")
+    done = edo("serve", bundle, "--log", "-", "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stderr)["code"] == "conflicting-options"

@@ -22,7 +22,6 @@ from edokit._errors import (
 )
 from edokit._io.digests import digest_json
 from edokit._types import Codes, Ints
-from edokit.annotations.people import FEW_PEOPLE
 from edokit.members.groups import Group
 from edokit.members.layout import MEMBERS
 from edokit.members.recipe_options import learns_items
@@ -126,7 +125,7 @@ class TrainingOptions:
     budget: float | None = None
     allow_http: bool = False
     ignore_annotator_limit: bool = False
-    min_annotators: int = FEW_PEOPLE
+    min_annotators: int = 5
     small_levels: str = "error"
 
 

@@ -338,7 +338,7 @@ def test_splits_may_number_their_items_alike() -> None:
 def test_the_folder_of_a_search_is_left_alone(found: Comparison, tmp_path: Path) -> None:
     (tmp_path / "search").mkdir()
     (tmp_path / "search" / "journal.log").write_text('{"op_code":0}\n')
-    with pytest.raises(InputError, match="holds a search"):
+    with pytest.raises(InputError, match="contains a search"):
         found.save(tmp_path)
     assert not (tmp_path / "compare").exists()
 
