@@ -190,6 +190,21 @@ def test_every_command_on_a_page_exists_and_takes_its_options() -> None:
     assert checked > 50
 
 
+def test_every_flag_is_on_a_page_for_people() -> None:
+    commands_pages = ROOT / "docs" / "commands"
+    text = "".join(
+        page.read_text(encoding="utf-8") for page in PAGES if commands_pages not in page.parents
+    )
+    written = set(re.findall(r"--[a-z][a-z0-9-]*", text))
+    missing = set()
+    for name in COMMANDS:
+        for argument in arguments(name):
+            flags = [flag for flag in argument.names if flag.startswith("--")]
+            if flags and written.isdisjoint(flags):
+                missing.add((name, flags[0]))
+    assert not missing
+
+
 def test_checks_of_the_papers_numbers_run_as_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -164,7 +164,7 @@ def test_split_gives_every_item_one_split(tmp_path: Path) -> None:
     source = tmp_path / "rows.csv"
     source.write_text("\n".join(rows), encoding="utf-8")
     out = tmp_path / "split.csv"
-    result = answer("data", "split", source, out, "--shares", "train=0.5,dev=0.25,test=0.25")
+    result = answer("data", "split", source, out, "--into", "train=0.5,dev=0.25,test=0.25")
     sizes = {name: part["items"] for name, part in result["splits"].items()}
     assert sum(sizes.values()) == 60
     assert sizes == {"train": 30, "dev": 15, "test": 15}

@@ -112,7 +112,7 @@ def split(
     /,
     *,
     from_splits: Annotated[options.Names, Parameter(name="--from"), SPLITS] = None,
-    shares: Annotated[str | None, Parameter(name=("--into", "--shares"))] = None,
+    shares: Annotated[str | None, Parameter(name="--into")] = None,
     random_state: int = 0,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.Reading, options.FLAT] = options.Reading(),

@@ -253,11 +253,6 @@ class Fitted:
         return text.describe_lambda_reg(self.settings, self.counts)
 
     @property
-    def chosen_penalty(self) -> str | None:
-        """The same without the comparison with uniform weights."""
-        return text.describe_penalty(self.settings, self.counts)
-
-    @property
     def nothing_learned(self) -> str | None:
         """In words that gumbel's weights and sizes are as they were at the start."""
         if self.trajectory is None or not self.trajectory.unlearned:
