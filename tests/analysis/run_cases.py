@@ -10,7 +10,9 @@ from edokit import Annotations, Bundle, EDOEnsemble, EDOWarning
 from edokit.members import parse_groups
 
 
-def quick_run(annotations: Annotations, folder: Path) -> Path:
+def quick_run(
+    annotations: Annotations, folder: Path, ensemble: EDOEnsemble | None = None
+) -> Path:
     """Two members in folds of train and dev, an ensemble of them, and a bundle."""
     folder.mkdir()
     learned = annotations.split("train", "dev")
@@ -24,7 +26,7 @@ def quick_run(annotations: Annotations, folder: Path) -> Path:
             folder / "members" / "predictions" / "fit.npz",
             folder / "labels.csv",
             out=folder / "ensemble",
-            ensemble=EDOEnsemble(),
+            ensemble=ensemble or EDOEnsemble(),
         )
         Bundle.create(folder / "ensemble", folder / "members", folder / "bundle")
     return folder

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from run_cases import quick_run
 
 import edokit
 from commands import answer, assert_one_line, edo
-from edokit import Annotations, InputError, Predictions
+from edokit import Annotations, EDOEnsemble, Exact, InputError, Predictions
 from edokit.analysis.gate.options import GateOptions
 from edokit.analysis.gate.statistics import loss_change
 
@@ -107,7 +108,7 @@ def test_the_judge_that_drifted_is_named(tmp_path: Path) -> None:
 
 
 def test_a_gate_compares_with_held_out_answers(small_run: Path, camps: Annotations) -> None:
-    ensemble = edokit.EDOEnsemble.load(small_run / "ensemble")
+    ensemble = EDOEnsemble.load(small_run / "ensemble")
     held_out = ensemble.fitted_.held_out
     assert held_out is not None
     losses = -(held_out.shares * np.log(held_out.answers)).sum(axis=1)
@@ -124,6 +125,13 @@ def test_a_table_in_memory_is_read_as_its_file(
     assert of_table.to_dict() == edokit.gate(small_run, tmp_path / "week.csv").to_dict()
     with pytest.raises(InputError, match="columns"):
         edokit.gate(small_run, week, columns={"item": "id"})  # which only a file takes
+
+
+def test_a_gate_does_without_members_of_weight_0(camps: Annotations, tmp_path: Path) -> None:
+    folder = quick_run(camps, tmp_path / "run", EDOEnsemble(solver=Exact(max_members=1)))
+    fitted = EDOEnsemble.load(folder / "ensemble")
+    assert (fitted.weights_ == 0).sum() == 1
+    assert edokit.gate(folder, camps.split("test")).gate == "pass"
 
 
 def test_texts_of_the_fit_are_noticed(small_run: Path, camps: Annotations) -> None:

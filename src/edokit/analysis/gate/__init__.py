@@ -87,7 +87,9 @@ def gate(
     slices = find_slices(labels, options.by)
     fit_items = read_fit_items(folder, ensemble)
     members = _predictions(labels, predictions, bundle)
-    members = members.select(ensemble.members_).order_classes(labels.classes).align(labels.rows)
+    # A bundle holds only the members that carry weight; pooling refuses to do without these.
+    answering = [name for name in ensemble.members_ if name in members.members]
+    members = members.select(answering).order_classes(labels.classes).align(labels.rows)
     fit_labels = fit_items.labels.with_classes(labels.classes)
     order = [fit_items.pooled.classes.index(name) for name in labels.classes]
     reference = _Losses(HumanLabels(fit_labels), fit_items.clusters)
