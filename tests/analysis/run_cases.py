@@ -10,9 +10,7 @@ from edokit import Annotations, Bundle, EDOEnsemble, EDOWarning
 from edokit.members import parse_groups
 
 
-def quick_run(
-    annotations: Annotations, folder: Path, ensemble: EDOEnsemble | None = None
-) -> Path:
+def quick_run(annotations: Annotations, folder: Path, ensemble: EDOEnsemble | None = None) -> Path:
     """Two members in folds of train and dev, an ensemble of them, and a bundle."""
     folder.mkdir()
     learned = annotations.split("train", "dev")

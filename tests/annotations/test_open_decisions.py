@@ -110,13 +110,30 @@ def test_roles_are_proposed_by_content() -> None:
     table = {
         "Nr": ["1", "1", "2", "2", "3", "3"],
         "Wer": ["ann", "ben", "ann", "cem", "ben", "cem"],
-        "Urteil": ["ja", "nein", "ja", "ja", "nein", "ja"],
+        "Urteil": ["ja", "nein", "nein", "ja", "nein", "ja"],
     }
     with pytest.raises(OpenDecisionsError) as refused:
         Annotations.from_table(table)
     columns = {"item": "Nr", "annotator": "Wer", "label": "Urteil"}
     assert refused.value.remedy == {"columns": columns}
     assert len(Annotations.from_table(table, columns=columns)) == 6
+
+
+def test_no_attribute_of_annotators_is_proposed_as_label() -> None:
+    table = {
+        "Msg No.": [str(n) for n in range(4) for _ in range(3)],
+        "Moderator": ["ann", "ben", "cem"] * 4,
+        "Gender": ["w", "m", "w", "w", "m", "", *["w", "m", "w"] * 2],  # a gap is no second value
+        "Verdict": ["ok", "ok", "warn", "remove", "warn", "ok"] * 2,
+    }
+    columns = {"item": "Msg No.", "annotator": "Moderator", "label": "Verdict"}
+    with pytest.raises(OpenDecisionsError) as refused:
+        Annotations.from_table(table)
+    assert refused.value.remedy == {"columns": columns}
+    sure = ["1", "2", "3", "2", "1", "3"] * 2
+    with pytest.raises(OpenDecisionsError, match="'Verdict' or 'Sure'") as refused:
+        Annotations.from_table({**table, "Sure": sure})
+    assert refused.value.remedy == {"columns": {**columns, "label": "NAME"}}
 
 
 def test_dropping_what_is_empty_drops_items_without_text() -> None:

@@ -724,18 +724,21 @@ def _missing_roles(
                 {"annotator_columns": annotator_columns},
                 code="missing-column",
             )
-    proposals = propose_roles(table, names, missing)
-    proposed = {role: proposals[role] for role in missing if role in proposals}
+    proposal = propose_roles(table, names, missing)
+    proposed = {role: proposal.columns[role] for role in missing if role in proposal.columns}
     columns = {role: proposed.get(role, "NAME") for role in missing}
     note = ""
     if proposed:
         pairs = ", ".join(f"{role}={headings([name])}" for role, name in proposed.items())
         note = f"; by their content they may be {pairs}"
+    if proposal.label_candidates:
+        candidates = listed([headings([name]) for name in proposal.label_candidates], "or")
+        note += f"; the labels may be in {candidates}"
     verb = "are"
     if len(missing) == 1:
         verb = "is"
     wide = ""
-    if "annotator" in missing:
+    if "annotator" in missing and "annotator" not in proposed:
         several = option("annotator_columns", ["NAME", "NAME"])
         wide = f"; if the table has a column per annotator, name all of these: {several}"
     return Decision(

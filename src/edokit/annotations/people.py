@@ -27,7 +27,7 @@ FEW_PEOPLE = 5
 _MOST_NUMBERS = 12
 """Whole numbers with more distinct values are grouped into bands."""
 _MOST_BANDS = 8
-_UNKNOWN = {"", "nan", "na", "n/a", "null", "unknown", "?", "-"}
+UNKNOWN = {"", "nan", "na", "n/a", "null", "unknown", "?", "-"}
 """Cells that denote an unknown value, in lower case."""
 _WHOLE = re.compile(r"\d{1,9}(\.0)?")
 _LEADING = re.compile(r"\D*(\d+)")
@@ -240,7 +240,7 @@ class People:
 def _as_attribute(name: str, values: Strings) -> tuple[Attribute | None, str]:
     """The column as an attribute, or the reason why it is not one."""
     texts = [str(value).strip() for value in values]
-    known_texts = [text for text in texts if text.lower() not in _UNKNOWN]
+    known_texts = [text for text in texts if text.lower() not in UNKNOWN]
     main_spellings = _main_spellings(known_texts)
     distinct = set(main_spellings.values())
     if len(distinct) < 2:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 import pyarrow as pa
 
 from edokit._errors import option, warn
 from edokit._io.tables import class_columns
+from edokit.annotations.people import UNKNOWN
 
 _ITEM = (
     "id item_id instance instance_id comment_id post_id tweet_id text_id doc_id document_id"
@@ -83,15 +85,29 @@ def guess_roles(
     return {**columns, **guessed}
 
 
-def propose_roles(
-    table: pa.Table, names: Mapping[str, str], missing: Sequence[str]
-) -> dict[str, str]:
+@dataclass(frozen=True)
+class Proposal:
+    """Columns that may have the missing roles.
+
+    Attributes
+    ----------
+    columns : mapping of str to str
+        The proposed column of each role.
+    label_candidates : sequence of str
+        Columns that may hold the labels, if several may; then none is proposed.
+    """
+
+    columns: Mapping[str, str]
+    label_candidates: Sequence[str] = ()
+
+
+def propose_roles(table: pa.Table, names: Mapping[str, str], missing: Sequence[str]) -> Proposal:
     """Columns that may have the missing roles, by their content alone.
 
     They are only proposed in a message. As item, the repeating column with the most distinct values
     is proposed (with a single text per value, if there are texts; if no column is so, the texts
     themselves); as annotator, a column with different values in nearly all rows of an item; as
-    label, the column with the fewest values.
+    label, the only column with few values that describes neither items nor annotators.
 
     Parameters
     ----------
@@ -107,7 +123,7 @@ def propose_roles(
         if name in names.values():
             continue
         try:
-            unassigned[name] = _values(table, name)
+            unassigned[name] = _known_values(table, name)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError):
             continue
     proposed: dict[str, str] = {}
@@ -132,23 +148,39 @@ def propose_roles(
     propose("item", {name: values.nunique() for name, values in candidates.items()})
     item_column = {**names, **proposed}.get("item")
     if item_column is None:
-        return proposed
+        return Proposal(proposed)
     items = _values(table, item_column)
     distinct_shares: dict[str, float] = {}
-    label_scores: dict[str, float] = {}
+    few_values: dict[str, pd.Series] = {}
     for name, values in unassigned.items():
-        if values.groupby(items).nunique().max() > 1:
-            pairs = pd.DataFrame({"item": items, "value": values})
-            distinct_shares[name] = 1 - pairs.duplicated().mean()
-            if 1 < values.nunique() <= _MOST_LABELS:
-                label_scores[name] = -values.nunique()
+        if name not in repeated or _describes(items, values):
+            continue
+        pairs = pd.DataFrame({"item": items, "value": values})
+        distinct_shares[name] = 1 - pairs.duplicated().mean()
+        if 1 < values.nunique() <= _MOST_LABELS:
+            few_values[name] = values
     if "annotator" not in proposed:
-        propose(
-            "annotator",
-            {name: score for name, score in distinct_shares.items() if name in repeated},
-        )
-    propose("label", {name: score for name, score in label_scores.items() if name in unassigned})
-    return proposed
+        propose("annotator", distinct_shares)
+    annotator_column = {**names, **proposed}.get("annotator")
+    few_values.pop(proposed.get("annotator", ""), None)
+    candidates = few_values
+    if annotator_column is not None:
+        annotators = _values(table, annotator_column)
+        candidates = {
+            name: values
+            for name, values in few_values.items()
+            if not _describes(annotators, values)
+        }
+    if len(candidates) == 1:
+        propose("label", dict.fromkeys(candidates, 1.0))
+    if "label" not in missing or "label" in proposed:
+        return Proposal(proposed)
+    return Proposal(proposed, tuple(candidates))
+
+
+def _describes(owners: pd.Series, values: pd.Series) -> bool:
+    """Whether each item, or each annotator, has at most one known value."""
+    return bool(values.groupby(owners).nunique().max() <= 1)
 
 
 def propose_annotator_columns(table: pa.Table, names: Mapping[str, str]) -> list[str]:
@@ -254,3 +286,9 @@ def _is_long(values: pd.Series) -> bool:
 def _values(table: pa.Table, name: str) -> pd.Series:
     """A column as text."""
     return pd.Series(table[name].cast(pa.string()).to_pylist(), dtype="str")
+
+
+def _known_values(table: pa.Table, name: str) -> pd.Series:
+    """A column as text, in which unknown values are missing."""
+    values = _values(table, name)
+    return values.mask(values.str.strip().str.lower().isin(UNKNOWN))
