@@ -253,6 +253,11 @@ class Fitted:
         return text.describe_lambda_reg(self.settings, self.counts)
 
     @property
+    def chosen_penalty(self) -> str | None:
+        """The same without the comparison with uniform weights, for the summary of a run."""
+        return text.describe_penalty(self.settings, self.counts)
+
+    @property
     def nothing_learned(self) -> str | None:
         """In words that gumbel's weights and sizes are as they were at the start."""
         if self.trajectory is None or not self.trajectory.unlearned:

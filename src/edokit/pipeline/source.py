@@ -125,7 +125,7 @@ def _training_splits(annotations: Annotations) -> list[str]:
     return [name for name in annotations.split_names if name in (TRAIN, *DEV)]
 
 
-def _ask(annotations: Annotations, reading: Mapping[str, object]) -> None:
+def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
     """Ask about numbers that may be a scale, and about texts that are missing."""
     decisions = []
     points, outliers = possible_points(annotations)
