@@ -245,7 +245,8 @@ def pipeline(
         answers["all"] += number
 
     def flood() -> None:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=120) as line:
+        # The time for all bytes of sendall together: other processes may have the processor.
+        with socket.create_connection(("127.0.0.1", server.port), timeout=1800) as line:
             reader = threading.Thread(target=read, args=(line,))
             reader.start()
             line.sendall(content)
