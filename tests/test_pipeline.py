@@ -239,6 +239,30 @@ def test_a_run_on_other_data_or_read_otherwise_is_not_mistaken_for_this_one(
     assert Run.load(run.folder).summary == run.summary
 
 
+def test_a_run_on_other_data_is_replaced_if_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "default_pool", small_pool)
+    first, second = (simulate("two-camps", random_state=k, items=(40, 10, 1)) for k in (0, 1))
+    edokit.run(first.annotations, tmp_path / "RUN", quality="fast", jobs=1)
+    edokit.run(second.annotations, tmp_path / "RUN", quality="fast", jobs=1, overwrite=True)
+    again = edokit.run(second.annotations, tmp_path / "RUN", quality="fast", jobs=1)
+    assert again.results["items"] == 50
+
+
+def test_a_decision_is_said_once_whichever_step_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "default_pool", small_pool)
+    table = simulate("two-camps", items=(150, 50, 0)).annotations.to_table().to_pandas()
+    columns = ["item", "annotator", "label", "text"]
+    with pytest.warns(EDOWarning) as given:
+        edokit.run(table[columns], tmp_path / "RUN", quality="fast", jobs=1)
+    texts = [str(warning.message) for warning in given]
+    assert len([text for text in texts if "tied" in text]) == 1
+    assert len(texts) == len(set(texts))
+
+
 def test_a_label_that_next_to_nobody_chose_is_named(tmp_path: Path) -> None:
     table = simulate("two-camps", items=(150, 1, 1)).annotations.to_table().to_pandas().astype(str)
     table.loc[7, "label"] = "ofensive"

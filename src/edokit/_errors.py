@@ -302,6 +302,22 @@ def warn(message: str, category: type[EDOWarning] = EDOWarning) -> None:
     warnings.warn(category(message), stacklevel=level)
 
 
+@contextmanager
+def each_warning_once() -> Iterator[None]:
+    """Show a warning that several steps give once."""
+    shown: set[str] = set()
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_first(message: Warning | str, *place: Any, **stream: Any) -> None:
+            if str(message) not in shown:
+                shown.add(str(message))
+                show(message, *place, **stream)
+
+        warnings.showwarning = show_first
+        yield
+
+
 def examples(values: Iterable[object], most: int = 3) -> str:
     """A few values for a message: ``'a', 'b', 'c' and 7 more``."""
     texts = list(map(str, values))

@@ -21,7 +21,14 @@ import pandas as pd
 from joblib import cpu_count
 from pydantic_core import to_jsonable_python
 
-from edokit._errors import EDOError, EDOWarning, InputError, local_path, option
+from edokit._errors import (
+    EDOError,
+    EDOWarning,
+    InputError,
+    each_warning_once,
+    local_path,
+    option,
+)
 from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
 from edokit._progress import Progress, no_progress
@@ -118,7 +125,7 @@ def run(
     path = None
     if isinstance(annotations, str | Path):
         path = local_path(annotations)
-    with output_folder(folder, "run", path, overwrite=options.overwrite):
+    with output_folder(folder, "run", path, overwrite=options.overwrite), each_warning_once():
         source = read_source(annotations, folder, reading)
         for name in options.by or ():
             source.annotations.people.attribute(name)  # refused before anything is trained
@@ -174,6 +181,8 @@ def _finished(
     # Tuples are lists in the record.
     reading = to_jsonable_python(source.reading)
     if recorded.sha256 != source.sha256 or recorded.options != reading:
+        if options.overwrite:
+            return None
         raise InputError(
             f"{folder} holds a run on other annotations, or on annotations that were read with"
             " other options",
@@ -220,6 +229,7 @@ class _RunSteps:
         self.progress(3, 4, "making the page")
         self.write_page(comparison, predictions, labels, inputs, groups, gain)
         summary = self.summarize(comparison, trained, groups, gain)
+        self.progress(4, 4, "done")
         return Run(self.folder, summary.to_dict()).keep(ensemble, bundle)
 
     def train(self, name: str, groups: Sequence[Group], *, in_time: bool = False) -> Trained:
