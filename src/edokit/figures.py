@@ -23,7 +23,7 @@ from edokit.report.results import (
     parse_search,
     ranked_scores,
 )
-from edokit.report.vega import TIPS, Spec, standalone_spec
+from edokit.report.vega import TIPS, Spec, notebook_spec, standalone_spec
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -142,7 +142,10 @@ class Figure:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """Return the figure as notebooks show it: an image that needs no script."""
-        return {"image/svg+xml": self.to_bytes("svg").decode(), "text/plain": repr(self)}
+        import vl_convert
+
+        svg = vl_convert.vegalite_to_svg(notebook_spec(self.spec))
+        return {"image/svg+xml": svg, "text/plain": repr(self)}
 
     def __repr__(self) -> str:
         return f"Figure({self.title!r})"

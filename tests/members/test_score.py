@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit import InputError, score_members, train_members
+from edokit import Annotations, InputError, score_members, train_members
 from edokit.members import parse_groups
 from edokit.members.loaded import load_member
 from edokit.members.texts import Texts
@@ -36,6 +36,15 @@ def test_scores_of_the_test_texts_are_the_test_predictions(tmp_path: Path) -> No
     )
     assert list(scored.items) == list(kept.items)
     np.testing.assert_allclose(scored.probabilities, kept.probabilities, atol=1e-6)
+    of_annotations = score_members(tmp_path, TEST)
+    assert list(of_annotations.items) == list(kept.items)
+    np.testing.assert_array_equal(of_annotations.probabilities, scored.probabilities)
+
+
+def test_annotations_without_texts_are_not_scored(tmp_path: Path) -> None:
+    train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path, jobs=1)
+    with pytest.raises(InputError, match="the annotations have no texts"):
+        score_members(tmp_path, Annotations.from_matrix([["a", "b"], ["b", "b"]]))
 
 
 def test_members_trained_in_folds_answer_with_their_mean(tmp_path: Path) -> None:

@@ -121,6 +121,21 @@ def test_a_diagnosis_shows_advice_agreement_and_groups() -> None:
     assert "blue (2)" in chart
 
 
+def test_an_audit_shows_its_sentences_and_tables() -> None:
+    annotations = table()
+    share = annotations.soft_labels[:, 1]
+    rng = np.random.default_rng(1)
+    p = np.clip(share[:, None] + rng.normal(0, 0.2, (len(share), 3)), 0.05, 0.95)
+    jury = Predictions.from_arrays(
+        p, layout="NK", items=annotations.items, classes=annotations.classes
+    )
+    audit = edokit.audit(jury, annotations, samples=200)
+    page = shown(audit)
+    assert audit.headline[0] in page.text
+    assert all(table.title in page.text for table in audit.tables())
+    assert "Two annotators" in page.text  # a note below a table
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("notebook") / "first run"

@@ -24,6 +24,7 @@ from edokit.members.pretrained import (
     public_name,
     require_packages,
     vocabulary_size,
+    without_messages,
 )
 from edokit.members.recipe import Annotators, Capabilities, Member
 from edokit.scales import NOMINAL, Scale
@@ -118,8 +119,9 @@ class _NetworkClassifier:
         return in_batches(forward, self.reader(list(texts)), self.reader, BATCH, self.device)
 
     def save(self, folder: Path) -> None:
-        self.network.save_pretrained(folder)
-        self.reader.tokenizer.save_pretrained(folder)
+        with without_messages():
+            self.network.save_pretrained(folder)
+            self.reader.tokenizer.save_pretrained(folder)
 
 
 class SavedLabels(Document):

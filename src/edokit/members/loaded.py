@@ -28,6 +28,7 @@ from edokit.members.texts import Texts
 from edokit.members.trust import refuse_code
 
 if TYPE_CHECKING:
+    from edokit.annotations.core import Annotations
     from edokit.predictions.core import Predictions
 
 
@@ -185,7 +186,7 @@ class LoadedMembers:
 
     def predict(
         self,
-        texts: Texts | Sequence[Text],
+        texts: Texts | Annotations | Sequence[Text],
         *,
         annotators: Mapping[str, Iterable[str]] | None = None,
         by_annotator: bool = False,

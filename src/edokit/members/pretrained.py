@@ -261,6 +261,13 @@ def using(model: str) -> Iterator[None]:
 @contextmanager
 def loading(model: str) -> Iterator[None]:
     """The same while a model is loaded; nothing is written to stderr, where panics are reported."""
+    with without_messages(), silenced(), using(model):
+        yield
+
+
+@contextmanager
+def without_messages() -> Iterator[None]:
+    """Transformers shows no progress bars and no warnings."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()
@@ -268,8 +275,7 @@ def loading(model: str) -> Iterator[None]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with silenced(), using(model):
-            yield
+        yield
     finally:
         logging.set_verbosity(level)
         if bars:

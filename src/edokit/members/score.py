@@ -18,12 +18,13 @@ from edokit.members.texts import Texts
 from edokit.scales import NOMINAL, check_same_scale
 
 if TYPE_CHECKING:
+    from edokit.annotations.core import Annotations
     from edokit.predictions.core import Predictions
 
 
 def score_members(
     folder: str | Path | Sequence[str | Path],
-    texts: Texts | Sequence[Text],
+    texts: Texts | Annotations | Sequence[Text],
     members: Sequence[str] | None = None,
     *,
     device: str | None = None,
@@ -40,8 +41,8 @@ def score_members(
     ----------
     folder : str, Path or sequence of these
         Folder that `train_members` or ``edo train`` wrote, or several of them.
-    texts : Texts or sequence of str or of (str, str)
-        Texts with their item ids; without ids they are named 0, 1, 2, ….
+    texts : Texts, Annotations or sequence of str or of (str, str)
+        Texts with their item ids, or annotations with texts; without ids they are named 0, 1, 2, ….
     members : sequence of str, default=None
         Names of members. None: all of them.
     device : str, default=None

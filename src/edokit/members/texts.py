@@ -43,10 +43,20 @@ class Texts:
     numbered: bool = False
 
     @classmethod
-    def from_texts(cls, texts: Texts | Sequence[Text]) -> Texts:
+    def from_texts(cls, texts: Texts | Annotations | Sequence[Text]) -> Texts:
         """Texts, checked; those without ids are named 0, 1, 2, …."""
+        from edokit.annotations.core import Annotations
+
         if isinstance(texts, Texts):
             return texts.checked()
+        if isinstance(texts, Annotations):
+            if texts.texts is None:
+                raise InputError(
+                    "the annotations have no texts to score",
+                    f"name their column: {option('columns', {'text': 'NAME'})}",
+                    code="missing-texts",
+                )
+            return cls.from_source(texts).checked()
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             kind = type(texts).__name__
             if isinstance(texts, str):

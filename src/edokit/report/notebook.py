@@ -28,9 +28,10 @@ from edokit.report.results import (
     method_rows,
     ranked_scores,
 )
-from edokit.report.vega import Spec, standalone_spec
+from edokit.report.vega import Spec, notebook_spec, standalone_spec
 
 if TYPE_CHECKING:
+    from edokit.analysis.audit.result import Audit
     from edokit.analysis.compare.result import Comparison
     from edokit.analysis.diagnose.groups.result import GroupComparison
     from edokit.analysis.diagnose.result import Diagnosis
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
 
 _CHART_WIDTH = 440
-# Pixels around a chart: letters of the reader's system may be wider than those measured here.
-_PADDING = {"left": 40, "right": 10, "top": 5, "bottom": 5}
 _FIRST_ITEMS = 5
 _MOST_CLASSES = 4
 # Attributes and classes can be many; the page draws all of them.
@@ -64,7 +63,7 @@ class _Image:
     def from_chart(cls, chart: Spec) -> _Image:
         import vl_convert
 
-        spec = standalone_spec(chart, _CHART_WIDTH) | {"padding": _PADDING}
+        spec = notebook_spec(standalone_spec(chart, _CHART_WIDTH))
         svg = vl_convert.vegalite_to_svg(spec)
         encoded = b64encode(svg.encode()).decode()
         return cls(str(chart["title"]), f"data:image/svg+xml;base64,{encoded}")
@@ -85,6 +84,7 @@ class _Table:
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
+    notes: Sequence[str] = ()
     is_open: bool = True
 
 
@@ -128,6 +128,14 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
         _group_charts(diagnosis.groups),
         [_agreement_table(diagnosis.agreement)],
     )
+
+
+def audit_html(audit: Audit) -> str:
+    """How many judges a jury is worth and whether it can replace an annotator, with the tables."""
+    tables: list[_Table] = []
+    for table in audit.tables():
+        tables.append(_Table(table.title, table.header, table.unmarked(), table.notes))
+    return _html("Audit", [_Paragraph(line) for line in audit.headline], [], tables)
 
 
 def run_html(

@@ -134,6 +134,11 @@ def chart(title: str, layers: Sequence[Spec], x: Spec, y: Spec, height: int = 32
     return {"title": title, "height": height, "layer": list(layers), "encoding": {"x": x, "y": y}}
 
 
+def notebook_spec(spec: Spec) -> Spec:
+    """A chart outside the page with room around it, for fonts wider than the one measured here."""
+    return spec | {"padding": {"left": 40, "right": 10, "top": 5, "bottom": 5}}
+
+
 def standalone_spec(spec: Spec, width: int) -> Spec:
     """A chart outside the page: in a file, or in a notebook."""
     axis = {**CONFIG["axis"], "labelLimit": _LABEL_LIMIT}

@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 
 from edokit._errors import counted
 from edokit._io.markup import Table
+from edokit._package import notebook_html
 from edokit.metrics import Interval
 
 UNIFORM = "uniform"
@@ -164,6 +165,10 @@ class Audit:
             judges = f", {self.judges.estimate:.1f} judges"
         members = counted(len(self.members), "member")
         return f"Audit({counted(self.items, 'item')}, {members}{judges})"
+
+    def _repr_html_(self) -> str:
+        """The answers in sentences and the tables behind them, in a notebook."""
+        return notebook_html("audit_html", self)
 
     @property
     def headline(self) -> list[str]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edokit._errors import local_path
+from edokit._errors import counted, local_path
 from edokit._io.atomic import whole_file
 from edokit._io.documents import write_json
 from edokit._io.markup import Table
@@ -157,6 +157,10 @@ class Comparison:
     inputs: Mapping[str, Input] = field(default_factory=dict, repr=False)
     losses: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict, repr=False)
     clusters: Ints | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        items = counted(self.data.items["test"], "item")
+        return f"Comparison({counted(len(self.scores), 'method')}, {items})"
 
     def __getitem__(self, name: str) -> Score:
         """The scores of one method."""
