@@ -31,7 +31,7 @@ def run(example: str, folder: Path) -> str:
 
 
 def test_every_example_has_a_page_and_a_script() -> None:
-    folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
+    folders = sorted(path.name for path in EXAMPLES.iterdir() if (path / "README.md").exists())
     assert folders == [
         "content-moderation",
         "llm-jury",
