@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import edokit
-from edokit import Annotations, Predictions, ProgressBar
-from edokit.pipeline.result import Run
+from edokit import Annotations, Predictions, ProgressBar, Run
 
 ACTING = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 HARMLESS = {"div", "p", "strong", "bdi", "img", "details", "summary", "code"}
