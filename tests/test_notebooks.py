@@ -38,7 +38,7 @@ TRUE_OF = {
 @pytest.fixture(scope="module")
 def tool() -> Any:
     for package in ("nbclient", "ipykernel"):
-        pytest.importorskip(package, reason="needs the extra dev, on Python 3.11 or newer")
+        pytest.importorskip(package, reason="needs the extra dev")
     sys.path.insert(0, str(EXAMPLES.parent / "tools"))
     try:
         return importlib.import_module("notebooks")
