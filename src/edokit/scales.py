@@ -627,14 +627,6 @@ def number_list(values: Reals) -> str:
     return examples((f"{value:g}" for value in values), 10).replace("'", "")
 
 
-def looks_ordinal(classes: Sequence[str]) -> bool:
-    """Whether the classes are at least three consecutive whole numbers."""
-    numbers = [as_number(name) for name in classes]
-    if len(numbers) < 3 or numbers[0] is None:
-        return False
-    return all(number == numbers[0] + k for k, number in enumerate(numbers))
-
-
 def split_points(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """Divide labels into points of a scale and probable mistakes.
 

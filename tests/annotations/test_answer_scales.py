@@ -18,7 +18,7 @@ from edokit import (
     write_predictions,
 )
 from edokit._io.tables import write_table
-from edokit.scales import DeclaredScale, looks_ordinal
+from edokit.scales import DeclaredScale, split_points
 from tests.errors import raises_code
 
 SETS = {
@@ -64,11 +64,11 @@ def test_scales_that_make_no_sense_are_refused(text, classes, names):
         DeclaredScale(text).resolve(classes)
 
 
-def test_whole_numbers_in_a_row_look_ordinal():
-    assert looks_ordinal(["-1", "0", "1"])
-    assert not looks_ordinal(["0", "1"])
-    assert not looks_ordinal(["1", "2", "4"])
-    assert not looks_ordinal(["1", "2", "many"])
+@pytest.mark.parametrize("classes", ["-1 0 1", "0 1", "1 2 4", "1 2 many"])
+def test_whole_numbers_in_a_row_look_like_points(classes):
+    labels = classes.split()
+    points = labels if classes == "-1 0 1" else []
+    assert split_points(dict.fromkeys(labels, 100)) == (points, [])
 
 
 def test_sets_are_lists_in_a_cell_or_one_row_per_label():

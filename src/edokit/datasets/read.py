@@ -23,7 +23,7 @@ from edokit._types import Strings
 from edokit.annotations.core import Annotations
 from edokit.annotations.decisions import read_or_ask_all
 from edokit.annotations.long_table import Policies, from_long_table
-from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, looks_ordinal, split_points
+from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, split_points
 
 _LONGEST_RECORD = 1 << 24
 _LONGEST_START = 1 << 20
@@ -316,8 +316,6 @@ def possible_points(annotations: Annotations) -> tuple[list[str], list[str]]:
     """
     if annotations.scale != NOMINAL:
         return [], []
-    if looks_ordinal(annotations.classes):
-        return list(annotations.classes), []
     totals = annotations.counts.sum(axis=0).astype(int).tolist()
     return split_points(dict(zip(annotations.classes, totals, strict=True)))
 
