@@ -147,7 +147,7 @@ def test_a_pass_over_shards_leaves_no_array_to_the_garbage_collector(
         try:
             data.expansions(weights)
             data.scores(weights, [Pool.LINEAR])
-            data.evaluate(weights)
+            data.evaluate(weights[0])
             gc.collect()
             left = [value.shape for value in gc.garbage if isinstance(value, np.ndarray)]
         finally:

@@ -291,7 +291,7 @@ def _fitted(
     n_pairs = None
     if n_items < len(data):  # rows are of single annotators
         n_pairs = len(data)
-    (metrics,) = units.evaluate(weights[None], config.pool, temperature)
+    metrics = units.evaluate(weights, config.pool, temperature)
     counts = data.counts or AnnotationCounts(annotations=0, annotators=0)
     shares, hard_counts = _label_counts(data)
     class_counts = hard_counts

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -204,7 +204,7 @@ class Fitted:
     objective: dict[str, float]
     certificate: Certificate | None = None
     trajectory: Trajectory | None = None
-    metrics: dict[str, float | None]
+    metrics: Mapping[str, float | None]
     member_ce: Column
     items: Positive
     pairs: Positive | None = None
@@ -307,6 +307,7 @@ class Fitted:
             content["people"] = self.people.to_document()
         if self.held_out is not None:
             content["held_out"] = self.held_out.to_document()
+        content["metrics"] = dict(self.metrics)
         for name in ("labels", "pairs", "people", "held_out"):
             if content[name] is None:
                 del content[name]

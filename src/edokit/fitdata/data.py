@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from edokit._types import Floats, HardLabels, Ints, Reals
 from edokit.fitdata.layout import Layout
 from edokit.fitdata.reading import ClassLabels, ReadOptions, ShardOptions
 from edokit.metrics import MetricSums, metrics_of
+from edokit.metrics.compute import DeferredMetrics
 from edokit.metrics.compute import values as checked_metrics
 from edokit.metrics.formulas import (
     cross_entropy,
@@ -130,7 +132,7 @@ class FitData:
     >>> data = FitData.from_arrays(P, np.eye(2), np.array([0, 1]))
     >>> len(data), data.members
     (2, ('0', '1'))
-    >>> data.evaluate(np.array([[0.5, 0.5]]))[0]["f1"]
+    >>> data.evaluate(np.array([0.5, 0.5]))["f1"]
     1.0
     """
 
@@ -473,23 +475,23 @@ class FitData:
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
-    ) -> list[dict[str, float | None]]:
-        """The metrics of the pools with these weights [T, K], in one pass.
+    ) -> Mapping[str, float | None]:
+        """The metrics of the pool with these weights [K].
 
-        ``entropy_correlation``, which is not a sum over shards, is None where data are in shards.
+        In memory, they are computed when they are first read. Of shards, ``entropy_correlation``,
+        which is not a sum over them, is None.
         """
-        P = self.sample.P
-        several = np.atleast_2d(weights)
-        return [self.metrics(pooled(P, v, str(pool), temperature)) for v in several]
-
-    def metrics(self, rows: Floats) -> dict[str, float | None]:
-        """The metrics of predictions [n, C] for the rows of the sample."""
-        p, q, y = self.per_item(rows)
+        p, q, y = self.per_item(pooled(self.sample.P, weights, str(pool), temperature))
+        order: Literal["C", "F"] = "C"
         if p.shape[1] <= _FEW_CLASSES:
             # numpy sums over few columns several times as fast in this order, to the same digits.
-            p = np.asfortranarray(p)
-            q = np.asfortranarray(q)
-        return checked_metrics(metrics_of(self.scale), p, q, y, self.scale)
+            order = "F"
+        # Copies, since labels may be arrays of the user, who may change them.
+        p = np.array(p, order=order)
+        q = np.array(q, order=order)
+        y = np.array(y)
+        names = metrics_of(self.scale)
+        return DeferredMetrics(partial(checked_metrics, names, p, q, y, self.scale))
 
     def per_item(self, rows: Floats) -> tuple[Floats, Floats, HardLabels]:
         """Predictions [n, C] for the rows of the sample, soft and hard labels: as of items."""

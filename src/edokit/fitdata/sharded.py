@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -211,9 +211,11 @@ class ShardedData(FitData):
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
-    ) -> list[dict[str, float | None]]:
-        arguments = np.atleast_2d(weights), str(pool), temperature
-        return [sums.values() for sums in self.total(_metric_sums, *arguments, task="evaluating")]
+    ) -> Mapping[str, float | None]:
+        arguments = weights, str(pool), temperature
+        (sums,) = self.total(_metric_sums, *arguments, task="evaluating")
+        values: dict[str, float | None] = sums.values()
+        return values
 
     def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
         (scores,) = self.total(FitData.scores, weights, tuple(pools), task="evaluating")
@@ -391,11 +393,8 @@ def _summaries(block: FitData) -> Summaries:
 def _metric_sums(
     block: FitData, weights: Floats, pool: str, temperature: float
 ) -> list[MetricSums]:
-    P = block.sample.P
-    return [
-        MetricSums.from_arrays(*block.per_item(pooled(P, v, pool, temperature)), scale=block.scale)
-        for v in weights
-    ]
+    rows = pooled(block.sample.P, weights, pool, temperature)
+    return [MetricSums.from_arrays(*block.per_item(rows), scale=block.scale)]
 
 
 def _first_keys(part: CachedShard, count: int) -> NDArray[np.uint64]:

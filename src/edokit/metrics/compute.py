@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
@@ -194,6 +194,39 @@ def values(
         if not np.isnan(rho):
             results["entropy_correlation"] = float(rho)
     return results
+
+
+class DeferredMetrics(Mapping[str, "float | None"]):
+    """Metrics by name, which are computed when one of them is first read.
+
+    Those of many items take longer than the weights. Until then, what ``compute`` holds is kept.
+    """
+
+    def __init__(self, compute: Callable[[], dict[str, float | None]]) -> None:
+        self._compute: Callable[[], dict[str, float | None]] | None = compute
+        self._values: dict[str, float | None] = {}
+
+    def _read(self) -> dict[str, float | None]:
+        compute = self._compute
+        if compute is not None:
+            self._values = compute()
+            self._compute = None
+        return self._values
+
+    def __getitem__(self, name: str) -> float | None:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+    def __reduce__(self) -> tuple[type[dict[str, float | None]], tuple[dict[str, float | None]]]:
+        return dict, (self._read(),)
 
 
 def entropy_ranks(p: Floats, q: Floats, scale: Scale) -> RankCorrelation:

@@ -75,7 +75,7 @@ def test_shards_are_searched_like_memory(scale: Scale, tmp_path: Path) -> None:
     memory = search_in_memory(FitData.from_predictions(made.pool, made.people), plan, 4)
     with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
         streamed = search_in_memory(shards, plan, 4)
-        assert shards.evaluate(np.full((1, 4), 0.25))[0]["f1"] is not None
+        assert shards.evaluate(np.full(4, 0.25))["f1"] is not None
     for one, other in zip(streamed, memory, strict=True):
         assert one.estimates["optimistic"] == pytest.approx(other.estimates["optimistic"], rel=1e-4)
 
@@ -86,13 +86,13 @@ def test_metrics_of_shards_are_those_of_memory(tmp_path: Path) -> None:
     for scale in (UNEVEN, SETS):
         made = cut(tmp_path / scale.kind, 60, [25], classes=3, scale=scale)
         memory = FitData.from_predictions(made.pool, made.people)
-        (expected,) = memory.evaluate(weights)
+        expected = dict(memory.evaluate(weights[0]))
         p = pool(np.asarray(made.pool.probabilities, dtype=float), weights[0])
         q = np.asarray(made.people.soft_labels)
         y = np.asarray(made.people.hard_labels())
         assert expected == compute_metrics(p, q, y, scale=scale)
         with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
-            (found,) = shards.evaluate(weights)
+            found = dict(shards.evaluate(weights[0]))
         # Neither ranks among all items nor values relative to them are sums over shards.
         for name in ("entropy_correlation", *relative):
             assert found.pop(name, None) is None
