@@ -36,10 +36,6 @@ class SavedTransformer(Document):
     constant: list[Annotated[float, Field(ge=0, le=1)]] | None
 
 
-# Fitted attributes that are saved, without their underscore.
-_LEARNED = [name for name in SavedTransformer.model_fields if name not in ("options", "scale")]
-
-
 @dataclass(eq=False)
 class TransformerMember(Member):
     """A pretrained encoder with a classifier on top, fine-tuned together.
@@ -276,9 +272,16 @@ class TransformerMember(Member):
         """Write weights (safetensors), configs (JSON) and tokenizer."""
         if self.constant_ is None:
             self._tuned.save(folder)
-        learned = {name: getattr(self, f"{name}_") for name in _LEARNED}
-        state = {"options": self.get_params(), **learned, "scale": asdict(self.scale_)}
-        write_json(state, folder / FINE_TUNED)
+        saved = {
+            "options": self.get_params(),
+            "history": self.history_,
+            "best_epoch": self.best_epoch_,
+            "annotators": self.annotators_,
+            "activity": self.activity_,
+            "constant": self.constant_,
+            "scale": asdict(self.scale_),
+        }
+        write_json(saved, folder / FINE_TUNED)
 
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> TransformerMember:
@@ -292,8 +295,12 @@ class TransformerMember(Member):
         options = {name: value for name, value in saved.options.items() if name in defaults}
         with errors_in(path):
             member = cls(**check_options(title, defaults, options), device=device)
-        for name in ("scale", *_LEARNED):
-            setattr(member, f"{name}_", getattr(saved, name))
+        member.scale_ = saved.scale
+        member.history_ = saved.history
+        member.best_epoch_ = saved.best_epoch
+        member.annotators_ = saved.annotators
+        member.activity_ = saved.activity
+        member.constant_ = saved.constant
         if member.constant_ is None:
             require_packages("fine-tuning")
             from edokit.members.recipes._training import FineTuned
