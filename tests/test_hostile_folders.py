@@ -110,14 +110,14 @@ def test_a_file_that_changes_while_it_is_read_is_noted_as_changed(
     inputs = run.parent / "inputs"
     from edokit.fitdata import reading as module
 
-    read = module.read_recorded_annotations
+    read = module.read_annotations_file
 
     def change_then_read(path: Path, options: Any) -> Any:
         text = path.read_text()
         path.write_text(text.replace('"sim-train-1"', '"sim-train-01"'))
         return read(path, options)
 
-    monkeypatch.setattr(module, "read_recorded_annotations", change_then_read)
+    monkeypatch.setattr(module, "read_annotations_file", change_then_read)
     out = run.parent / "again"
     fit(inputs / "dev.npz", inputs / "labels.csv", split="dev", out=out)
     monkeypatch.undo()

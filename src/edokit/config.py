@@ -97,8 +97,8 @@ class FitConfig:
         """The declared answer scale, if there is one."""
         return None if self.scale == AUTO else self.scale
 
-    def warn_of_idle(self) -> None:
-        """Warn of options without effect."""
+    def warn_of_unused_options(self) -> None:
+        """Warn of options without effect on this fit."""
         if self.objective.diversity is Diversity.SUPPRESS and self.objective.div == 0:
             warn(
                 "the diversity term has weight 0, so its direction has no effect; set"

@@ -287,7 +287,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """
         parameters = self.get_params(deep=False)
         config = self._config()
-        config.warn_of_idle()
+        config.warn_of_unused_options()
         reading = ReadOptions(scale=config.declared_scale, ties=config.ties, seed=config.seed)
         with open_inputs(predictions, annotations, reading) as data:
             fitted = fit_ensemble(data, config, parameters)
@@ -720,7 +720,7 @@ def fit(
     ensemble.scale = ensemble.scale or file_options.get("scale")
     parameters = ensemble.get_params(deep=False)
     config = ensemble._config()  # refused before anything is read
-    config.warn_of_idle()
+    config.warn_of_unused_options()
     reading = ReadOptions.from_arguments(
         file_options,
         split=split,

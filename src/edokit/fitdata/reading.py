@@ -19,7 +19,7 @@ from edokit._parallel import LOCAL
 from edokit._progress import Progress
 from edokit.annotations.core import Annotations, Ties
 from edokit.predictions.core import LEARN
-from edokit.runs.inputs import Input, read_recorded_annotations, read_recorded_predictions
+from edokit.runs.inputs import Input, read_annotations_file, read_predictions_file
 from edokit.scales import ScaleLike
 
 if TYPE_CHECKING:
@@ -233,12 +233,12 @@ class InputFiles:
         """Return the predictions in a file; other predictions are returned unchanged."""
         if not isinstance(source, str | Path):
             return source
-        return read_recorded_predictions(Path(source), self.note_predictions(role, source))
+        return read_predictions_file(Path(source), self.note_predictions(role, source))
 
     def annotations(self, role: str, source: LabelsLike) -> LabelsLike:
         """Return the annotations in a file, or of the splits asked for of annotations in memory."""
         if isinstance(source, str | Path):
-            return read_recorded_annotations(Path(source), self.note_annotations(role, source))
+            return read_annotations_file(Path(source), self.note_annotations(role, source))
         # The scale applies to arrays and to annotations without one as well.
         unused = [name for name in self._reading.file_options() if name != "scale"]
         if unused:

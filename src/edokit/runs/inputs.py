@@ -34,16 +34,16 @@ class Input:
     options: Mapping[str, Json] = field(default_factory=dict)
 
 
-def read_recorded_predictions(path: Path, options: Mapping[str, Any]) -> Predictions:
-    """Read predictions on the declared scale, if any."""
+def read_predictions_file(path: Path, options: Mapping[str, Any]) -> Predictions:
+    """Read predictions on the scale of the options, if any, and of the rows to learn from."""
     predictions = read_predictions(path)
     if options.get("scale"):
         predictions = predictions.on_scale(options["scale"])
     return view_pairs(predictions, options.get("learn"))
 
 
-def read_recorded_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
-    """Read annotations with recorded options."""
+def read_annotations_file(path: Path, options: Mapping[str, Any]) -> Annotations:
+    """Read annotations with options as ``run.json`` keeps them."""
     arguments = dict(options)
     learn = arguments.pop("learn", None)
     # Earlier records have a separate key for several splits.

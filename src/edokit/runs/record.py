@@ -20,7 +20,7 @@ from edokit._io.documents import Count, read_model, write_json
 from edokit._package import checkout_commit, result_versions
 from edokit.annotations.core import Annotations
 from edokit.predictions.core import Predictions
-from edokit.runs.inputs import Input, read_recorded_annotations, read_recorded_predictions
+from edokit.runs.inputs import Input, read_annotations_file, read_predictions_file
 
 RUN_RECORD = "run.json"
 
@@ -90,7 +90,7 @@ class RunRecord:
         if path is None:
             return None
         with errors_in(folder / RUN_RECORD):
-            return read_recorded_predictions(path, self.inputs[role].options)
+            return read_predictions_file(path, self.inputs[role].options)
 
     def annotations(
         self, role: str, folder: Path, *, all_splits: bool = False
@@ -107,7 +107,7 @@ class RunRecord:
             options |= {"split": None, "splits": None}
         try:
             with errors_in(folder / RUN_RECORD):
-                return read_recorded_annotations(path, options)
+                return read_annotations_file(path, options)
         except InputError:
             raise
         except (TypeError, AttributeError, ValueError, LookupError) as error:
