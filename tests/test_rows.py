@@ -150,3 +150,10 @@ def test_rows_without_ids_are_what_rows_called_by_number_are() -> None:
     )
     with raises_code("items-differ"):
         numbered.match(named.take(places), "a", "b")
+
+
+def test_items_without_ids_are_counted_without_names() -> None:
+    rows = Rows.numbered(3)
+    assert rows.count_items() == 3
+    assert rows.count_items(np.array([0, 2])) == 2
+    assert "items" not in vars(rows)

@@ -380,6 +380,12 @@ class NumberedRows(Rows):
         """Return the rows at these positions (or where a mask is True), in this order."""
         return NumberedRows(self.numbers[check_positions(positions, len(self))])
 
+    def count_items(self, positions: Ints | None = None) -> int:
+        """Return the number of items, which are as many as rows."""
+        if positions is None:
+            return len(self)
+        return len(positions)
+
     def by_item(self) -> Rows:
         """Return a row for each item."""
         return self
