@@ -68,7 +68,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, with_body: bool) -> None:
         self.server.authorizations.append(self.headers.get("Authorization"))
-        name = self.path.removeprefix(f"/org/tiny-encoder/resolve/{REVISION}/")
+        # A proxy gets whole addresses.
+        path = self.path.removeprefix("http://hub.invalid")
+        name = path.removeprefix(f"/org/tiny-encoder/resolve/{REVISION}/")
         content = self.server.content.get(name)
         if content is None:
             self.send_response(404)
@@ -122,6 +124,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         # Between its attempts, the library waits for seconds.
         monkeypatch.setattr("time.sleep", lambda seconds: None)
         yield server
+        # A session remembers the proxies that it began with.
+        hub.close_session()
         server.shutdown()
 
 
@@ -136,6 +140,15 @@ def test_an_encoder_is_downloaded_once_and_found_by_all_its_names(server: Hub) -
     assert len(server.ranges) == 1
     if catalogue.find_spec("onnxruntime"):
         assert encoder_folder("tiny-encoder") == folder
+
+
+def test_requests_go_through_the_proxy_of_the_environment(
+    server: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
+    monkeypatch.setenv("HTTP_PROXY", server.address)
+    hub.close_session()
+    assert (get_encoder("tiny") / "config.json").read_bytes() == CONTENT["config.json"]
 
 
 def test_no_token_is_sent(server: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,6 +185,31 @@ def test_a_download_that_is_always_cut_off_ends_in_one_line_and_can_be_repeated(
         get_encoder("tiny")
     assert "\n" not in str(raised.value)
     server.cuts = 0
+    server.ranges.clear()
+    folder = get_encoder("tiny")
+    assert (folder / "onnx/model.onnx").read_bytes() == CONTENT["onnx/model.onnx"]
+    # It goes on from where the last attempt ended, and leaves nothing else behind.
+    [again] = server.ranges
+    assert again is not None
+    assert int(again.removeprefix("bytes=").partition("-")[0]) > 0
+    assert [path.name for path in (folder / "onnx").iterdir()] == ["model.onnx"]
+
+
+def test_a_download_that_was_killed_goes_on_where_it_was(server: Hub) -> None:
+    folder = catalogue.hub_cache() / "models--org--tiny-encoder" / "snapshots" / REVISION
+    (folder / "onnx").mkdir(parents=True)
+    (folder / "onnx/model.onnx.partial").write_bytes(CONTENT["onnx/model.onnx"][:1000])
+    assert get_encoder("tiny") == folder
+    assert (folder / "onnx/model.onnx").read_bytes() == CONTENT["onnx/model.onnx"]
+    assert server.ranges == ["bytes=1000-"]
+
+
+def test_a_partial_file_of_another_content_is_fetched_anew_the_next_time(server: Hub) -> None:
+    folder = catalogue.hub_cache() / "models--org--tiny-encoder" / "snapshots" / REVISION
+    (folder / "onnx").mkdir(parents=True)
+    (folder / "onnx/model.onnx.partial").write_bytes(b"x" * 1000)
+    with pytest.raises(InputError, match="not the published file"):
+        get_encoder("tiny")
     assert (get_encoder("tiny") / "onnx/model.onnx").read_bytes() == CONTENT["onnx/model.onnx"]
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from edokit._errors import InputError, missing_extra, option
 from edokit._io.atomic import whole_file
 from edokit._io.digests import digest_file
+from edokit._io.locks import drop_lock, take_lock
 from edokit._package import __version__
 from edokit._progress import Progress, no_progress
 
@@ -125,8 +126,8 @@ def get_encoder(
 ) -> Path:
     """Download a known encoder into the hub's cache, or copy it there; verify digests.
 
-    Files that are there and right are not fetched again. Where the connection breaks, the download
-    goes on from there; one that was killed starts the file anew.
+    Files that are there and right are not fetched again. A download that breaks off, or is killed,
+    goes on from there the next time.
 
     Parameters
     ----------
@@ -173,8 +174,9 @@ def get_encoder(
                 _remove(path, cache)
                 raise _wrong_file(encoder, file, "; it was removed")
             continue
+        partial = path.with_name(f"{path.name}.partial")
         with whole_file(path) as temporary:
-            fetch(file, temporary)
+            fetch(file, temporary, partial)
             if digest_file(temporary) != file.sha256:
                 raise _wrong_file(encoder, file)
     progress(len(encoder.files), len(encoder.files), "")
@@ -192,10 +194,10 @@ def _wrong_file(encoder: KnownEncoder, file: EncoderFile, consequence: str = "")
 
 
 class _LimitedFile(BufferedWriter):
-    """A file that refuses to grow beyond a number of bytes."""
+    """A file to append to, which refuses to grow beyond a number of bytes."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
-        super().__init__(FileIO(path, "wb"))
+        super().__init__(FileIO(path, "ab"))
         self._most_bytes = most_bytes
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -204,7 +206,11 @@ class _LimitedFile(BufferedWriter):
         return super().write(data)
 
 
-def _downloader(encoder: KnownEncoder) -> Callable[[EncoderFile, Path], None]:
+Fetch = Callable[[EncoderFile, Path, Path], None]
+"""Writes a file of an encoder to the first path; what breaks off is kept at the second."""
+
+
+def _downloader(encoder: KnownEncoder) -> Fetch:
     """What downloads a file from the hub; the library resumes, and knows proxies.
 
     Nothing that the hub says chooses where a file is written. The library's own `hf_hub_download`
@@ -219,26 +225,34 @@ def _downloader(encoder: KnownEncoder) -> Callable[[EncoderFile, Path], None]:
     # The encoders are public: nobody's token is sent, to a mirror least of all.
     headers = build_hf_headers(token=False, library_name="edokit", library_version=__version__)
 
-    def fetch(file: EncoderFile, path: Path) -> None:
+    def fetch(file: EncoderFile, path: Path, partial: Path) -> None:
         url = hf_hub_url(encoder.repository, file.name, revision=encoder.revision, endpoint=address)
+        lock = take_lock(partial.with_name(f"{partial.name}.lock"), wait=True)
         try:
-            with _LimitedFile(path, file.size) as stream:
+            with _LimitedFile(partial, file.size) as stream:
                 http_get(
                     url,
                     stream,
+                    resume_size=stream.tell(),
                     headers=headers,
                     expected_size=file.size,
                     displayed_filename=file.name,
                 )
+            partial.replace(path)
         # The library raises what it is built on raises, too: requests', httpx', the system's.
         except Exception as error:
+            if isinstance(error, OSError | ValueError):
+                # The server refused, or sent another file: there is nothing to go on from.
+                partial.unlink(missing_ok=True)
             reason = str(_first_cause(error)).strip().split("\n")[0] or type(error).__name__
             raise InputError(
                 f"can't download {file.name} of {encoder.repository}: {reason}",
-                "run it again, whole files are kept; HTTPS_PROXY names a proxy, HF_ENDPOINT"
+                "run it again to go on from there; HTTPS_PROXY names a proxy, HF_ENDPOINT"
                 f" a mirror, and {option('source', 'DIR')} a folder with the same files",
                 code="failed-download",
             ) from error
+        finally:
+            drop_lock(lock)
 
     return fetch
 
@@ -250,10 +264,10 @@ def _first_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _copier(encoder: KnownEncoder, source: Path) -> Callable[[EncoderFile, Path], None]:
+def _copier(encoder: KnownEncoder, source: Path) -> Fetch:
     """What copies a file of a folder."""
 
-    def fetch(file: EncoderFile, path: Path) -> None:
+    def fetch(file: EncoderFile, path: Path, partial: Path) -> None:
         original = source / file.name
         if not original.is_file():
             raise InputError(
