@@ -63,6 +63,18 @@ def test_columns_with_other_names_are_proposed_with_all_else(tmp_path: Path) -> 
     assert edo("data", "info", path, *command[4:]).returncode == 0
 
 
+def test_a_wrong_flag_is_replaced_in_the_command(tmp_path: Path) -> None:
+    path = write(tmp_path / "votes.csv", "Nr.,Beitrag,Wer,Urteil")
+    for wrong in (["--column", "item=Nr"], ["--column=item=Nr"]):
+        command = command_in(edo("data", "info", path, *wrong, "--column", "text=Beitrag"))
+        assert sorted(word for word in command if "=" in word) == [
+            "annotator=Wer",
+            "item=Nr.",
+            "label=Urteil",
+            "text=Beitrag",
+        ]
+
+
 def test_a_single_decision_is_one_line_that_ends_in_the_command(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("item,annotator,label\na,x,no\na,x,no\nb,x,yes\n", encoding="utf-8")

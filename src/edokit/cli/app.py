@@ -368,12 +368,14 @@ class Options:
         """The command as it was typed, with these arguments; empty if it does not take them."""
         from edokit.runs.record import command_text
 
+        words = list(self.words)
         flags = []
         for name, value in arguments.items():
             if name not in self.by_name:
                 return ""
+            words = _without_replaced(words, self.by_name[name], value)
             flags.append(self._written(name, value))
-        return " ".join([command_text(["edo", *self.words]), *flags])
+        return " ".join([command_text(["edo", *words]), *flags])
 
     def render(self, text: str) -> str:
         """A message with its references to options as the command takes them."""
@@ -405,6 +407,30 @@ class Options:
                     text = text.lower()
                 return f"{self.by_name[part].name} {name}={text}"
         return f"{show_options(option(name, *value))} (in Python)"
+
+
+def _without_replaced(words: Sequence[str], argument: Argument, value: object) -> list[str]:
+    """The words of a command without those that give this option, or one of its keys, a value.
+
+    Names are added to those of a list, which may be given several times.
+    """
+    if isinstance(value, list):
+        return list(words)
+    kept = []
+    waiting = list(words)
+    while waiting:
+        flag, equals, text = waiting[0].partition("=")
+        length = 1
+        if not equals:
+            text = "".join(waiting[1:2])
+            length = 2
+        key = text.partition("=")[0]
+        is_replaced = not isinstance(value, Mapping) or key in value
+        if flag not in argument.names or argument.is_flag() or not is_replaced:
+            length = 1
+            kept.append(waiting[0])
+        del waiting[:length]
+    return kept
 
 
 class Notes:
