@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,33 @@ def test_without_labels_the_fit_says_how_far_answers_are_off(small_run: Path, fi
         bundle.predict_proba(texts, panel=panel)[:, 1].mean()
     )
     assert edokit.estimate(small_run, texts, panel=panel).total.basis == "fit"
+
+
+@pytest.mark.parametrize("at_hand", [True, False], ids=["run", "bundle"])
+def test_answers_to_texts_of_the_fit_are_held_out(
+    at_hand: bool, small_run: Path, camps: Annotations, tmp_path: Path
+) -> None:
+    folder = small_run
+    if not at_hand:
+        folder = Path(shutil.copytree(small_run / "bundle", tmp_path / "bundle"))
+    learned = camps.split("train", "dev")
+    edokit.write_annotations(learned, tmp_path / "learned.csv")
+    estimate = edokit.estimate(folder, tmp_path / "learned.csv", labels=learned)
+    noted = [note for note in estimate.notes if "260 of 260 labelled texts were in the fit" in note]
+    assert len(noted) == at_hand
+    assert any("did not learn from" in note for note in estimate.notes) != at_hand
+    if at_hand:
+        ensemble = edokit.EDOEnsemble.load(small_run / "ensemble")
+        held_out = ensemble.fitted_.held_out
+        assert held_out is not None
+        expected = estimate_share(
+            held_out.shares[:, 1],
+            held_out.answers[:, 1],
+            held_out.answers[:, 1].mean(),
+            held_out.groups,
+            0.95,
+        )
+        assert estimate.shares["offensive"]["share"] == pytest.approx(expected.share, abs=1e-4)
 
 
 def test_texts_that_were_picked_for_their_answers_are_noticed(

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError, local_path
+from edokit._io.tables import READABLE_SUFFIXES, read_table
 from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations
+from edokit.annotations.long_table import COLUMNS, ROLES
 from edokit.datasets.item_groups import item_clusters
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.persistence import FILE as ENSEMBLE_FILE
@@ -96,6 +98,39 @@ def read_fit_labels(folder: Path) -> FitLabels:
             code="wrong-folder",
         )
     return FitLabels(annotations, path, record.inputs["annotations"].options)
+
+
+def fit_columns(folder: Path | None, file: object, given: Mapping[str, str]) -> dict[str, str]:
+    """The names of a new file's columns: those that are given, and those of the fit's table.
+
+    The fit's names apply where the file has such a column, and none with the default name.
+
+    Parameters
+    ----------
+    folder : Path or None
+        A run, or the folder of a fitted ensemble; without the record of a fit, ``given`` is all.
+    file : object
+        The path of a table; of anything else, ``given`` is all.
+    given : mapping of str to str
+        Names that the user gave, by role.
+    """
+    place = None if folder is None else ensemble_folder(folder)
+    if place is None or not (place / RUN_RECORD).exists() or not isinstance(file, str | Path):
+        return dict(given)
+    path = local_path(file)
+    if path.suffix.lower() not in READABLE_SUFFIXES or not path.is_file():
+        return dict(given)
+    source = RunRecord.load(place).inputs.get("annotations")
+    columns = source.options.get("columns") if source is not None else None
+    if not isinstance(columns, Mapping):
+        return dict(given)
+    present = read_table(path).column_names
+    default_columns = dict(zip(ROLES, COLUMNS, strict=True))
+    names = {}
+    for role, name in columns.items():
+        if name in present and default_columns.get(role) not in present:
+            names[str(role)] = str(name)
+    return names | dict(given)
 
 
 def load_fit_items(folder: Path) -> FitItems:

@@ -13,8 +13,10 @@ from edokit._types import Floats
 from edokit.analysis.estimate import text
 from edokit.analysis.estimate.inputs import (
     bundle_answers,
+    find_fit_items,
     find_panel,
     find_parts,
+    held_out_answers,
     labels_of_fit,
     match_labels,
     read_all,
@@ -24,6 +26,7 @@ from edokit.analysis.estimate.options import EstimateOptions
 from edokit.analysis.estimate.parts import LabelledTexts, ShareEstimator
 from edokit.analysis.estimate.result import Basis, Estimate
 from edokit.analysis.estimate.statistics import FEWEST_LABELS
+from edokit.analysis.fit_items import fit_columns
 from edokit.bundle import Bundle
 from edokit.ensemble.views import PanelLike
 from edokit.fitdata.reading import AnnotationsLike, ReadOptions, separate_settings
@@ -95,7 +98,10 @@ def estimate(
         folder = local_path(bundle)
         bundle = Bundle.load(folder)
     reading = ReadOptions.from_arguments(arguments, split=split)
-    columns = reading.columns or {}
+    given_columns = reading.columns or {}
+    columns = fit_columns(folder, texts, given_columns)
+    label_columns = fit_columns(folder, labels, given_columns)
+    reading = replace(reading, columns=label_columns or None)
     all_texts = read_all(texts, columns)
     parts = find_parts(texts, all_texts, options.by, columns)
     people = find_panel(panel, bundle)
@@ -103,13 +109,22 @@ def estimate(
     if labels is not None:  # refused before anything is predicted
         checked_labels = read_labels(labels, reading, all_texts, bundle)
     answers = bundle_answers(bundle, all_texts, people)
+    fit_items = find_fit_items(bundle, folder)
+    is_of_fit = np.zeros(len(answers), dtype=bool)
+    if fit_items is not None:
+        answers, is_of_fit = held_out_answers(answers, all_texts, fit_items, bundle, people)
     basis: Basis = "labels"
     labelled: LabelledTexts | None
     if checked_labels is not None:
         labelled = match_labels(checked_labels, all_texts, answers, people)
         notes = [text.RANDOM_SAMPLE, *_sample_notes(labelled, answers, bundle)]
+        if fit_items is None:
+            notes.append(text.UNKNOWN_FIT)
+        elif labelled.positions is not None and is_of_fit[labelled.positions].any():
+            known = int(is_of_fit[labelled.positions].sum())
+            notes.append(text.fit_texts_note(known, len(labelled.positions)))
     else:
-        labelled = labels_of_fit(bundle, folder, people)
+        labelled = labels_of_fit(bundle, fit_items, people)
         basis = "fit" if labelled is not None else "answers"
         notes = [text.LIKE_THE_FIT if labelled is not None else text.ANSWERS_ALONE]
     estimator = ShareEstimator(

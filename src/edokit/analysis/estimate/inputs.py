@@ -16,7 +16,7 @@ from edokit._names import as_names, class_order, encode, positions
 from edokit._types import Bools, Floats
 from edokit.analysis.estimate.parts import LabelledTexts
 from edokit.analysis.estimate.statistics import FEWEST_LABELS
-from edokit.analysis.fit_items import read_fit_items
+from edokit.analysis.fit_items import FitItems, read_fit_items
 from edokit.analysis.scores.slices import MOST_VALUES
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
@@ -25,6 +25,7 @@ from edokit.datasets.item_groups import item_clusters
 from edokit.ensemble.views import PanelLike, make_panel, parse_levels
 from edokit.fitdata.inputs import load_new_labels
 from edokit.fitdata.reading import AnnotationsLike, ReadOptions
+from edokit.members.contexts import joined
 from edokit.members.texts import Texts, read_texts
 from edokit.panels import Panel, read_panel
 
@@ -188,16 +189,41 @@ def panel_shares(labels: Annotations, panel: Panel) -> tuple[Floats, Bools]:
     return totals, is_labelled
 
 
-def labels_of_fit(bundle: Bundle, folder: Path | None, panel: Panel | None) -> LabelledTexts | None:
+def find_fit_items(bundle: Bundle, folder: Path | None) -> FitItems | None:
+    """The items of the fit, where its files are at hand."""
+    for place in (folder, bundle.folder and bundle.folder.parent):  # a bundle may be in its run
+        if place is not None:
+            with suppress(InputError):
+                return read_fit_items(place, bundle.ensemble)
+    return None
+
+
+def held_out_answers(
+    answers: Floats, texts: Texts, fit_items: FitItems, bundle: Bundle, panel: Panel | None
+) -> tuple[Floats, Bools]:
+    """The answers [N, C] with held-out ones for texts of the fit, and which texts these are.
+
+    What the members answer to texts that they learned from is closer to the labels than what they
+    answer to others.
+    """
+    fit_texts = fit_items.labels.whole_texts
+    if fit_texts is None:
+        return answers, np.zeros(len(answers), dtype=bool)
+    position_of = {str(text): position for position, text in enumerate(fit_texts)}
+    places = np.array([position_of.get(joined(text), -1) for text in texts.texts])
+    is_of_fit = places >= 0
+    corrected = answers.copy()
+    corrected[is_of_fit] = fit_items.answers(bundle.ensemble, panel)[places[is_of_fit]]
+    return corrected, is_of_fit
+
+
+def labels_of_fit(
+    bundle: Bundle, fit_items: FitItems | None, panel: Panel | None
+) -> LabelledTexts | None:
     """Labels and held-out answers of the items of the fit; None where they are not at hand."""
     held_out = bundle.ensemble.fitted_.held_out
     if panel is None and held_out is not None and len(held_out) >= FEWEST_LABELS:
         return LabelledTexts(held_out.shares, held_out.answers, held_out.groups, None)
-    fit_items = None
-    for place in (folder, bundle.folder and bundle.folder.parent):  # a bundle may be in its run
-        if fit_items is None and place is not None:
-            with suppress(InputError):
-                fit_items = read_fit_items(place, bundle.ensemble)
     if fit_items is None:
         return None
     labels = fit_items.labels.with_classes(bundle.classes)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from edokit._errors import counted
+from edokit._errors import are, counted
 from edokit._io.markup import Cell, Table
 from edokit.analysis.estimate.result import Estimate, Expected, Share, Shares
 
 RANDOM_SAMPLE = "This assumes that the labelled texts are a random sample of all texts."
+UNKNOWN_FIT = (
+    "This also assumes that the ensemble did not learn from the labelled texts; the data of the fit"
+    " are not available to check it."
+)
 LIKE_THE_FIT = (
     "These texts are unlabelled: the estimate assumes that people judge them as they judged the"
     " texts of the fit with the same answers. To check this, label a random sample of them."
@@ -24,6 +28,14 @@ def few_labels_note(column: str, values: Sequence[str], fewest: int) -> str:
     return (
         f"{column} {', '.join(values)}: fewer than {fewest} labelled texts each, so these assume"
         " that people judge them as they judge other texts with the same answers."
+    )
+
+
+def fit_texts_note(count: int, total: int) -> str:
+    """A note on labelled texts that the ensemble learned from."""
+    return (
+        f"{are(count, total, ('was', 'were'), 'labelled text')} in the fit: held-out answers stand"
+        " for what the ensemble would answer to new texts."
     )
 
 
