@@ -6,7 +6,7 @@ Libraries are imported when something is read: the command line shows these opti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from edokit.panels import Panel, PanelComparison
     from edokit.predictions.core import Predictions
 
+_TEXT_ROLES = ("item", "text", "context", "annotator")
+"""Columns of a table of texts, or of who labels them."""
+
 
 @dataclass(frozen=True)
 class TextSource:
@@ -45,6 +48,15 @@ class TextSource:
     path: Path
     columns: Mapping[str, str] = field(default_factory=dict)
     split: Sequence[str] = ()
+
+    def with_columns_of(self, fit: Path) -> TextSource:
+        """The same file, in which columns may be called as in the table of a fit."""
+        from edokit.analysis.fit_items import fit_columns
+
+        columns = fit_columns(fit, self.path, {})
+        if not self.split:  # a table of texts has no other roles
+            columns = {role: name for role, name in columns.items() if role in _TEXT_ROLES}
+        return replace(self, columns={**columns, **self.columns})
 
     def read(self) -> Texts:
         """All texts."""
@@ -391,7 +403,7 @@ class Predictor:
         options.check(folder, bundled=bundled)
         self.options = options
         self._folder = folder
-        self._source = source
+        self._read_source = source
         self._loading = loading
         self._bundle: Bundle | None = None
         self.ensemble: EDOEnsemble
@@ -422,6 +434,10 @@ class Predictor:
     @property
     def _unfamiliar(self) -> UnfamiliarPolicy | None:
         return cast("UnfamiliarPolicy | None", self.options.unfamiliar)  # checked with the options
+
+    def _source(self, path: Path) -> TextSource:
+        """A file of texts, whose columns may be called as in the table of the fit."""
+        return self._read_source(path).with_columns_of(self._folder)
 
     @property
     def lists_panels(self) -> bool:

@@ -12,8 +12,11 @@ from run_cases import quick_run
 import edokit
 from commands import answer, assert_one_line, edo
 from edokit import Annotations, EDOEnsemble, Exact, InputError, Predictions
+from edokit.analysis.fit_items import fit_columns
 from edokit.analysis.gate.options import GateOptions
 from edokit.analysis.gate.statistics import loss_change
+from edokit.runs.inputs import Input
+from edokit.runs.record import RunRecord
 
 
 def test_without_a_change_few_gates_fail_and_a_large_one_is_found() -> None:
@@ -132,6 +135,20 @@ def test_a_gate_does_without_members_of_weight_0(camps: Annotations, tmp_path: P
     fitted = EDOEnsemble.load(folder / "ensemble")
     assert (fitted.weights_ == 0).sum() == 1
     assert edokit.gate(folder, camps.split("test")).gate == "pass"
+
+
+def test_new_tables_are_read_by_the_column_names_of_the_fit(tmp_path: Path) -> None:
+    names = {"item": "Msg No.", "label": "Verdict", "group": "Thread"}
+    source = Input("labels.csv", options={"columns": names})
+    RunRecord("fit", {"annotations": source}).save(tmp_path)
+    table = tmp_path / "week.csv"
+    table.write_text("Msg No.,Moderator,Verdict,label\n1,Ann,ok,x\n", encoding="utf-8")
+    # The table has a column of the default name, and no threads.
+    assert fit_columns(tmp_path, table, {}) == {"item": "Msg No."}
+    given = {"item": "Nr", "label": "Verdict"}
+    assert fit_columns(tmp_path, table, given) == given
+    assert fit_columns(tmp_path, object(), given) == given
+    assert fit_columns(None, table, {}) == {}
 
 
 def test_texts_of_the_fit_are_noticed(small_run: Path, camps: Annotations) -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from member_cases import small_people
 
-from edokit import Annotations, InputError
+from edokit import Annotations, EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.members import Group, score_members, train_members
@@ -159,3 +159,15 @@ def test_members_refuse_texts_without_the_context_that_they_learned_with(tmp_pat
         for i in (1, 2)
     )
     assert not np.allclose(one, other)
+
+
+def test_columns_with_usual_names_are_texts_and_items(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    path.write_text(
+        "comment_id,Message,note\na7,The tea was cold today,x\nb2,We walked home slowly,y\n",
+        encoding="utf-8",
+    )
+    with pytest.warns(EDOWarning, match="text=Message, item=comment_id"):
+        texts = read_texts(path)
+    assert texts.items == ("a7", "b2")
+    assert texts.texts[0] == "The tea was cold today"

@@ -76,13 +76,59 @@ def guess_roles(
                 candidates.append(name)
         if len(candidates) == 1:
             guessed[role] = candidates[0]
+    _note_guesses(guessed)
+    return {**columns, **guessed}
+
+
+def guess_text_roles(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns of texts and of their items, in a table without labels.
+
+    A role is guessed as by `guess_roles`; items need not repeat there, but each has one text.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    columns : mapping of str to str
+        The columns that were named, by role.
+    """
+    guessed: dict[str, str] = {}
+    for role in ("text", "item"):
+        if role in columns or role in table.column_names:
+            continue
+        assigned = {*columns.values(), *guessed.values()}
+        text = guessed.get("text", columns.get("text", "text"))
+        candidates = []
+        for name in table.column_names:
+            if name in assigned or _normalised(name) not in USUAL_NAMES[role]:
+                continue
+            values = _values(table, name)
+            if role == "text":
+                fits = _is_long(values)
+            else:
+                fits = text in table.column_names and _identifies(values, _values(table, text))
+            if fits:
+                candidates.append(name)
+        if len(candidates) == 1:
+            guessed[role] = candidates[0]
+    _note_guesses(guessed)
+    return {**columns, **guessed}
+
+
+def _identifies(items: pd.Series, texts: pd.Series) -> bool:
+    """Whether every row has an item, and each item a single text."""
+    return bool((items.str.strip() != "").all() and items.notna().all()) and _describes(
+        items, texts
+    )
+
+
+def _note_guesses(guessed: Mapping[str, str]) -> None:
+    """Say which columns were guessed."""
     if guessed:
         pairs = ", ".join(f"{role}={name}" for role, name in guessed.items())
         warn(
             f"columns are read as {pairs}, by their names and content; if that is wrong, name"
             f" them: {option('columns', dict.fromkeys(guessed, 'NAME'))}"
         )
-    return {**columns, **guessed}
 
 
 @dataclass(frozen=True)

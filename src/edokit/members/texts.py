@@ -256,6 +256,9 @@ def _texts_of_table(table: pa.Table, path: Path, columns: Mapping[str, str]) -> 
             "leave it out",
             code="unknown-role",
         )
+    from edokit.annotations.roles import guess_text_roles
+
+    columns = guess_text_roles(table, columns)
     names = {role: columns.get(role, role) for role in _ROLES}
     roles = ["text"]
     if names["context"] in table.column_names or "context" in columns:

@@ -11,7 +11,7 @@ import numpy as np
 
 from edokit._errors import InputError, counted, local_path, option
 from edokit._types import Bools, Floats, Ints
-from edokit.analysis.fit_items import FitItems, ensemble_folder, read_fit_items
+from edokit.analysis.fit_items import FitItems, ensemble_folder, fit_columns, read_fit_items
 from edokit.analysis.gate import text
 from edokit.analysis.gate.options import GateOptions
 from edokit.analysis.gate.result import Gate, GateRow
@@ -46,7 +46,8 @@ def gate(
     run : str or Path
         A folder of ``edo run``, or of ``edo fit``: its record says what it was fitted on.
     annotations : Annotations, table, str or Path
-        New labels, with texts if the run's members are to answer.
+        New labels, with texts if the run's members are to answer. A table may have the column names
+        of the run's table; they need not be given again.
     options : GateOptions, default=None
         Parts of the items, and what counts as a fall.
     predictions : Predictions, str or Path, default=None
@@ -83,6 +84,8 @@ def gate(
     else:
         ensemble = EDOEnsemble.load(ensemble_folder(folder))
     reading = ReadOptions.from_arguments(arguments, split=split)
+    columns = fit_columns(folder, annotations, reading.columns or {})
+    reading = replace(reading, columns=columns or None)
     labels = _new_labels(annotations, ensemble, reading)
     slices = find_slices(labels, options.by)
     fit_items = read_fit_items(folder, ensemble)
