@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edokit import Annotations, InputError
+from edokit import Annotations, EDOWarning, InputError
 from edokit.annotations.people import People
 from tests.errors import raises_code
 
@@ -118,3 +118,41 @@ def test_people_survive_a_file_and_a_selection():
     assert again.to_dict() == people.to_dict()
     some = people.take(np.array([1, 3]))
     assert some.attribute("gender").people == (1, 0)
+
+
+def rows_of_three() -> dict[str, list[str]]:
+    people = ["ann", "ben", "cem"] * 20
+    return {
+        "item": [str(n // 3) for n in range(60)],
+        "annotator": people,
+        "label": ["ok", "warn"] * 30,
+        "age": [{"ann": "18-29", "ben": "30-49", "cem": "18-29"}[name] for name in people],
+    }
+
+
+@pytest.mark.parametrize("gap", ["", "NA", "unknown"])
+def test_a_gap_of_an_attribute_takes_the_value_of_the_other_rows(gap: str) -> None:
+    rows = rows_of_three()
+    rows["age"][4] = gap
+    with pytest.warns(EDOWarning, match=r"'age' .* 1 row of 'ben'"):
+        annotations = Annotations.from_table(rows)
+    assert annotations.people.attribute("age").people == (2, 1)
+    assert annotations.people.attribute("age").unknown == 0
+
+
+def test_a_column_that_a_few_rows_contradict_is_no_attribute_and_says_why() -> None:
+    rows = rows_of_three()
+    rows["age"][4] = "50+"
+    people = Annotations.from_table(rows).people
+    assert people.names == ()
+    assert people.left_out["age"] == "annotator 'ben' has '30-49' in 19 rows and '50+' in 1"
+    with pytest.raises(InputError, match="19 rows"):
+        people.attribute("age")
+    # Labels of something else vary in most rows of a person.
+    rows["age"] = ["low", "high", "low", "high"] * 15
+    assert Annotations.from_table(rows).people.left_out == {}
+
+
+def test_attributes_are_no_parts_of_items() -> None:
+    with pytest.raises(InputError, match="describes annotators"):
+        Annotations.from_table(rows_of_three()).item_column("age", parameter="by")

@@ -27,7 +27,7 @@ from edokit._errors import (
 from edokit._names import as_names, check_positions, check_unique
 from edokit._package import notebook_html
 from edokit._types import Bools, Codes, Floats, Strings
-from edokit.annotations.people import People, unknown_attribute
+from edokit.annotations.people import People, contradictions, unknown_attribute
 from edokit.item_array import with_ids
 from edokit.rows import Rows, in_order, sums
 from edokit.scales import NOMINAL, Scale, ScaleLike
@@ -587,7 +587,12 @@ class Annotations:
     @cached_property
     def people(self) -> People:
         """The annotators with their attributes and levels."""
-        return People.from_columns(self.annotators, self.attributes, self.item_columns)
+        contradicted = contradictions(
+            self.annotators, self.annotator_codes, self.annotation_columns
+        )
+        return People.from_columns(
+            self.annotators, self.attributes, self.item_columns, contradicted
+        )
 
     def with_attributes(self, names: Sequence[str]) -> Annotations:
         """Return the annotations with only these columns as attributes of annotators.
@@ -731,6 +736,13 @@ class Annotations:
         if self.item_groups is not None:
             columns["item_group"] = self.item_groups
         if name not in columns:
+            if name in self.attributes:
+                raise InputError(
+                    f"{option(parameter)} names column {word(name)}, which describes annotators,"
+                    " not items",
+                    "to compare groups of annotators, use `edo diagnose --by`",
+                    code="inapplicable-column",
+                )
             raise InputError(
                 f"{option(parameter)} names column {word(name)}, which the items do not have",
                 f"the columns with one value per item are {headings(columns) or 'none'}",

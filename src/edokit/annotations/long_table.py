@@ -64,6 +64,7 @@ from edokit.annotations.labels import (
     read_labels,
     single_label,
 )
+from edokit.annotations.people import UNKNOWN
 from edokit.annotations.roles import guess_roles, propose_annotator_columns, propose_roles
 from edokit.annotations.wide_table import unpivot
 from edokit.rows import Rows
@@ -81,6 +82,8 @@ COLUMNS = ("item", "annotator", "label", "text", "context", "split", "hard_label
 """The default column of each role."""
 TEXTS = ("text", "context")
 """Roles whose values messages do not quote."""
+_MOST_GAPS = 0.1
+"""Largest share of rows without a value of an attribute that other rows may fill."""
 SCALE = "answer_scale"
 """Column with the answer scale and its classes, the same in every row."""
 
@@ -555,6 +558,8 @@ class _LongTable:
         columns = _OtherColumns({}, {}, {})
         for name, column in self._columns_without_role().items():
             annotator_values = _described(annotator, column)
+            if annotator_values is None:
+                annotator_values = _filled_attribute(annotator, column, name)
             item_values = _described(item, column, fill=True)
             if annotator_values is not None and (attributes is None or name in attributes):
                 columns.attributes[name] = annotator_values
@@ -636,6 +641,31 @@ def _described(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strin
     if differs.any():
         return None
     return _names(Encoded(codes, encoded.names))
+
+
+def _filled_attribute(annotator: Encoded, column: Encoded, name: str) -> Strings | None:
+    """An attribute with a few gaps, which the annotator's other rows fill; None if it is none.
+
+    A warning counts the rows. A column in which one value alone occurs is no attribute: its gaps
+    may mean something else than that value.
+    """
+    # The last entry is that of gaps, whose code is -1.
+    is_level = [text.strip().lower() not in UNKNOWN for text in column.names]
+    is_known_name = np.array([*is_level, False])
+    is_known = is_known_name[column.codes]
+    codes = _first_codes(annotator, Encoded(np.where(is_known, column.codes, -1), column.names))
+    levels = codes[codes >= 0]
+    is_gap = ~is_known & (codes[annotator.codes] >= 0)
+    differs = is_known & (codes[annotator.codes] != column.codes)
+    if differs.any() or is_gap.mean() > _MOST_GAPS or len(np.unique(levels)) < 2:
+        return None
+    owners = annotator.names[np.unique(annotator.codes[is_gap])]
+    warn(
+        f"column {name!r} is empty or unknown in {counted(int(is_gap.sum()), 'row')} of"
+        f" {examples(owners)}; the value of the annotator's other rows is used"
+    )
+    first_codes = _first_codes(annotator, column)
+    return _names(Encoded(np.where(codes >= 0, codes, first_codes), column.names))
 
 
 def _arrow_table(table: object) -> pa.Table:

@@ -18,12 +18,14 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, counted, examples, headings, word
 from edokit._names import as_names, class_order
-from edokit._types import Bools, Ints, Strings
+from edokit._types import Bools, Codes, Ints, Strings
 
 MOST_LEVELS = 50
 """Attributes with more levels (such as a postcode) are not used."""
 FEW_PEOPLE = 5
 """A level with fewer people is too small to represent others."""
+_NEARLY_ALL = 0.95
+"""Share of rows from which on others look like mistakes."""
 _MOST_NUMBERS = 12
 """Whole numbers with more distinct values are grouped into bands."""
 _MOST_BANDS = 8
@@ -127,6 +129,7 @@ class People:
         annotators: Strings,
         columns: Mapping[str, Strings],
         item_columns: Iterable[str] = (),
+        contradicted: Mapping[str, str] | None = None,
     ) -> People:
         """Decide which columns are attributes, and what their levels are.
 
@@ -138,6 +141,9 @@ class People:
             Values of each person.
         item_columns : iterable of str, default=()
             Columns that also have one value per item: they may describe items instead of people.
+        contradicted : mapping of str to str, default=None
+            Columns with several values of a few annotators, and whose rows contradict each other
+            (see `contradictions`).
 
         Returns
         -------
@@ -154,7 +160,7 @@ class People:
                 left_out[name] = "it also has one value per item"
             else:
                 attributes.append(attribute)
-        return cls(annotators, tuple(attributes), left_out)
+        return cls(annotators, tuple(attributes), left_out | dict(contradicted or {}))
 
     def __len__(self) -> int:
         return len(self.annotators)
@@ -291,6 +297,43 @@ def _bands(distinct: set[str]) -> tuple[dict[str, str], str]:
         start = number // width * width
         bands[text] = f"{start}-{start + width - 1}"
     return bands, f"bands of {width}"
+
+
+def contradictions(
+    annotators: Strings, annotator_codes: Codes, columns: Mapping[str, Strings]
+) -> dict[str, str]:
+    """Columns that would be attributes but for a few rows, and which rows contradict.
+
+    In such a column, nearly all rows have the most frequent value of their annotator.
+
+    Parameters
+    ----------
+    annotators : ndarray of str of shape (A,)
+        Ids of the people.
+    annotator_codes : ndarray of shape (M,)
+        The annotator of each row.
+    columns : mapping of str to ndarray of shape (M,)
+        Columns with several values of an annotator.
+    """
+    reasons = {}
+    for name, values in columns.items():
+        rows_of_value: list[Counter[str]] = [Counter() for _ in annotators]
+        for code, value in zip(annotator_codes.tolist(), values, strict=True):
+            if str(value).strip().lower() not in UNKNOWN:
+                rows_of_value[code][str(value)] += 1
+        most_frequent = [counts.most_common(1)[0] for counts in rows_of_value if counts]
+        known = sum(counts.total() for counts in rows_of_value)
+        agreeing = sum(count for _, count in most_frequent)
+        levels = {value for value, _ in most_frequent}
+        if len(levels) < 2 or agreeing == known or agreeing < _NEARLY_ALL * known:
+            continue
+        first = next(a for a, counts in enumerate(rows_of_value) if len(counts) > 1)
+        (value, count), (other, other_count) = rows_of_value[first].most_common(2)
+        reasons[name] = (
+            f"annotator {str(annotators[first])!r} has {word(value)} in {counted(count, 'row')} and"
+            f" {word(other)} in {other_count}"
+        )
+    return reasons
 
 
 def unknown_attribute(name: str, names: Iterable[str]) -> InputError:

@@ -134,6 +134,10 @@ def diagnose(
             random_state=random_state,
             progress=progress,
         )
+    people = annotations.people
+    people_text = ""
+    if people.attributes or people.left_out:
+        people_text = people.describe()
     advice, limits, commands = advise(annotations, results | {"variance": estimated})
     return Diagnosis(
         items=len(annotations.items),
@@ -151,7 +155,7 @@ def diagnose(
         commands=commands,
         splits=list(annotations.split_names),
         groups=compared,
-        people=annotations.people.describe() if annotations.attributes else "",
+        people=people_text,
     )
 
 
