@@ -17,6 +17,7 @@ import pytest
 import edokit
 from commands import answer, assert_one_line, edo
 from edokit import EDOWarning, Run, RunOptions, pipeline, simulate
+from edokit._errors import OpenDecisionsError
 from edokit.analysis.scores.result import Gain
 from edokit.analysis.scores.text import result_sentence
 from edokit.members import Group
@@ -265,8 +266,26 @@ def test_a_decision_is_said_once_whichever_step_takes_it(
 
 def test_a_label_that_next_to_nobody_chose_is_named(tmp_path: Path) -> None:
     table = simulate("two-camps", items=(150, 1, 1)).annotations.to_table().to_pandas().astype(str)
+    table.loc[7, "label"] = "mocking"
+    with pytest.warns(EDOWarning, match="chose 'mocking'; .*label_map"):
+        read_source(table, tmp_path, {})
+
+
+def test_labels_that_may_be_misspelt_are_asked_about(tmp_path: Path) -> None:
+    table = simulate("two-camps", items=(150, 1, 1)).annotations.to_table().to_pandas().astype(str)
     table.loc[7, "label"] = "ofensive"
-    with pytest.warns(EDOWarning, match="chose 'ofensive'; .*label_map"):
+    table.loc[9, "label"] = "fine."
+    with pytest.raises(OpenDecisionsError, match="2 labels occur once") as refused:
+        read_source(table, tmp_path, {})
+    remedy = {"label_map": {"ofensive": "offensive", "fine.": "fine"}}
+    assert refused.value.remedy == remedy
+    assert read_source(table, tmp_path, remedy).annotations.classes == ("fine", "offensive")
+
+
+def test_a_label_that_seldom_is_a_class_is_named(tmp_path: Path) -> None:
+    table = simulate("two-camps", items=(150, 1, 1)).annotations.to_table().to_pandas().astype(str)
+    table.loc[:20, "label"] = "unsure"
+    with pytest.warns(EDOWarning, match="'unsure' is read as a class; .*drop_label"):
         read_source(table, tmp_path, {})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from edokit._errors import (
     Decision,
     OpenDecisionsError,
     are,
+    counted,
     errors_in,
     examples,
     headings,
@@ -25,6 +27,7 @@ from edokit._errors import (
 from edokit._io.digests import digest_input
 from edokit.annotations.core import Annotations
 from edokit.annotations.decisions import read_or_ask_all
+from edokit.annotations.people import contradictions
 from edokit.annotations.roles import SHORTEST_TEXT
 from edokit.datasets.people import with_people
 from edokit.datasets.read import (
@@ -39,6 +42,14 @@ from edokit.runs.inputs import Input
 ANNOTATIONS = "annotations.parquet"
 _RARE = 2
 """Annotations of a label that may be a mistake."""
+_NO_JUDGEMENT = {"unsure", "not sure", "don't know", "skip", "skipped", "n/a", "na", "?"}
+"""Labels, in lower case, that seldom are classes."""
+_FREQUENT = 20
+"""Annotations of a label from which on others may be misspellings of it."""
+_RESEMBLANCE = 0.7
+"""The least similarity of a misspelt label, from 0 to 1, as of `difflib`."""
+_MOST_MISSPELT = 10
+"""Misspelt labels that a message names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +103,7 @@ def read_source(
             return labels
 
         labels = read_or_ask_all(read_file, reading)
-        _warn_of_rare_labels(labels)
+        _warn_of_doubtful_values(labels)
         return AnnotationsFile(labels, path, sha256, reading, _training_splits(labels))
 
     def read_table(arguments: Mapping[str, Any]) -> Annotations:
@@ -110,7 +121,7 @@ def read_source(
         return labels
 
     labels = read_or_ask_all(read_table, reading)
-    _warn_of_rare_labels(labels)
+    _warn_of_doubtful_values(labels)
     path = folder / ANNOTATIONS
     write_annotations(labels, path)
     written = {
@@ -142,6 +153,21 @@ def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
                 code="undeclared-order",
             )
         )
+    misspelt = _misspelt_labels(annotations)
+    if misspelt and reading.get("classes") is None:
+        verb = "occurs"
+        if len(misspelt) > 1:
+            verb = "occur"
+        decisions.append(
+            Decision(
+                f"{counted(len(misspelt), 'label')} {verb} once and may be misspelt:"
+                f" {examples(misspelt, _MOST_MISSPELT)}",
+                f"read them as others, {option('label_map', misspelt)}, or declare all classes by"
+                f" {option('classes', list(annotations.classes))}",
+                {"label_map": misspelt},
+                code="doubtful-spelling",
+            )
+        )
     texts = annotations.texts
     if texts is None:
         decisions.append(_missing_text(annotations, reading.get("columns") or {}))
@@ -159,6 +185,21 @@ def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
             )
     if decisions:
         raise OpenDecisionsError(decisions)
+
+
+def _misspelt_labels(annotations: Annotations) -> dict[str, str]:
+    """Labels of a single annotation that resemble a frequent one, and this one."""
+    if annotations.scale.kind == "ordinal":
+        return {}
+    counts = annotations.counts.sum(axis=0)
+    totals = dict(zip(annotations.classes, counts.tolist(), strict=True))
+    frequent = [name for name, count in totals.items() if count >= _FREQUENT]
+    misspelt = {}
+    for name, count in totals.items():
+        close = get_close_matches(name.lower(), frequent, 1, _RESEMBLANCE)
+        if count == 1 and close and not name.isdecimal():
+            misspelt[name] = close[0]
+    return misspelt
 
 
 def _missing_text(annotations: Annotations, columns: Mapping[str, str]) -> Decision:
@@ -181,6 +222,22 @@ def _missing_text(annotations: Annotations, columns: Mapping[str, str]) -> Decis
         can_be_tried=proposed != "NAME",
         code="missing-texts",
     )
+
+
+def _warn_of_doubtful_values(annotations: Annotations) -> None:
+    """Name classes and columns that the table may not mean as they are read."""
+    _warn_of_rare_labels(annotations)
+    for name in annotations.classes:
+        if name.strip().lower() in _NO_JUDGEMENT:
+            warn(
+                f"the label {name!r} is read as a class; if it means that there is no judgement:"
+                f" {option('drop_label', [name])}"
+            )
+    columns = contradictions(
+        annotations.annotators, annotations.annotator_codes, annotations.annotation_columns
+    )
+    for name, reason in columns.items():
+        warn(f"column {name!r} is not used as an attribute of annotators: {reason}")
 
 
 def _warn_of_rare_labels(annotations: Annotations) -> None:
