@@ -164,64 +164,93 @@ def propose_roles(table: pa.Table, names: Mapping[str, str], missing: Sequence[s
     missing : sequence of str
         The roles to propose a column for.
     """
-    unassigned: dict[str, pd.Series] = {}
+    unassigned = _readable_columns(table, names)
+    repeated = {name: values for name, values in unassigned.items() if values.duplicated().any()}
+    proposed: dict[str, str] = {}
+    if "item" in missing and "annotator" in missing:
+        # Without an item, only the name tells whether a column has the annotators.
+        for name in repeated:
+            if _normalised(name) in USUAL_NAMES["annotator"]:
+                proposed["annotator"] = name
+                del unassigned[name]
+                del repeated[name]
+                break
+    item_column = names.get("item")
+    if "item" in missing:
+        item_column = _propose_item(table, names, unassigned, repeated)
+    if item_column is None:
+        return Proposal(proposed)
+    if "item" in missing:
+        proposed["item"] = item_column
+        unassigned.pop(item_column, None)
+    items = _values(table, item_column)
+    varying: dict[str, pd.Series] = {}
+    for name, values in unassigned.items():
+        if name in repeated and not _describes(items, values):
+            varying[name] = values
+    if "annotator" in missing and "annotator" not in proposed and varying:
+        shares = {name: _distinct_share(items, values) for name, values in varying.items()}
+        annotator = max(shares, key=shares.__getitem__)
+        proposed["annotator"] = annotator
+        del varying[annotator]
+    annotator_column = {**names, **proposed}.get("annotator")
+    annotators = None
+    if annotator_column is not None:
+        annotators = _values(table, annotator_column)
+    candidates = _label_candidates(varying, annotators)
+    if "label" not in missing:
+        return Proposal(proposed)
+    if len(candidates) == 1:
+        return Proposal({**proposed, "label": candidates[0]})
+    return Proposal(proposed, candidates)
+
+
+def _readable_columns(table: pa.Table, names: Mapping[str, str]) -> dict[str, pd.Series]:
+    """The known values of the columns without a role, as far as they can be read."""
+    columns: dict[str, pd.Series] = {}
     for name in table.column_names:
         if name in names.values():
             continue
         try:
-            unassigned[name] = _known_values(table, name)
+            columns[name] = _known_values(table, name)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError):
             continue
-    proposed: dict[str, str] = {}
+    return columns
 
-    def propose(role: str, scores: Mapping[str, float]) -> None:
-        if scores and role in missing:
-            name = max(scores, key=scores.__getitem__)
-            proposed[role] = name
-            unassigned.pop(name, None)
 
-    repeated = {name: values for name, values in unassigned.items() if values.duplicated().any()}
-    if "item" in missing:
-        # Without an item, only the name tells whether a column has the annotators.
-        usual_names = USUAL_NAMES["annotator"]
-        usual = {name: 1.0 for name in repeated if _normalised(name) in usual_names}
-        propose("annotator", usual)
-        repeated.pop(proposed.get("annotator", ""), None)
+def _propose_item(
+    table: pa.Table,
+    names: Mapping[str, str],
+    unassigned: Mapping[str, pd.Series],
+    repeated: Mapping[str, pd.Series],
+) -> str | None:
+    """The candidate for the item with the most distinct values."""
     texts = {name: values for name, values in unassigned.items() if _is_long(values)}
     if "text" in names:
         texts[names["text"]] = _values(table, names["text"])
-    candidates = _item_candidates(repeated, texts)
-    propose("item", {name: values.nunique() for name, values in candidates.items()})
-    item_column = {**names, **proposed}.get("item")
-    if item_column is None:
-        return Proposal(proposed)
-    items = _values(table, item_column)
-    distinct_shares: dict[str, float] = {}
-    few_values: dict[str, pd.Series] = {}
-    for name, values in unassigned.items():
-        if name not in repeated or _describes(items, values):
+    counts = {}
+    for name, values in _item_candidates(repeated, texts).items():
+        counts[name] = values.nunique()
+    return max(counts, key=counts.__getitem__, default=None)
+
+
+def _distinct_share(items: pd.Series, values: pd.Series) -> float:
+    """The share of rows whose value is new to their item."""
+    pairs = pd.DataFrame({"item": items, "value": values})
+    return float(1 - pairs.duplicated().mean())
+
+
+def _label_candidates(
+    columns: Mapping[str, pd.Series], annotators: pd.Series | None
+) -> tuple[str, ...]:
+    """The columns with few values that do not describe the annotators."""
+    candidates = []
+    for name, values in columns.items():
+        if not 1 < values.nunique() <= _MOST_LABELS:
             continue
-        pairs = pd.DataFrame({"item": items, "value": values})
-        distinct_shares[name] = 1 - pairs.duplicated().mean()
-        if 1 < values.nunique() <= _MOST_LABELS:
-            few_values[name] = values
-    if "annotator" not in proposed:
-        propose("annotator", distinct_shares)
-    annotator_column = {**names, **proposed}.get("annotator")
-    few_values.pop(proposed.get("annotator", ""), None)
-    candidates = few_values
-    if annotator_column is not None:
-        annotators = _values(table, annotator_column)
-        candidates = {
-            name: values
-            for name, values in few_values.items()
-            if not _describes(annotators, values)
-        }
-    if len(candidates) == 1:
-        propose("label", dict.fromkeys(candidates, 1.0))
-    if "label" not in missing or "label" in proposed:
-        return Proposal(proposed)
-    return Proposal(proposed, tuple(candidates))
+        if annotators is None or not _describes(annotators, values):
+            candidates.append(name)
+    return tuple(candidates)
 
 
 def _describes(owners: pd.Series, values: pd.Series) -> bool:
