@@ -717,8 +717,9 @@ def fit(
     else:
         ensemble = clone(ensemble)
     file_options = dict(read_options or {})
-    ensemble.scale = ensemble.scale or file_options.get("scale")
-    parameters = ensemble.get_params(deep=False)
+    if ensemble.scale is None:
+        ensemble.scale = file_options.get("scale")
+    parameters = ensemble.get_params(deep=False)  # kept in ensemble.json
     config = ensemble._config()  # refused before anything is read
     config.warn_of_unused_options()
     reading = ReadOptions.from_arguments(
