@@ -42,10 +42,6 @@ FORMER = Group("sklearn", 2, FORESTS, "soft", options={"estimator": ESTIMATOR, "
 MANY = 256
 ROUNDS = 7
 CE_AIM = 0.001
-ONE_TEXT_AIM = 6
-ONE_TEXT_BEFORE = 22
-"""Milliseconds, on a machine that did nothing else."""
-RATE_AIM = 1.5
 
 
 @dataclass(frozen=True)
@@ -189,16 +185,6 @@ def verdicts(results: Mapping[str, TreesResult]) -> Iterator[str]:
         f"- CE at most {CE_AIM} above that of the pool with forests: {word};"
         f" furthest above on {worst}, {signed(differences[worst])}."
     )
-    shares = [result.one_text[TREES] / result.one_text[FORESTS] for result in results.values()]
-    word = "reached" if max(shares) <= ONE_TEXT_AIM / ONE_TEXT_BEFORE else "missed"
-    yield (
-        f"- One text in {ONE_TEXT_AIM} of the {ONE_TEXT_BEFORE} ms that it took with forests,"
-        f" {ONE_TEXT_AIM / ONE_TEXT_BEFORE:.0%}: {word}, {min(shares):.0%} to {max(shares):.0%}."
-    )
-    rates = [result.many_texts[FORESTS] / result.many_texts[TREES] for result in results.values()]
-    word = "reached" if min(rates) >= RATE_AIM else "missed"
-    low, high = min(rates), max(rates)
-    yield f"- {MANY} texts at {RATE_AIM} times the rate: {word}, {low:.1f} to {high:.1f}."
 
 
 def main() -> None:
