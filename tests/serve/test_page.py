@@ -142,6 +142,31 @@ def test_a_text_stays_text_and_the_command_line_sends_it(server: Server, open_pa
     assert answer.status_code == 200
 
 
+def test_names_of_classes_and_people_stay_text(server: Server, open_page: Open) -> None:
+    tab = open_page(server.url)
+    classes = httpx.get(f"{server.url}/about").json()["classes"]
+
+    def with_hostile_names(route: Any) -> None:
+        content = json.loads(route.fetch(timeout=60_000).text())
+        if "attributes" in content:
+            content["attributes"] = {HOSTILE: {HOSTILE: 2, "other": 1}}
+            content["annotators"] = [HOSTILE]
+        text = json.dumps(content)
+        for name in classes:
+            text = text.replace(json.dumps(name), json.dumps(f"{name} {HOSTILE}"))
+        route.fulfill(body=text, content_type="application/json")
+
+    for path in ("about", "people", "predict"):
+        tab.route(f"{server.url}/{path}", with_hostile_names)
+    tab.reload()
+    expect(tab.locator("#about")).to_contain_text(f"{classes[0]} {HOSTILE}")
+    tab.click("#views summary")
+    expect(tab.locator("#attributes legend")).to_have_text(HOSTILE)
+    card = ask(tab, "What a rude reply.").first
+    expect(card.locator("tbody tr").first).to_contain_text(HOSTILE)
+    assert tab.locator("main img, main script").count() == 0
+
+
 def test_it_can_be_used_by_keyboard_and_heard(server: Server, open_page: Open) -> None:
     tab = open_page(server.url)
     expect(tab.locator("#texts")).to_be_focused()
