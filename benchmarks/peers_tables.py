@@ -246,7 +246,8 @@ run` took beside it, and at least {least}. *By hand*, *one soft-label model* and
 those of run.py. The encoder is all-MiniLM-L6-v2, which does not read ArMIS (Arabic). Behind each
 value: `edo run` (with the encoder where it reads the texts) less the method, with the 95 % interval
 over held-out items; ▲ `edo run` is clearly better, ▼ clearly worse. Lower is better everywhere. RPS
-is for points of a scale. Seconds of `edo run` include page and bundle.
+is for points of a scale. Seconds of `edo run` include page and bundle. The machine had other work,
+so that both computed for a part of their seconds on the clock: the last table has the processor's.
 """
 
 if __name__ == "__main__":
