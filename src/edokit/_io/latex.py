@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from edokit._errors import InputError, option, printable
 from edokit._io.markup import Table
@@ -29,6 +30,9 @@ _MATHS = (
 _ESCAPED = {sign: f"\\{sign}" for sign in "&%$#_{}"}
 _FORMULAS = {sign: f"${code}$" for sign, code in map(str.split, _MATHS.split(","))}
 _LATEX = _ESCAPED | _WORDS | _FORMULAS
+_NEGATIVE = re.compile(r"-(?=[\d.])")
+# What the cells of a column of numbers begin with; a dash stands for a missing number.
+_NUMBER = re.compile(r"[-+−]?[\d.]|–$")
 
 
 def latex_text(text: str) -> str:
@@ -39,9 +43,11 @@ def latex_text(text: str) -> str:
 def latex(table: Table, *, label: str = "") -> str:
     """A ``table`` with ``booktabs`` rules and the notes in its caption.
 
-    Marks of cells are superscripts without width, so that numbers stay aligned.
+    Numbers are aligned to the right, words to the left. Marks of cells are superscripts without
+    width, so that numbers stay aligned.
     """
-    rows = [list(map(latex_text, row)) for row in table.unmarked()]
+    cells = table.unmarked()
+    rows = [list(map(_cell, row)) for row in cells]
     for i, j in table.bold:
         rows[i][j] = f"\\textbf{{{rows[i][j]}}}"
     for (i, j), mark in table.marks.items():
@@ -61,7 +67,7 @@ def latex(table: Table, *, label: str = "") -> str:
     if label:
         lines.append(f"\\label{{{label}}}")
     lines += [
-        f"\\begin{{tabular}}{{@{{}}l{'r' * (len(table.header) - 1)}@{{}}}}",
+        f"\\begin{{tabular}}{{@{{}}{_alignment(cells, len(table.header))}@{{}}}}",
         "\\toprule",
         " & ".join(map(latex_text, table.header)) + r" \\",
         "\\midrule",
@@ -71,6 +77,24 @@ def latex(table: Table, *, label: str = "") -> str:
         "\\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """A cell, whose negative number has a minus sign instead of a hyphen."""
+    if _NUMBER.match(text):
+        text = _NEGATIVE.sub("−", text, count=1)
+    return latex_text(text)
+
+
+def _alignment(cells: Sequence[Sequence[str]], columns: int) -> str:
+    """``l`` for the first column and those of words, ``r`` for those of numbers."""
+    letters = ["l"]
+    for j in range(1, columns):
+        letter = "r"
+        if not all(_NUMBER.match(row[j]) for row in cells):
+            letter = "l"
+        letters.append(letter)
+    return "".join(letters)
 
 
 def _check_label(label: str) -> None:

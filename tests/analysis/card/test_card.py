@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import edokit
@@ -66,6 +68,35 @@ def test_names_stay_text_in_latex_and_markdown() -> None:
     assert r"a\_b" in card.latex()
     assert r"50\%" in card.latex()
     assert r"\_" not in card.markdown().replace(r"a\_b", "")
+
+
+def test_latex_is_complete_whatever_names_there_are() -> None:
+    rng = np.random.default_rng(0)
+    rows = []
+    for item in range(60):
+        for who in range(10):
+            team = "A_1 & co" if who % 2 else "50% #2 $ {^~\\"
+            label = "yes_{x}" if rng.random() < 0.3 + 0.4 * (who % 2) else "no & ~never\\"
+            rows.append((f"it_{item}", f"who_{who}", label, team))
+    table = pd.DataFrame(rows, columns=["item", "annotator", "label", "team_name"])
+    text = disagreement_card(Annotations.from_table(table), by=["team_name"]).latex()
+    assert r"A\_1 \& co" in text
+    assert r"50\% \#2 \$ \{\textasciicircum{}\textasciitilde{}\textbackslash{}" in text
+    ends = {"table": 0, "tabular": 0}
+    for line in text.splitlines():
+        if line.startswith("%"):
+            continue
+        bare = re.sub(r"\\[&%$#_{}\\]", "", line)  # without escaped signs and ends of rows
+        assert bare.count("{") == bare.count("}")
+        assert bare.count("$") % 2 == 0
+        assert not set(re.sub(r"\$[^$]*\$", "", bare)) & set("%#_^~")
+        assert "&" not in bare or line.endswith(r"\\")
+        for name in ends:
+            ends[name] += line.count(rf"\begin{{{name}}}") - line.count(rf"\end{{{name}}}")
+    assert set(ends.values()) == {0}
+    columns = re.findall(r"begin\{tabular\}\{@\{\}(\w+)@", text)
+    assert "llr" in columns  # attribute, level and number of people
+    assert re.search(r"\$-\$0\.\d", text)  # a difference below 0
 
 
 @pytest.mark.parametrize("ending", [".md", ".tex"])
