@@ -14,6 +14,7 @@ import pytest
 from member_cases import small_people
 
 import edokit
+from commands import edo
 from edokit import InputError
 from edokit.members import parse_groups, preview_training, score_members, train_members
 
@@ -132,6 +133,21 @@ def test_a_budget_is_kept(server: Server, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="budget"):
         train_members(PEOPLE, groups(server, price=1e6), out=tmp_path / "b", budget=1.0)
     assert server.asked == []
+
+
+def test_the_command_line_names_its_own_options_where_all_members_fail(
+    server: Server, tmp_path: Path
+) -> None:
+    edokit.write_annotations(PEOPLE, tmp_path / "people.parquet")
+    about = ("model=letters", f"base_url={server.address}", "price=1e6")
+    options = [word for option in about for word in ("--option", option)]
+    done = edo(
+        *("train", tmp_path / "people.parquet", "--recipe", "embeddings", "--members", "1"),
+        *(*options, "--budget", "1", "--out", tmp_path / "members"),
+    )
+    assert done.returncode == 2
+    assert "no member was trained" in done.stderr
+    assert "with a larger --budget" in done.stderr
 
 
 def test_only_the_user_decides_where_texts_go(

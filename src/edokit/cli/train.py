@@ -200,7 +200,7 @@ def _check_failures(trained: Trained) -> None:
         return
     members: dict[str, list[str]] = {}
     for failure in trained.failed:
-        members.setdefault(failure.reason, []).append(failure.job.path)
+        members.setdefault(failure.text, []).append(failure.job.path)
     reasons = "; ".join(f"{', '.join(paths)}: {reason}" for reason, paths in members.items())
     raise InputError(
         f"every member must be trained, but {len(trained.failed)} failed ({reasons})",

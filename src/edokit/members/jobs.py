@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import EDOWarning, InputError, show_options
 from edokit._io.atomic import whole_folder
 from edokit._progress import Progress, no_progress
 from edokit._types import Codes, Floats, Ints
@@ -39,11 +39,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: the reason for a failure (else empty), and the warnings that EDO gave."""
+    """How a job ended.
+
+    Attributes
+    ----------
+    job : TrainingJob
+        The job.
+    text : str
+        The reason for a failure, with references to options (see `show_options`); else empty.
+    notes : tuple of str
+        The warnings that EDO gave.
+    """
 
     job: TrainingJob
-    reason: str = ""
+    text: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """The reason for a failure, with options as in Python; else empty."""
+        return show_options(self.text)
 
 
 def run_job(
@@ -59,10 +74,12 @@ def run_job(
         with whole_folder(out / job.folder) as folder:
             notes = fit_job(plan, job, folder, device, progress)
     except Exception as error:  # a failing model must not stop the other members
-        reason = " ".join(str(error).split())
-        if not isinstance(error, InputError) or not reason:
-            reason = f"{type(error).__name__}: {reason}".removesuffix(": ")
-        return Outcome(job, reason, notes)
+        if isinstance(error, InputError) and error.text:
+            text = " ".join(error.text.split())
+        else:
+            reason = " ".join(str(error).split())
+            text = f"{type(error).__name__}: {reason}".removesuffix(": ")
+        return Outcome(job, text, notes)
     return Outcome(job, notes=notes)
 
 

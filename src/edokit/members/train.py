@@ -133,7 +133,7 @@ def train_members(
         failed_members = list(dict.fromkeys(outcome.job.member for outcome in failed))
         if len(failed_members) == len({job.member for job in plan.jobs}):
             raise InputError(
-                f"no member was trained, all failed: {failed[0].reason}", code="failed-member"
+                f"no member was trained, all failed: {failed[0].text}", code="failed-member"
             )
         cards = member_cards(folder)
         predictions = collect_predictions(plan, folder, cards, failed_members)
