@@ -90,6 +90,19 @@ def test_few_items_promise_nothing() -> None:
     assert list(escalation.decide(pooled).decisions) == ["people"] * 50
 
 
+def test_where_a_limit_promises_nothing_the_next_one_that_does_is_named() -> None:
+    held_out = simulated(np.random.default_rng(0), 400)
+    strict = Escalation.fit(held_out, NOMINAL, 0.001)
+    assert strict.threshold is None
+    assert strict.alternative is not None
+    limit, answered = strict.alternative
+    assert Escalation.fit(held_out, NOMINAL, limit).answered == answered > 0
+    assert f"at {100 * limit:.0f} % it would answer {100 * answered:.0f} %" in str(strict)
+    for smaller in (0.1, 0.2, 0.3):
+        if smaller < limit:
+            assert Escalation.fit(held_out, NOMINAL, smaller).threshold is None
+
+
 def test_what_a_majority_overrules_depends_on_the_scale() -> None:
     answers = np.array([[0.5, 0.3, 0.2]])
     split = np.array([[0.4, 0.3, 0.3]])
@@ -165,6 +178,7 @@ def test_decisions_are_a_column_and_tasks_for_people(fitted: Path, tmp_path: Pat
     table = pyarrow.csv.read_csv(
         out, convert_options=pyarrow.csv.ConvertOptions(column_types={"label": "string"})
     ).to_pandas()
+    assert table.text[0] == f"the bus was late {table['item'][0]}"
     for_people = table.decision == "people"
     assert (table.decision[~for_people] == table.label[~for_people].astype(str)).all()
     tasks = read_json(tmp_path / "out-review.json")

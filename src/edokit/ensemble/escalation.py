@@ -35,6 +35,8 @@ _STEPS = 50
 """Thresholds that are tried: those that answer 2 %, 4 %, … of the items."""
 _STARTS = (5, 12, 25, 38, 50)
 """The steps that share the 5 % between them; a rejection passes its part on to the next step."""
+_LIMITS = (0.1, 0.2, 0.3, 0.4)
+"""Limits that are tried where the one that is asked for can't be promised."""
 _BETS = 2.0 ** -np.arange(12)
 """Bets, as shares of the largest one."""
 _HALF = 0.5 + 1e-9
@@ -95,6 +97,9 @@ class Escalation:
     overruled: float | None
     items: int
     groups: int | None = None
+    alternative: tuple[float, float] | None = None
+    """Where no threshold can promise the limit: the smallest of a few larger limits with one, and
+    the share of the items of the fit that it answers. Each of these holds for itself alone."""
 
     @classmethod
     def fit(
@@ -143,7 +148,15 @@ class Escalation:
         if held_out.groups is not None:
             n_groups = len(np.unique(held_out.groups))
         if accepted is None:
-            return cls(limit, against, None, 0.0, None, n_items, n_groups)
+            alternative = None
+            larger_limits = [larger for larger in _LIMITS if larger > limit]
+            for larger in larger_limits:
+                step = _fallback(_p_values(losses[by_confidence], counts, larger, groups))
+                if step is not None:
+                    share = float((confidences > thresholds[step]).mean())
+                    alternative = (larger, share)
+                    break
+            return cls(limit, against, None, 0.0, None, n_items, n_groups, alternative)
         is_answered = confidences > thresholds[accepted]
         return cls(
             limit=limit,
@@ -192,10 +205,22 @@ class Escalation:
             return (
                 f"no threshold can promise, {sure}, that {self.promise}: the answers to the"
                 f" {basis} of the fit are too few or too often overruled; everything is for people"
+                f"{self._suggestion}"
             )
         return (
-            f"{sure}, {self.promise}, by a threshold that answers {100 * self.answered:.0f} % of"
-            " the items of the fit"
+            f"{sure}, {self.promise}; at this limit, {100 * self.answered:.0f} % of the training"
+            " items would be answered automatically"
+        )
+
+    @property
+    def _suggestion(self) -> str:
+        """Which larger limit could be promised."""
+        if self.alternative is None:
+            return ""
+        limit, answered = self.alternative
+        return (
+            f"; at {percent(limit)} it would answer {100 * answered:.0f} % of the training items (a"
+            " limit that is chosen after a look at several promises less)"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -229,7 +229,9 @@ class Pooled:
         columns: dict[str, Any] = dict(self.rows.columns())
         for prefix, shares in (("p", self.answer), ("low", self.low), ("high", self.high)):
             if shares is not None:
-                columns |= {f"{prefix}_{name}": shares[:, c] for c, name in enumerate(self.classes)}
+                for c, name in enumerate(self.classes):
+                    # A row without an interval has empty cells.
+                    columns[f"{prefix}_{name}"] = pa.array(shares[:, c], from_pandas=True)
         columns |= {"entropy": self.entropy, "spread": self.spread, "label": self.labels}
         at_least = self.at_least
         if at_least is not None:

@@ -355,7 +355,7 @@ def predict_to_file(
         ensemble made of them already, as `Pooled` in parts.
     out : str or Path
         The table (.csv, .tsv, .parquet or .jsonl): item, ``p_<class>`` columns, entropy, spread
-        and label; see `Pooled.to_table`.
+        and label; see `Pooled.to_table`. Where items are handed to people, also their text.
     review : int, optional
         Also write this many items that most need annotators, as tasks for Label Studio beside `out`
         (``<out>-review.json``). Of answers of which some are handed to people, these are written,
@@ -412,7 +412,11 @@ def predict_to_file(
     def tables() -> Iterator[pa.Table]:
         for pooled in pooled_parts():
             summary.add(pooled)
-            yield pooled.to_table()
+            table = pooled.to_table()
+            if pooled.for_people is not None and texts is not None:
+                shown = [texts.get(str(item), "") for item in pooled.items]
+                table = table.append_column("text", pa.array(shown, pa.string()))
+            yield table
         if summary.writes_tasks:
             # Texts that are missing are noticed before anything is in its place.
             label_studio_tasks(summary.queue, texts)
