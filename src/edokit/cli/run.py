@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from edokit.analysis.diagnose.groups.text import group_lines
 from edokit.cli import console, options
+from edokit.metrics import METRIC
 from edokit.pipeline import run as run_all
 from edokit.pipeline.options import RunOptions
 from edokit.pipeline.result import Run
@@ -135,3 +136,5 @@ def _print(result: Run) -> None:
     console.print_lines(
         [f"Page: {page}. For new texts: edo serve {result.folder}", "", result.summary]
     )
+    metric = METRIC[headline].short
+    console.print_lines([f"(Percent of the {metric}; a lower one is better.)", *result.quality])

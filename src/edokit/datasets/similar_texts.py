@@ -120,23 +120,32 @@ def group_similar_texts(annotations: Annotations) -> Annotations:
 
 def warn_of_similar_texts(annotations: Annotations) -> None:
     """Warn where many texts share most of their words, unless item groups are named."""
+    note = similar_texts_note(annotations)
+    if note is not None:
+        warn(
+            f"{note} If they are templates, threads or the like, name the column that says which"
+            f" belong together: {option('columns', {'group': 'NAME'})};"
+            " `edo data convert SOURCE OUT --group-similar` makes one from the texts",
+            SimilarTextsWarning,
+        )
+
+
+def similar_texts_note(annotations: Annotations) -> str | None:
+    """A note if many texts share most of their words, unless item groups are named."""
     texts = annotations.texts
     if texts is None or annotations.item_groups is not None:
-        return
+        return None
     if not FEWEST_ITEMS <= len(texts) <= MOST_TEXTS:
-        return
+        return None
     similar_texts = similar_items(texts.tolist())
     if similar_texts.is_similar.mean() < NOTICEABLE:
-        return
+        return None
     first_group = similar_texts.groups[similar_texts.is_similar][0]
     items = annotations.items[similar_texts.groups == first_group]
     similar = are(int(similar_texts.is_similar.sum()), len(texts), noun="item")
-    warn(
+    return (
         f"{similar} similar to others without being"
         f" near-duplicates: their texts share most of their words, as {examples(items)} do. Folds"
         " do not keep them together, so gains on held-out items may be those of words seen"
-        " before. If they are templates, threads or the like, name the column that says which"
-        f" belong together: {option('columns', {'group': 'NAME'})};"
-        " `edo data convert SOURCE OUT --group-similar` makes one from the texts",
-        SimilarTextsWarning,
+        " before."
     )

@@ -28,6 +28,7 @@ from edokit._errors import (
     each_warning_once,
     local_path,
     option,
+    warn,
 )
 from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
@@ -48,12 +49,12 @@ from edokit.members.train import Trained
 from edokit.pipeline.encoders import EncoderChoice, EncoderGain, choose_encoder, encoder_gain
 from edokit.pipeline.options import RunOptions
 from edokit.pipeline.pool import default_pool, with_known_names, write_groups
-from edokit.pipeline.result import SUMMARY, Run, RunSummary, leaderboard
+from edokit.pipeline.result import SUMMARY, Run, RunSummary, leaderboard, quality_sentences
 from edokit.pipeline.source import AnnotationsFile, read_source
 from edokit.pipeline.text import step_commands
 from edokit.predictions.core import Predictions
 from edokit.report import write_report
-from edokit.report.data import ENCODER, GROUPS, collect_comparison
+from edokit.report.data import ENCODER, GROUPS, collect_comparison, read_groups
 from edokit.runs.folder import REPORT, output_folder
 from edokit.runs.inputs import Input
 from edokit.runs.record import RUN_RECORD, RunRecord, begin_run
@@ -369,8 +370,13 @@ class _RunSteps:
         """Compare the levels of the attributes that were asked for, and write the result."""
         path = self.folder / GROUPS
         if not self.options.by:
-            path.unlink(missing_ok=True)  # of an earlier run of the same folder
-            return None
+            if not path.exists():
+                return None
+            if self.options.overwrite:  # they may be of other annotations
+                path.unlink()
+                return None
+            warn(f"{path} is kept: groups were compared in an earlier run on these annotations")
+            return read_groups(path)
         groups = compare_groups(labels, self.options.by, random_state=self.options.random_state)
         write_json(groups.to_dict(), path)
         return groups
@@ -443,6 +449,7 @@ class _RunSteps:
         )
         return RunSummary(
             summary=result_sentence(gains),
+            quality=quality_sentences(comparison),
             options=self.options,
             left_out=left_out,
             out_of_time=self.out_of_time,

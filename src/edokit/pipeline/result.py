@@ -16,7 +16,8 @@ from edokit._io.documents import read_json
 from edokit._types import Floats
 from edokit.analysis.compare.result import Comparison
 from edokit.analysis.diagnose.groups.result import GroupComparison
-from edokit.analysis.scores.result import Gain
+from edokit.analysis.scores.result import CONSTANT, Gain
+from edokit.analysis.scores.text import right_labels_sentence
 from edokit.bundle import Bundle
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.members.contexts import Text
@@ -59,6 +60,9 @@ class RunSummary:
         The sentence encoder of the pool; empty if it has none.
     encoder_note : str
         What the encoder gained, or how to get one.
+    quality : list of str
+        How often the ensemble's label is right, and where it is not clearly better than a constant
+        answer.
     """
 
     summary: str
@@ -74,6 +78,7 @@ class RunSummary:
     groups: list[dict[str, Any]] = field(default_factory=list)
     encoder: str = ""
     encoder_note: str = ""
+    quality: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -150,6 +155,11 @@ class Run:
         return str(self.results.get("encoder_note", ""))
 
     @property
+    def quality(self) -> list[str]:
+        """How often the ensemble's label is right, and where a constant answer is as good."""
+        return list(self.results.get("quality", []))
+
+    @property
     def groups(self) -> GroupComparison | None:
         """How groups of people differ; None unless the run was asked to compare them (``by``)."""
         path = self.folder / GROUPS
@@ -210,6 +220,15 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run {self.folder}: {self.summary}"
+
+
+def quality_sentences(comparison: Comparison) -> list[str]:
+    """How often the ensemble's label is right, and where a constant answer is about as good."""
+    constant = next((score for score in comparison.scores if score.name == CONSTANT), None)
+    sentences: list[str] = []
+    if constant is not None and not comparison.data.scale.is_multi_label:
+        sentences.append(right_labels_sentence(comparison["edo"], constant))
+    return sentences + comparison.headline
 
 
 def leaderboard(comparison: Comparison, trained: Trained) -> list[dict[str, Any]]:

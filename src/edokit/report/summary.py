@@ -12,6 +12,7 @@ from edokit._types import Floats
 from edokit.analysis.diagnose.text import render_lines
 from edokit.analysis.scores.text import SHARES
 from edokit.annotations.core import Annotations
+from edokit.datasets.similar_texts import similar_texts_note
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC
 from edokit.report.data import ROLES, ReportData
@@ -94,10 +95,20 @@ def summarize(data: ReportData) -> PageSummary:
         lead=topics["lead"][0],
         evidence=[*topics["evidence"], *data.remarks],
         cautions=cautions,
-        caveats=topics["caveats"],
+        caveats=[*_similar_texts(evaluation), *topics["caveats"]],
         tiles=[text.split(" | ") for text in topics["tile"]],
         weights=topics["weights"],
     )
+
+
+def _similar_texts(evaluation: EvaluatedItems | None) -> list[str]:
+    """A caveat where many texts share most of their words."""
+    if evaluation is None or evaluation.annotations is None:
+        return []
+    note = similar_texts_note(evaluation.annotations)
+    if note is None:
+        return []
+    return [note]
 
 
 def _about_weights(ensemble: EDOEnsemble) -> dict[str, object]:

@@ -105,6 +105,15 @@ def result_sentence(gains: Mapping[str, Gain]) -> str:
     return _capitalized("; ".join(clauses)) + "."
 
 
+def right_labels_sentence(score: Score, constant: Score) -> str:
+    """How often the likeliest label is the hard label: the micro-F1 where items have one label."""
+    return (
+        "The ensemble's label is the choice of most annotators for"
+        f" {100 * score.f1:.0f} % of held-out items; the same answer always:"
+        f" {100 * constant.f1:.0f} %."
+    )
+
+
 def _clause(standing: Standing, gains: Mapping[str, Gain]) -> str:
     """``not clearly better than greedy selection (+1 %, −1 to +3 %)``."""
     rivals = [f"{RIVALS[name]} ({gain_interval(gain)})" for name, gain in gains.items()]
