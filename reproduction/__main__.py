@@ -41,12 +41,14 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Of all tasks."""
-    whole = _Parser(prog=PROGRAM, description=__doc__, allow_abbrev=False)
-    tasks = whole.add_subparsers(dest="task", required=True, metavar="TASK")
+    argument_parser = _Parser(prog=PROGRAM, description=__doc__, allow_abbrev=False)
+    tasks = argument_parser.add_subparsers(dest="task", required=True, metavar="TASK")
     for name, task in TASKS.items():
-        own = tasks.add_parser(name, help=task.HELP, description=task.HELP, allow_abbrev=False)
-        task.add_arguments(own)
-    return whole
+        task_parser = tasks.add_parser(
+            name, help=task.HELP, description=task.HELP, allow_abbrev=False
+        )
+        task.add_arguments(task_parser)
+    return argument_parser
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -50,10 +50,12 @@ class Predicted(NamedTuple):
 def item_scores(predicted: Predicted, labels: Labels) -> Floats:
     """F1, CE, MD and BS of each item [4, N]; their means are the metrics."""
     p, hard = np.asarray(predicted.probabilities), predicted.hard
-    right = f1_items(p, labels.hard) if hard is None else (hard == labels.hard).astype(np.float64)
+    is_correct = (
+        f1_items(p, labels.hard) if hard is None else (hard == labels.hard).astype(np.float64)
+    )
     return np.stack(
         [
-            right,
+            is_correct,
             ce_items(p, labels.soft),
             md_items(p, labels.soft),
             bs_items(p, labels.soft),
@@ -89,9 +91,9 @@ class Outcome:
 
     def interval(self, metric: str) -> tuple[float, float]:
         """95 % interval of the mean over seeds: a bootstrap over test items."""
-        own = self.items[:, MAIN_METRICS.index(metric)].mean(axis=0)
-        found = paired_test(own, np.zeros_like(own), samples=SAMPLES)
-        return found.low, found.high
+        means = self.items[:, MAIN_METRICS.index(metric)].mean(axis=0)
+        test = paired_test(means, np.zeros_like(means), samples=SAMPLES)
+        return test.low, test.high
 
     def gap(self, metric: str) -> float:
         """Test less fit, mean over seeds."""
@@ -144,10 +146,10 @@ def effect(a: Outcome, b: Outcome, metric: str) -> Effect:
     at = MAIN_METRICS.index(metric)
     differences = a.test[:, at] - b.test[:, at]
     spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
-    found = paired_test(a.items[:, at].mean(axis=0), b.items[:, at].mean(axis=0), samples=SAMPLES)
+    test = paired_test(a.items[:, at].mean(axis=0), b.items[:, at].mean(axis=0), samples=SAMPLES)
     return Effect(
         float(differences.mean()),
         max(spread, a.spread(metric), b.spread(metric)),
-        found.low,
-        found.high,
+        test.low,
+        test.high,
     )

@@ -36,8 +36,8 @@ def ce_variants(study: Study) -> Section:
         "ce-variants": _main(study),
         **{f"ce-variants-{sign}": _appendix(study, sign) for sign in SIGNS},
     }
-    found = {solver: sign_effects(study, solver) for solver in ("gumbel", "exact")}
-    for solver, effects in found.items():
+    effects_by_solver = {solver: sign_effects(study, solver) for solver in ("gumbel", "exact")}
+    for solver, effects in effects_by_solver.items():
         tables[f"ce-variants-sign-{solver}"] = _sign_table(solver, effects)
     return Section(
         "ce-variants",
@@ -46,10 +46,10 @@ def ce_variants(study: Study) -> Section:
         values={
             "sign_effects": {
                 solver: {
-                    f"{dataset} {variant}": effect_values(one)
-                    for (dataset, variant), one in effects.items()
+                    f"{dataset} {variant}": effect_values(effect_of_sign)
+                    for (dataset, variant), effect_of_sign in effects.items()
                 }
-                for solver, effects in found.items()
+                for solver, effects in effects_by_solver.items()
             }
         },
     )
@@ -108,19 +108,21 @@ def compared_header(metric: str) -> list[str]:
 def _main(study: Study) -> Table:
     rows: list[list[Cell]] = []
     for paper_row in paper.rows("ce_variants_main"):
-        found = _outcome(study, paper_row["dataset"], paper_row["variant"], paper_row["diversity"])
-        missing = isinstance(found, Missing)
+        outcome = _outcome(
+            study, paper_row["dataset"], paper_row["variant"], paper_row["diversity"]
+        )
+        missing = isinstance(outcome, Missing)
         rows.append(
             [
                 paper_row["dataset"],
                 paper_row["variant"],
                 SIGN_NAMES[paper_row["diversity"]],
-                *compared(found, paper_row, "f1"),
-                *compared(found, paper_row, "ce"),
-                None if isinstance(found, Missing) else found.spread("ce"),
-                None if isinstance(found, Missing) else found.gap("ce"),
+                *compared(outcome, paper_row, "f1"),
+                *compared(outcome, paper_row, "ce"),
+                None if isinstance(outcome, Missing) else outcome.spread("ce"),
+                None if isinstance(outcome, Missing) else outcome.gap("ce"),
                 paper_row["gap_ce"],
-                _why(found) if missing else "",
+                _why(outcome) if missing else "",
             ]
         )
     return Table(
@@ -140,17 +142,17 @@ def _main(study: Study) -> Table:
 def _appendix(study: Study, sign: str) -> Table:
     rows: list[list[Cell]] = []
     for paper_row in paper.rows(f"ce_variants_{sign}"):
-        found = _outcome(study, paper_row["dataset"], paper_row["variant"], sign)
+        outcome = _outcome(study, paper_row["dataset"], paper_row["variant"], sign)
         for metric in ("f1", "ce", "md"):
             spread = gap = None
-            if not isinstance(found, Missing):
-                spread, gap = found.spread(metric), found.gap(metric)
+            if not isinstance(outcome, Missing):
+                spread, gap = outcome.spread(metric), outcome.gap(metric)
             rows.append(
                 [
                     paper_row["dataset"],
                     paper_row["variant"],
                     HEADS[metric],
-                    *compared(found, paper_row, metric),
+                    *compared(outcome, paper_row, metric),
                     spread,
                     gap,
                     paper_row[f"gap_{metric}"],
@@ -170,20 +172,20 @@ def _appendix(study: Study, sign: str) -> Table:
 
 def _sign_table(solver: str, effects: dict[tuple[str, str], Effect]) -> Table:
     rows: list[list[Cell]] = []
-    for (dataset, variant), one in effects.items():
+    for (dataset, variant), sign_effect in effects.items():
         two = [
             paper.row("ce_variants_main", dataset=dataset, variant=variant, diversity=sign)
             for sign in SIGNS
         ]
         assert two[0] is not None
         assert two[1] is not None
-        rows.append([dataset, variant, *effect_cells(one), two[0]["ce"] - two[1]["ce"]])
-    how = {
+        rows.append([dataset, variant, *effect_cells(sign_effect), two[0]["ce"] - two[1]["ce"]])
+    solver_names = {
         "gumbel": "the paper's solver and settings",
         "exact": "the same objectives solved to the optimum",
     }[solver]
     return Table(
-        f"What the sign does to test CE: preserve less suppress, {how}",
+        f"What the sign does to test CE: preserve less suppress, {solver_names}",
         ["dataset", "variant", *EFFECT_HEADER, "paper"],
         rows,
         notes=[EFFECT_NOTE],
@@ -211,10 +213,10 @@ def diversity(study: Study) -> Section:
                     dataset,
                     objective,
                     SIGN_NAMES[sign],
-                    *effect_cells(one),
+                    *effect_cells(sign_effect),
                     _paper_effect(dataset, objective, sign),
                 ]
-                for (dataset, objective, sign), one in effects.items()
+                for (dataset, objective, sign), sign_effect in effects.items()
             ],
             notes=[
                 EFFECT_NOTE,
@@ -227,7 +229,11 @@ def diversity(study: Study) -> Section:
         "diversity",
         "Diversity ablation",
         tables,
-        values={"effects": {" ".join(key): effect_values(one) for key, one in effects.items()}},
+        values={
+            "effects": {
+                " ".join(key): effect_values(sign_effect) for key, sign_effect in effects.items()
+            }
+        },
     )
 
 
@@ -265,9 +271,9 @@ def _paper_effect(dataset: str, objective: str, sign: str) -> float | None:
 
 def _averaged(study: Study) -> Table:
     rows: list[list[Cell]] = []
-    there = [d for d in DATASETS if not isinstance(fixed_outcomes(study, d), Missing)]
+    available = [d for d in DATASETS if not isinstance(fixed_outcomes(study, d), Missing)]
     for paper_row in paper.rows("diversity_averaged"):
-        found = [_pair(study, d, paper_row["objective"], paper_row["diversity"]) for d in there]
+        found = [_pair(study, d, paper_row["objective"], paper_row["diversity"]) for d in available]
         pairs = [pair for pair in found if not isinstance(pair, Missing)]
         for metric in MAIN_METRICS:
             ours = spread = None
@@ -286,8 +292,8 @@ def _averaged(study: Study) -> Table:
         ["objective", "sign", "metric", "effect", "spread", "effect paper", "difference"],
         rows,
         notes=[
-            f"Ours averages {', '.join(there) or 'nothing'}; spread is the mean standard deviation"
-            " between seeds without diversity."
+            f"Ours averages {', '.join(available) or 'nothing'}; spread is the mean standard"
+            " deviation between seeds without diversity."
         ],
     )
 
@@ -307,8 +313,8 @@ def _per_dataset(study: Study) -> Table:
             if not isinstance(pair, Missing):
                 without, with_ = pair[0].mean(metric), pair[1].mean(metric)
                 gap = with_ - without
-                ours = [without, with_, gap, max(one.spread(metric) for one in pair)]
-            printed = [paper_row[f"{metric}_{what}"] for what in ("without", "with", "delta")]
+                ours = [without, with_, gap, max(outcome.spread(metric) for outcome in pair)]
+            printed = [paper_row[f"{metric}_{column}"] for column in ("without", "with", "delta")]
             rows.append([*start, HEADS[metric], *ours, *printed, difference(gap, printed[2])])
     return Table(
         "Diversity ablation per dataset (test)",
@@ -337,8 +343,16 @@ def weighting(study: Study) -> Section:
                 why = f"not available: {two.reason}"
                 rows.append([*start, *[None] * 5, printed, None, why])
             else:
-                one = effect(*two, metric)
-                rows.append([*start, *effect_cells(one), printed, one.value - printed, ""])
+                metric_effect = effect(*two, metric)
+                rows.append(
+                    [
+                        *start,
+                        *effect_cells(metric_effect),
+                        printed,
+                        metric_effect.value - printed,
+                        "",
+                    ]
+                )
     effects = weighting_effects(study)
     tables = {
         "weighting": Table(
@@ -350,11 +364,15 @@ def weighting(study: Study) -> Section:
         "weighting-effects": Table(
             "Test CE of learned weights less that of the uniform mean of the same members",
             ["dataset", "pool", "weights", *EFFECT_HEADER],
-            [[*key, *effect_cells(one)] for key, one in effects.items()],
+            [[*key, *effect_cells(metric_effect)] for key, metric_effect in effects.items()],
             notes=[EFFECT_NOTE],
         ),
     }
-    values = {"effects": {" ".join(key): effect_values(one) for key, one in effects.items()}}
+    values = {
+        "effects": {
+            " ".join(key): effect_values(metric_effect) for key, metric_effect in effects.items()
+        }
+    }
     return Section("weighting", "Learned weights against uniform weights", tables, values=values)
 
 

@@ -41,14 +41,14 @@ def annotators(study: Study) -> Section:
     people: list[list[Cell]] = []
     values: dict[str, dict[str, Any]] = {}
     for dataset in DATASETS:
-        found = study.pool(dataset, ANNOTATORS + KNOWN)
-        if isinstance(found, Missing):
-            rows.append([dataset, f"not available: {found.reason}", *[None] * 13])
+        pool_members = study.pool(dataset, ANNOTATORS + KNOWN)
+        if isinstance(pool_members, Missing):
+            rows.append([dataset, f"not available: {pool_members.reason}", *[None] * 13])
             continue
         values[dataset] = {"items": {}, "annotators": {}}
         names = [pool + end for pool in POOLS for end in SETTINGS.values()]
         dev = held_out_ce(study, dataset, names, METHODS)
-        chosen = {
+        best_methods = {
             setting: min(
                 ((pool + end, method) for pool in POOLS for method in METHODS),
                 key=lambda key: dev[key].dev_ce,
@@ -58,25 +58,30 @@ def annotators(study: Study) -> Section:
         for pool, method in product(POOLS, METHODS):
             outcomes, scores = {}, {}
             for setting, end in SETTINGS.items():
-                own = method_outcome(study, dataset, pool + end, method)
-                assert isinstance(own, Outcome)
-                outcomes[setting] = own
-                means = {m: own.mean(m) for m in MAIN_METRICS}
+                outcome = method_outcome(study, dataset, pool + end, method)
+                assert isinstance(outcome, Outcome)
+                outcomes[setting] = outcome
+                means = {m: outcome.mean(m) for m in MAIN_METRICS}
                 scores[setting] = {"dev_ce": dev[pool + end, method].dev_ce, **means}
             gain = effect(outcomes["known"], outcomes["anonymous"], "ce")
             change = (gain.value, gain.low, gain.high)
-            best = [one for one in SETTINGS if chosen[one] == (pool + SETTINGS[one], method)]
+            best = [one for one in SETTINGS if best_methods[one] == (pool + SETTINGS[one], method)]
             values[dataset]["items"][f"{method} on {pool}"] = {
                 **scores,
                 "ce_change": change,
                 "chosen": best,
             }
-            cells = [value for each in scores.values() for value in each.values()]
+            cells = [value for row_scores in scores.values() for value in row_scores.values()]
             rows.append([dataset, pool, method, *cells, _change(change), ", ".join(best)])
-        for whose, each in _each_annotator(study, dataset, found).items():
-            values[dataset]["annotators"][whose] = each
+        for whose, row_scores in _each_annotator(study, dataset, pool_members).items():
+            values[dataset]["annotators"][whose] = row_scores
             people.append(
-                [dataset, whose, *(each[key] for key in _COUNTS), *map(_change, each["changes"])]
+                [
+                    dataset,
+                    whose,
+                    *(row_scores[key] for key in _COUNTS),
+                    *map(_change, row_scores["changes"]),
+                ]
             )
     settings = [f"{name} {head}" for name in SETTINGS for head in _HEADS]
     return Section(
@@ -128,15 +133,15 @@ def _each_annotator(study: Study, dataset: str, known: Pool) -> dict[str, dict[s
     """Scores on the labels of all annotators, and of those that have labels to learn from."""
     assert study.predictions is not None
     labels = known.test_labels.annotations.pairs()
-    found = read_predictions(study.predictions / dataset / ANNOTATORS / "test-pairs.npz")
-    pairs = found.pairs().align(labels.rows).order_classes(labels.classes)
+    pair_predictions = read_predictions(study.predictions / dataset / ANNOTATORS / "test-pairs.npz")
+    pairs = pair_predictions.pairs().align(labels.rows).order_classes(labels.classes)
     soft, people = np.asarray(labels.soft_labels), labels.rows.annotator_names
     row_of = {name: row for row, name in enumerate(known.test.items)}
     rows = np.array([row_of[name] for name in labels.items])
-    plain = study.pool(dataset, ANNOTATORS)
-    assert isinstance(plain, Pool)
+    anonymous_members = study.pool(dataset, ANNOTATORS)
+    assert isinstance(anonymous_members, Pool)
     answers = {
-        "anonymous": np.asarray(plain.test.uniform)[rows],
+        "anonymous": np.asarray(anonymous_members.test.uniform)[rows],
         "known": np.asarray(pairs.uniform),
     }
     learned = study.labels(dataset, *(("train", "dev") if known.cross_fitted else ("train",)))
@@ -146,18 +151,18 @@ def _each_annotator(study: Study, dataset: str, known: Pool) -> dict[str, dict[s
     assert people is not None
     whose = [str(name) in familiar for name in people]
     scores = {}
-    for name, kept in (("all annotators", np.ones(len(rows), bool)), ("known ones", whose)):
-        at = np.flatnonzero(kept)
+    for name, is_counted in (("all annotators", np.ones(len(rows), bool)), ("known ones", whose)):
+        at = np.flatnonzero(is_counted)
         if not len(at):
             continue
-        each = {
+        member_scores = {
             kind: (
                 _by_item(rows[at], ce_items(p[at], soft[at])),
                 _by_item(rows[at], p[at].argmax(axis=1) != soft[at].argmax(axis=1)),
             )
             for kind, p in answers.items()
         }
-        (ce, errors), (own_ce, own_errors) = each["anonymous"], each["known"]
+        (ce, errors), (own_ce, own_errors) = member_scores["anonymous"], member_scores["known"]
         means = [float(x.mean()) for x in (ce, own_ce, errors, own_errors)]
         counts = dict(zip(_COUNTS, [len(ce), len(at), *means], strict=True))
         changes = [_paired(own_ce, ce), _paired(own_errors, errors)]

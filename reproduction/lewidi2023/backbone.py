@@ -122,8 +122,8 @@ def main(typed: Sequence[str] | None = None) -> None:
     parser.add_argument("--backbone", required=True, help="hub id or folder of the encoder")
     parser.add_argument("--out", type=Path, required=True, help="folder for members and trials.csv")
     parser.add_argument("--device", help="where to train, e.g. cpu or cuda")
-    given = parser.parse_args(typed)
-    tune_backbone(given.data, given.backbone, given.out, device=given.device)
+    arguments = parser.parse_args(typed)
+    tune_backbone(arguments.data, arguments.backbone, arguments.out, device=arguments.device)
 
 
 if __name__ == "__main__":

@@ -63,12 +63,14 @@ class Line:
             if isinstance(trials, Missing):
                 return trials
             best = [chosen(trials, seed) for seed in range(study.seeds)]
-            pools = [pooled(members.sampled(one.seed), one.weights)[1] for one in best]
-            return [one.probabilities for one in pools], [one.size for one in best]
-        found = method_predictions(study, dataset, self.pool, self.method)
-        if isinstance(found, Missing):
-            return found
-        return [test.probabilities for _, test, _ in found], [size for *_, size in found]
+            pools = [pooled(members.sampled(trial.seed), trial.weights)[1] for trial in best]
+            return [pool.probabilities for pool in pools], [trial.size for trial in best]
+        predictions = method_predictions(study, dataset, self.pool, self.method)
+        if isinstance(predictions, Missing):
+            return predictions
+        return [test.probabilities for _, test, _ in predictions], [
+            size for *_, size in predictions
+        ]
 
 
 PAPERS = (
@@ -114,11 +116,11 @@ def benchmark(study: Study) -> Section:
             {
                 "row": line.label,
                 "pool": line.pool,
-                **{m: found.mean(m) for m in MAIN_METRICS},
-                **{f"{m}_spread": found.spread(m) for m in MAIN_METRICS},
+                **{m: outcome.mean(m) for m in MAIN_METRICS},
+                **{f"{m}_spread": outcome.spread(m) for m in MAIN_METRICS},
             }
             for line in (*PAPERS, *OURS)
-            if isinstance(found := line.outcome(study, dataset), Outcome)
+            if isinstance(outcome := line.outcome(study, dataset), Outcome)
         ]
         for dataset in DATASETS
     }
@@ -160,8 +162,10 @@ def _glance(study: Study) -> Table:
     for line in (*PAPERS, *OURS):
         cells: list[Cell] = [line.label, line.pool]
         for dataset in DATASETS:
-            found = line.outcome(study, dataset)
-            cells += [None if isinstance(found, Missing) else found.mean(m) for m in MAIN_METRICS]
+            outcome = line.outcome(study, dataset)
+            cells += [
+                None if isinstance(outcome, Missing) else outcome.mean(m) for m in MAIN_METRICS
+            ]
         if any(cell is not None for cell in cells[2:]):
             rows.append(cells)
     header = ["method", "pool", *(f"{d} {HEADS[m]}" for d in DATASETS for m in MAIN_METRICS)]
@@ -173,24 +177,24 @@ def _glance(study: Study) -> Table:
 def _dataset_table(study: Study, dataset: str) -> Table:
     rows: list[list[Cell]] = []
     for line in (*PAPERS, *OURS):
-        found = line.outcome(study, dataset)
+        outcome = line.outcome(study, dataset)
         theirs = paper_scores(line.printed, dataset)
-        if isinstance(found, Missing) and theirs is None:
+        if isinstance(outcome, Missing) and theirs is None:
             continue
         cells: list[Cell] = [line.label, line.pool]
         for metric in MAIN_METRICS:
             mean: float | None = None
             spread: float | None = None
-            if not isinstance(found, Missing):
-                mean = found.mean(metric)
-                spread = found.spread(metric)
+            if not isinstance(outcome, Missing):
+                mean = outcome.mean(metric)
+                spread = outcome.spread(metric)
             score = None if theirs is None else theirs[metric]
             cells += [mean, spread, score]
             if metric == "ce":
                 cells.append(printed_ce(line.printed, dataset))
             cells.append(difference(mean, score))
-        if isinstance(found, Missing):
-            cells.append(f"not available: {found.reason}")
+        if isinstance(outcome, Missing):
+            cells.append(f"not available: {outcome.reason}")
         else:
             cells.append(annotator_limit(study, dataset, line.pool))
         rows.append(cells)
@@ -247,33 +251,45 @@ def bars(study: Study) -> Section:
     p_values: dict[tuple[str, str], float] = {}
     for dataset in DATASETS:
         best = best_printed(dataset)
-        found = choice(study, dataset)
-        if isinstance(found, Missing):
-            rows.append([dataset, f"not available: {found.reason}", *[None] * len(MAIN_METRICS)])
+        choice_of_method = choice(study, dataset)
+        if isinstance(choice_of_method, Missing):
+            rows.append(
+                [dataset, f"not available: {choice_of_method.reason}", *[None] * len(MAIN_METRICS)]
+            )
             continue
-        uniform = method_outcome(study, dataset, found.pool, "uniform")
+        uniform = method_outcome(study, dataset, choice_of_method.pool, "uniform")
         constant = constant_outcome(study, dataset)
         assert isinstance(uniform, Outcome)
         assert isinstance(constant, Outcome)
-        marks = against_paper(found.outcome, best)
-        p_values |= {(dataset, m): p for m, p in paper_p_values(found.outcome, best).items()}
-        rows.append([dataset, found.name, *(_measured(found.outcome, m, marks[m]) for m in marks)])
-        for name, own in (
+        marks = against_paper(choice_of_method.outcome, best)
+        p_values |= {
+            (dataset, m): p for m, p in paper_p_values(choice_of_method.outcome, best).items()
+        }
+        rows.append(
+            [
+                dataset,
+                choice_of_method.name,
+                *(_measured(choice_of_method.outcome, m, marks[m]) for m in marks),
+            ]
+        )
+        for name, dataset_values in (
             ("… uniform mean of the same members", uniform),
             ("… constant answer: shares of train", constant),
         ):
-            rows.append(["", name, *(own.mean(m) for m in MAIN_METRICS)])
-        if found.by_dev is not None:
-            name = f"… {found.by_dev.name}, by the rule before"
-            rows.append(["", name, *(found.by_dev.outcome.mean(m) for m in MAIN_METRICS)])
+            rows.append(["", name, *(dataset_values.mean(m) for m in MAIN_METRICS)])
+        if choice_of_method.by_dev is not None:
+            name = f"… {choice_of_method.by_dev.name}, by the rule before"
+            rows.append(
+                ["", name, *(choice_of_method.by_dev.outcome.mean(m) for m in MAIN_METRICS)]
+            )
         rows.append(["", "… the paper's best, column by column", *(best[m] for m in MAIN_METRICS)])
-        gain = effect(found.outcome, uniform, "ce")
+        gain = effect(choice_of_method.outcome, uniform, "ce")
         values[dataset] = {
-            "row": found.name,
-            "held_out_ce": found.held_out.ce,
-            "held_out_items": found.held_out.items,
-            **{m: found.outcome.mean(m) for m in MAIN_METRICS},
-            "intervals": {m: found.outcome.interval(m) for m in MAIN_METRICS},
+            "row": choice_of_method.name,
+            "held_out_ce": choice_of_method.held_out.ce,
+            "held_out_items": choice_of_method.held_out.items,
+            **{m: choice_of_method.outcome.mean(m) for m in MAIN_METRICS},
+            "intervals": {m: choice_of_method.outcome.interval(m) for m in MAIN_METRICS},
             "against_paper": marks,
             "uniform": {m: uniform.mean(m) for m in MAIN_METRICS},
             "ce_less_uniform": [gain.value, gain.low, gain.high],
@@ -284,13 +300,19 @@ def bars(study: Study) -> Section:
             held_out_ce(study, dataset, candidates_of(study, dataset), METHODS).items(),
             key=lambda pair: (-pair[1].items, pair[1].ce),
         ):
-            one = method_outcome(study, dataset, pool, method)
-            assert isinstance(one, Outcome)
+            outcome = method_outcome(study, dataset, pool, method)
+            assert isinstance(outcome, Outcome)
             candidates.append(
-                [dataset, pool, method, *score[:3], *(one.mean(metric) for metric in MAIN_METRICS)]
+                [
+                    dataset,
+                    pool,
+                    method,
+                    *score[:3],
+                    *(outcome.mean(metric) for metric in MAIN_METRICS),
+                ]
             )
-    every = [mark for one in values.values() for mark in one["against_paper"].values()]
-    counted = ", ".join(f"{every.count(mark)} {mark}" for mark in _MARKS)
+    all_marks = [mark for entry in values.values() for mark in entry["against_paper"].values()]
+    counted = ", ".join(f"{all_marks.count(mark)} {mark}" for mark in _MARKS)
     significant = discoveries(p_values)
     corrected = [
         values[dataset]["against_paper"][metric] for dataset, metric in sorted(significant)
@@ -310,12 +332,12 @@ def bars(study: Study) -> Section:
                 rows,
                 notes=[
                     "In brackets 95 % intervals over test items. ▲ and ▼: the paper's figure is"
-                    f" outside, ours is better or worse. Of {len(every)} cells against the paper:"
-                    f" {counted}.",
+                    f" outside, ours is better or worse. Of {len(all_marks)} cells against the"
+                    f" paper: {counted}.",
                     *(
                         f"{dataset}: CE less that of the uniform mean"
-                        f" {_change(*own['ce_less_uniform'])}."
-                        for dataset, own in values.items()
+                        f" {_change(*dataset_values['ce_less_uniform'])}."
+                        for dataset, dataset_values in values.items()
                     ),
                     "The row is the one with the lowest CE on held-out fifths of dev. Pools that"
                     " were cross-fitted are told apart by all items of train and dev, and the best"
@@ -381,8 +403,8 @@ def candidates_of(study: Study, dataset: str) -> list[str]:
 
 def best_printed(dataset: str) -> dict[str, float]:
     """The best of each column, CE un-squashed."""
-    found = [paper_scores(line.printed, dataset) for line in PAPERS]
-    rows = [row for row in found if row is not None]
+    paper_lines = [paper_scores(line.printed, dataset) for line in PAPERS]
+    rows = [row for row in paper_lines if row is not None]
     return {m: (max if m == "f1" else min)(row[m] for row in rows) for m in MAIN_METRICS}
 
 
@@ -399,17 +421,19 @@ def choice(study: Study, dataset: str) -> Chosen | Missing:
     scores = held_out_ce(study, dataset, candidates_of(study, dataset), METHODS)
     if not scores:
         return Missing(f"there are no predictions for {dataset}")
-    most = max(score.items for score in scores.values())
-    finalists = [min((k for k in scores if scores[k].items == most), key=lambda k: scores[k].ce)]
-    if fewer := [k for k in scores if scores[k].items < most]:
+    most_items = max(score.items for score in scores.values())
+    finalists = [
+        min((k for k in scores if scores[k].items == most_items), key=lambda k: scores[k].ce)
+    ]
+    if fewer := [k for k in scores if scores[k].items < most_items]:
         finalists.append(min(fewer, key=lambda k: scores[k].dev_ce))
     key = min(finalists, key=lambda k: scores[k].dev_ce)
     by_dev = min(scores, key=lambda k: scores[k].dev_ce)
 
     def row(pool: str, method: str, other: Chosen | None) -> Chosen:
-        found = method_outcome(study, dataset, pool, method)
-        assert isinstance(found, Outcome)
-        return Chosen(pool, method, scores[pool, method], found, other)
+        outcome = method_outcome(study, dataset, pool, method)
+        assert isinstance(outcome, Outcome)
+        return Chosen(pool, method, scores[pool, method], outcome, other)
 
     return row(*key, None if by_dev == key else row(*by_dev, None))
 
@@ -418,21 +442,21 @@ def trade(study: Study) -> Section:
     """The chosen row of each dataset with its odds to several powers."""
     rows: list[list[Cell]] = []
     for dataset in DATASETS:
-        found = choice(study, dataset)
-        if isinstance(found, Missing):
+        chosen_row = choice(study, dataset)
+        if isinstance(chosen_row, Missing):
             continue
-        held_out = found.held_out
+        held_out = chosen_row.held_out
         for at, power in enumerate(POWERS):
-            one = sharpened(study, dataset, found, power)
+            sharpened_outcome = sharpened(study, dataset, chosen_row, power)
             chosen_on_dev = ", chosen" if power == held_out.power else ""
             rows.append(
                 [
                     dataset,
-                    f"{found.method} on {found.pool}",
+                    f"{chosen_row.method} on {chosen_row.pool}",
                     power,
                     *held_out.sharpened[at, :3].tolist(),
                     ("yes" if held_out.front[at] else "no") + chosen_on_dev,
-                    *(one.mean(m) for m in MAIN_METRICS),
+                    *(sharpened_outcome.mean(m) for m in MAIN_METRICS),
                 ]
             )
     return Section(
@@ -459,6 +483,6 @@ def trade(study: Study) -> Section:
 
 def sharpened(study: Study, dataset: str, row: Chosen, power: float) -> Outcome:
     """The row's scores with its odds to a power."""
-    one = method_outcome(study, dataset, row.pool, row.method, power)
-    assert isinstance(one, Outcome)
-    return one
+    outcome = method_outcome(study, dataset, row.pool, row.method, power)
+    assert isinstance(outcome, Outcome)
+    return outcome

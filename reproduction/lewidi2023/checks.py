@@ -25,8 +25,8 @@ _NEAR = 0.01
 
 def constant_scores(study: Study, dataset: str) -> dict[str, float] | None:
     """F1, CE, MD and BS of the training set's mean distribution for every item."""
-    found = constant_outcome(study, dataset)
-    return None if isinstance(found, Missing) else {m: found.mean(m) for m in MAIN_METRICS}
+    outcome = constant_outcome(study, dataset)
+    return None if isinstance(outcome, Missing) else {m: outcome.mean(m) for m in MAIN_METRICS}
 
 
 def squashed_ce(study: Study) -> Check:
@@ -86,13 +86,13 @@ def squashed_ce(study: Study) -> Check:
 
 def _ce_at(dataset: str, bs: float) -> float | None:
     """Mean CE of the ablation's rows whose BS is within 0.01 of this one."""
-    found = [
-        row[f"ce_{which}"]
+    ce_values = [
+        row[f"ce_{variant}"]
         for row in paper.matching("diversity_per_dataset", dataset=dataset)
-        for which in ("without", "with")
-        if abs(row[f"bs_{which}"] - bs) <= _NEAR
+        for variant in ("without", "with")
+        if abs(row[f"bs_{variant}"] - bs) <= _NEAR
     ]
-    return float(np.mean(found)) if found else None
+    return float(np.mean(ce_values)) if ce_values else None
 
 
 def majority_class(study: Study) -> Check:
@@ -112,11 +112,11 @@ def majority_class(study: Study) -> Check:
     paper_row, constant_row = at
     deviation = paper.row("deviations", method="EDO-PerAnn", dataset="HS-Brexit")
     assert deviation is not None
-    same = abs(float(paper_row[2] or 0) - float(constant_row[2] or 0)) < 1e-4
+    is_same = abs(float(paper_row[2] or 0) - float(constant_row[2] or 0)) < 1e-4
     worse = float(paper_row[3] or 0) > float(constant_row[3] or 0)
     return Check(
         question,
-        not (same and worse),
+        not (is_same and worse),
         f"Its F1 of {paper_row[2]:.4f} (deviation over seeds {deviation['f1']:.4f}) is that of the"
         f" majority class ({constant_row[2]:.4f}), and its CE of {paper_row[3]:.4f} is"
         f" {'above' if worse else 'below'} the {constant_row[3]:.4f} of answering the training mean"
@@ -203,9 +203,9 @@ def near_duplicates(study: Study) -> Check:
     question = "Are the test texts new?"
     rows: list[list[Cell]] = []
     for dataset in DATASETS:
-        found = duplicates(study, dataset)
-        if found is not None:
-            verbatim, near = found
+        duplicate_masks = duplicates(study, dataset)
+        if duplicate_masks is not None:
+            verbatim, near = duplicate_masks
             rows.append([dataset, len(near), int(verbatim.sum()), int(near.sum())])
     if not rows:
         return Check(question, None, "The data is needed.")
@@ -235,9 +235,9 @@ def duplicates(
     def find() -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], ...]:
         assert annotations.texts is not None
         assert annotations.splits is not None
-        found = NearDuplicates.among(annotations.texts)
+        alike = NearDuplicates.among(annotations.texts)
         train, test = annotations.splits == "train", annotations.splits == "test"
-        return found.has_match(train, verbatim=True)[test], found.has_match(train)[test]
+        return alike.has_match(train, verbatim=True)[test], alike.has_match(train)[test]
 
     labels = study.labels(dataset, "test")
     assert isinstance(labels, Labels)
@@ -265,25 +265,35 @@ CHECKS: Mapping[str, Callable[[Study], Check]] = {
 
 def checks(study: Study) -> Section:
     """All checks, a sentence and a table each."""
-    found = {name: check(study) for name, check in CHECKS.items()}
+    results = {name: check(study) for name, check in CHECKS.items()}
     summary = Table(
         "Checks of the paper's own numbers",
         ["check", "question", "answer", "what was found"],
-        [[name, one.question, one.answer, one.finding] for name, one in found.items()],
+        [
+            [name, result.question, result.answer, result.finding]
+            for name, result in results.items()
+        ],
     )
     tables = {"checks": summary}
-    for name, one in found.items():
-        if one.table is not None:
-            tables[f"check-{name}"] = replace(one.table, title=f"{name}: {one.table.title}")
+    for name, result in results.items():
+        if result.table is not None:
+            tables[f"check-{name}"] = replace(result.table, title=f"{name}: {result.table.title}")
     return Section(
         "checks",
         "Checks of the paper's own numbers",
         tables,
-        [f"{one.question} {one.answer.capitalize()}. {one.finding}" for one in found.values()],
+        [
+            f"{result.question} {result.answer.capitalize()}. {result.finding}"
+            for result in results.values()
+        ],
         {
             "checks": {
-                name: {"question": one.question, "holds": one.holds, "finding": one.finding}
-                for name, one in found.items()
+                name: {
+                    "question": result.question,
+                    "holds": result.holds,
+                    "finding": result.finding,
+                }
+                for name, result in results.items()
             }
         },
     )

@@ -110,13 +110,13 @@ def reproduce(
     study: Study, tables: Sequence[str] | None = None, *, out: Path | None = None
 ) -> list[Section]:
     """The sections of these names (default: all); with ``out`` their tables and figures."""
-    wanted = list(tables or TABLES)
-    for name in wanted:
+    table_names = list(tables or TABLES)
+    for name in table_names:
         one_of("the table", name, TABLES)
-    if not set(wanted) <= set(WITHOUT_DATA):
+    if not set(table_names) <= set(WITHOUT_DATA):
         _check(study)
     sections = []
-    for name in wanted:
+    for name in table_names:
         section = TABLES[name](study)
         if out is not None:
             section.write(out / "tables")
@@ -153,19 +153,24 @@ def results_page(sections: Sequence[Section], study: Study, command: str) -> str
         *(f"- {name}: {', '.join(study.pools[name]) or 'no members'}" for name in DATASETS),
         "",
     ]
-    first = next((section for section in sections if section.name == "findings"), None)
-    if first is not None:
-        lines += [f"## {first.title}", "", f"{first.words[0]} {first.words[1]}", ""]
-        for one in first.values["findings"]:
+    findings_section = next((section for section in sections if section.name == "findings"), None)
+    if findings_section is not None:
+        lines += [
+            f"## {findings_section.title}",
+            "",
+            f"{findings_section.words[0]} {findings_section.words[1]}",
+            "",
+        ]
+        for finding in findings_section.values["findings"]:
             lines.append(
-                f"- *{one['paper']}* **{one['verdict'].capitalize()}**"
-                f" ({one['supported']} of {one['cases']} cases). {one['here']}"
+                f"- *{finding['paper']}* **{finding['verdict'].capitalize()}**"
+                f" ({finding['supported']} of {finding['cases']} cases). {finding['here']}"
             )
         lines += ["", "Beyond the paper's findings:", ""]
-        lines += [f"- {sentence}" for sentence in first.values["beyond"]]
+        lines += [f"- {sentence}" for sentence in findings_section.values["beyond"]]
         lines.append("")
     for section in sections:
-        if section is first:
+        if section is findings_section:
             continue
         lines += [f"## {section.title}", ""]
         if section.name == "checks":
@@ -242,14 +247,14 @@ def _progress(what: str) -> None:
 
 
 def _print_json(sections: Sequence[Section], study: Study, written: Sequence[Path]) -> None:
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "benchmark": "lewidi2023",
         "seeds": study.seeds,
         "pools": study.pools,
         "sections": {section.name: section.to_dict() for section in sections},
         "written": [str(path) for path in written],
     }
-    sys.stdout.write(json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _print_text(sections: Sequence[Section], written: Sequence[Path]) -> None:

@@ -83,11 +83,13 @@ def fixed_outcomes(
     members = study.pool(dataset, PAPERS_POOL)
     if isinstance(members, Missing):
         return members
-    wanted = list(dict.fromkeys([*variant_configurations(), *ablation_configurations()]))
+    configurations = list(dict.fromkeys([*variant_configurations(), *ablation_configurations()]))
     solve: Solve = by_gumbel if solver == "gumbel" else by_exact
     return study.once(
         (f"{solver} ablations", dataset),
-        lambda: solved(members, wanted, [c.settings() for c in wanted], solve, study.seeds),
+        lambda: solved(
+            members, configurations, [c.settings() for c in configurations], solve, study.seeds
+        ),
     )
 
 
@@ -127,8 +129,8 @@ def by_gumbel(members: Pool, settings: Sequence[ObjectiveSettings], seed: int) -
 
 def by_exact(members: Pool, settings: Sequence[ObjectiveSettings], seed: int) -> list[Solution]:
     """The optimum of the same objectives; a drawn member is taken in expectation."""
-    data, most = _data(members), GumbelSteps().max_members
-    return [solve_exact(data, one, max_members=most) for one in settings]
+    data, max_members = _data(members), GumbelSteps().max_members
+    return [solve_exact(data, setting, max_members=max_members) for setting in settings]
 
 
 def _data(members: Pool) -> FitData:
@@ -175,7 +177,7 @@ def run_search(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
-        found = search(
+        result = search(
             members.fit,
             members.fit_labels.annotations,
             trials=trials,
@@ -191,15 +193,15 @@ def run_search(
             seed,
             variant,
             diversity,
-            {name: float(one.searched[name]) for name in VARIED},
-            one.f1,
-            one.ce,
-            one.md,
-            float(bs_items(pool(P, np.array(one.weights)), soft).mean()),
-            one.size,
-            np.array(one.weights),
+            {name: float(trial.searched[name]) for name in VARIED},
+            trial.f1,
+            trial.ce,
+            trial.md,
+            float(bs_items(pool(P, np.array(trial.weights)), soft).mean()),
+            trial.size,
+            np.array(trial.weights),
         )
-        for one in found.trials
+        for trial in result.trials
     ]
 
 
@@ -210,22 +212,24 @@ def searched(study: Study, dataset: str, pool_name: str) -> list[Trial] | Missin
         return members
 
     def find() -> list[Trial]:
-        wanted = [
+        searches = [
             (members.sampled(seed), seed, variant, sign, study.trials)
             for seed in range(study.seeds)
             for variant in VARIANTS
             for sign in SIGNS
         ]
-        return [trial for found in study.each(run_search, wanted) for trial in found]
+        return [trial for trials in study.each(run_search, searches) for trial in trials]
 
     return study.once(("searching", dataset, pool_name), find)
 
 
 def chosen(trials: list[Trial], seed: int, **wanted: Any) -> Trial:
     """The trial of this seed with the lowest dev CE: the paper's choice from the front."""
-    own = [t for t in trials if t.seed == seed]
-    own = [t for t in own if all(getattr(t, name) == value for name, value in wanted.items())]
-    return min(own, key=lambda t: (t.ce, -t.f1, t.md))
+    seed_trials = [t for t in trials if t.seed == seed]
+    seed_trials = [
+        t for t in seed_trials if all(getattr(t, name) == value for name, value in wanted.items())
+    ]
+    return min(seed_trials, key=lambda t: (t.ce, -t.f1, t.md))
 
 
 def searched_outcome(
@@ -238,8 +242,8 @@ def searched_outcome(
     assert isinstance(members, Pool)
     best = [chosen(trials, seed, **wanted) for seed in range(study.seeds)]
     return outcome(
-        [pooled(members.sampled(one.seed), one.weights) for one in best],
+        [pooled(members.sampled(trial.seed), trial.weights) for trial in best],
         members.fit_labels,
         members.test_labels,
-        [one.size for one in best],
+        [trial.size for trial in best],
     )

@@ -82,8 +82,8 @@ def pair_disagreement(annotations: Annotations) -> float:
     several = totals > 1
     counts = counts[several]
     totals = totals[several]
-    same = (counts * (counts - 1)).sum(axis=1) / (totals * (totals - 1))
-    return float(np.mean(1 - same))
+    agreeing_share = (counts * (counts - 1)).sum(axis=1) / (totals * (totals - 1))
+    return float(np.mean(1 - agreeing_share))
 
 
 def disagreement_figure(shares: Mapping[str, Mapping[str, float]]) -> Figure:

@@ -101,14 +101,18 @@ def sign(study: Study) -> Measured:
     effects = sign_effects(study, "gumbel")
     if not effects:
         return not_tested()
-    claimed = [key for key, one in effects.items() if one.claimed]
+    claimed = [key for key, claim in effects.items() if claim.claimed]
     parts = []
     for dataset in DATASETS:
-        own = [one for (name, _), one in effects.items() if name == dataset]
-        if own:
-            parts.append(f"{dataset} {shown(largest(own))}")
+        dataset_effects = [claim for (name, _), claim in effects.items() if name == dataset]
+        if dataset_effects:
+            parts.append(f"{dataset} {shown(largest(dataset_effects))}")
     exact = sign_effects(study, "exact")
-    deeper = [f"{d} {signed(largest(own).value)}" for d in DATASETS if (own := _of(exact, d))]
+    deeper = [
+        f"{d} {signed(largest(dataset_effects).value)}"
+        for d in DATASETS
+        if (dataset_effects := _of(exact, d))
+    ]
     return Measured(
         "Preserve less suppress in test CE, the largest of the three variants:"
         f" {'; '.join(parts)}. {len(claimed)} of {len(effects)} differences exceed the noise"
@@ -138,78 +142,94 @@ def _where(claimed: Sequence[tuple[str, str]]) -> str:
 
 
 def _of(effects: dict[tuple[str, str], Effect], dataset: str) -> list[Effect]:
-    return [one for (name, _), one in effects.items() if name == dataset]
+    return [sign_effect for (name, _), sign_effect in effects.items() if name == dataset]
 
 
 def diversity(study: Study) -> Measured:
     """Does preserving diversity lower the CE?"""
     effects = diversity_effects(study)
-    own = {k[0]: one for k, one in effects.items() if k[1:] == ("f1+ce", "preserve")}
-    if not own:
+    effect_by_dataset = {
+        k[0]: sign_effect for k, sign_effect in effects.items() if k[1:] == ("f1+ce", "preserve")
+    }
+    if not effect_by_dataset:
         return not_tested()
-    mean = float(np.mean([one.value for one in own.values()]))
-    spread = float(np.mean([one.spread for one in own.values()]))
-    listed = "; ".join(f"{dataset} {shown(one)}" for dataset, one in own.items())
+    mean = float(np.mean([sign_effect.value for sign_effect in effect_by_dataset.values()]))
+    spread = float(np.mean([sign_effect.spread for sign_effect in effect_by_dataset.values()]))
+    listed = "; ".join(
+        f"{dataset} {shown(sign_effect)}" for dataset, sign_effect in effect_by_dataset.items()
+    )
     return Measured(
-        f"Mean over {len(own)} datasets {signed(mean)}, with a spread between seeds of"
-        f" {spread:.4f}: {listed}.",
-        sum(map(lower, own.values())),
-        len(own),
+        f"Mean over {len(effect_by_dataset)} datasets {signed(mean)}, with a spread between seeds"
+        f" of {spread:.4f}: {listed}.",
+        sum(map(lower, effect_by_dataset.values())),
+        len(effect_by_dataset),
     )
 
 
 def weights(study: Study) -> Measured:
     """Do learned weights beat uniform ones?"""
     effects = weighting_effects(study)
-    own = {k: one for k, one in effects.items() if k[1:] == (PAPERS_POOL, "paper's search")}
-    if not own:
+    paper_effects = {
+        k: sign_effect
+        for k, sign_effect in effects.items()
+        if k[1:] == (PAPERS_POOL, "paper's search")
+    }
+    if not paper_effects:
         return not_tested()
-    gains = sum(map(lower, own.values()))
-    listed = "; ".join(f"{key[0]} {shown(one)}" for key, one in own.items())
-    mixed = {k: one for k, one in effects.items() if k[1] == EVERYTHING and k[2] == "EDO, default"}
-    more = ""
+    gains = sum(map(lower, paper_effects.values()))
+    listed = "; ".join(
+        f"{key[0]} {shown(sign_effect)}" for key, sign_effect in paper_effects.items()
+    )
+    mixed = {
+        k: sign_effect
+        for k, sign_effect in effects.items()
+        if k[1] == EVERYTHING and k[2] == "EDO, default"
+    }
+    mixed_note = ""
     if mixed:
-        listed_mixed = "; ".join(f"{key[0]} {shown(one)}" for key, one in mixed.items())
+        listed_mixed = "; ".join(
+            f"{key[0]} {shown(sign_effect)}" for key, sign_effect in mixed.items()
+        )
         won = sum(map(lower, mixed.values()))
-        more = (
+        mixed_note = (
             f" Where members differ (all pools joined, EDO by default): {listed_mixed};"
             f" {won} of {len(mixed)} beyond the noise."
         )
     return Measured(
-        f"Ten like members, the paper's search: {listed}. {gains} of {len(own)} gains exceed"
-        f" the noise.{more}",
+        f"Ten like members, the paper's search: {listed}. {gains} of {len(paper_effects)} gains"
+        f" exceed the noise.{mixed_note}",
         gains,
-        len(own),
+        len(paper_effects),
     )
 
 
 def size(study: Study) -> Measured:
     """Does the learned size adapt?"""
-    sizes = {d: s for (d, what), s in learned_sizes(study).items() if what.startswith("search")}
+    sizes = {d: s for (d, name), s in learned_sizes(study).items() if name.startswith("search")}
     if not sizes:
         return not_tested()
     means = [float(np.mean(s)) for s in sizes.values()]
     within = float(np.mean([np.std(s, ddof=1) if len(s) > 1 else 0.0 for s in sizes.values()]))
     between = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
-    found = correlations(study)
-    claims = {(c["setting"], c["metric"]): c for c in claims_checked(found)}
+    correlation_table = correlations(study)
+    claims = {(c["setting"], c["metric"]): c for c in claims_checked(correlation_table)}
     size = claims["size", "ce"]
     curve = []
     for dataset in DATASETS:
         points = size_curve(study, dataset)
         if len(points) > 1:
-            first, last = points[min(points)], points[max(points)]
+            smallest, largest_point = points[min(points)], points[max(points)]
             best = min(points, key=lambda k: points[k].mean("ce"))
             curve.append(
-                f"{dataset} {first.mean('ce'):.4f} at K = {min(points)}, {last.mean('ce'):.4f} at"
-                f" {max(points)}, lowest at {best}"
+                f"{dataset} {smallest.mean('ce'):.4f} at K = {min(points)},"
+                f" {largest_point.mean('ce'):.4f} at {max(points)}, lowest at {best}"
             )
     listed = ", ".join(f"{d} {'/'.join(map(str, s))}" for d, s in sizes.items())
     return Measured(
         f"Chosen sizes by seed: {listed}. Their standard deviation is {within:.1f} between seeds"
         f" of one dataset and {between:.1f} between datasets. K and dev CE correlate negatively in"
-        f" {size['agree']} of {size['of']} cases ({size['shown']}): {_by_sign(found)}. Test CE of"
-        f" the uniform mean of the K best: {'; '.join(curve)}.",
+        f" {size['agree']} of {size['of']} cases ({size['shown']}): {_by_sign(correlation_table)}."
+        f" Test CE of the uniform mean of the K best: {'; '.join(curve)}.",
         int(between > within) + size["agree"],
         1 + size["of"],
     )
@@ -237,11 +257,11 @@ def variants(study: Study) -> Measured:
         outcomes = fixed_outcomes(study, dataset)
         if isinstance(outcomes, Missing):
             continue
-        mean, *others = (
+        mean, *further = (
             outcomes[Configuration(variant, "f1+ce", "preserve")]
             for variant in ("mean", "random", "all")
         )
-        effects = [effect(mean, other, "ce") for other in others]
+        effects = [effect(mean, outcome, "ce") for outcome in further]
         claimed += all(map(lower, effects))
         parts.append(f"{dataset} {shown(largest(effects))}")
     if not parts:
@@ -257,13 +277,14 @@ def variants(study: Study) -> Measured:
 def heat_maps(study: Study) -> Measured:
     """Do settings and metrics correlate as the paper says?"""
     claims = claims_checked(correlations(study))
-    cases = sum(one["of"] for one in claims)
+    cases = sum(claim["of"] for claim in claims)
     if not cases:
         return not_tested()
-    agree = sum(one["agree"] for one in claims)
+    agree = sum(claim["agree"] for claim in claims)
     listed = "; ".join(
-        f"{one['setting']} and {HEADS[one['metric']]} {one['says']}: {one['agree']} of {one['of']}"
-        for one in claims
+        f"{claim['setting']} and {HEADS[claim['metric']]} {claim['says']}: {claim['agree']} of"
+        f" {claim['of']}"
+        for claim in claims
     )
     return Measured(f"{agree} of {cases} cases are as the text says ({listed}).", agree, cases)
 
@@ -275,18 +296,18 @@ def lowest(study: Study) -> Measured:
         edo = searched_outcome(study, dataset, PAPERS_POOL)
         if isinstance(edo, Missing):
             continue
-        others = {
-            line.label: found
+        rivals = {
+            line.label: outcome
             for line in PAPERS
             if line.label not in ("EDO-Random", "EDO-PerAnn")
-            and isinstance(found := line.outcome(study, dataset), Outcome)
+            and isinstance(outcome := line.outcome(study, dataset), Outcome)
         }
-        best = min(others, key=lambda name: others[name].mean("ce", "fit"))
-        rival = others[best]
+        best = min(rivals, key=lambda name: rivals[name].mean("ce", "fit"))
+        rival = rivals[best]
         seeds = min(len(edo.items), len(rival.items))
-        one = effect(_first(edo, seeds), _first(rival, seeds), "ce")
-        parts.append(f"{dataset} {edo.mean('ce'):.4f}, best baseline {best} {shown(one)}")
-        supported += lower(one)
+        difference = effect(_first(edo, seeds), _first(rival, seeds), "ce")
+        parts.append(f"{dataset} {edo.mean('ce'):.4f}, best baseline {best} {shown(difference)}")
+        supported += lower(difference)
     if not parts:
         return not_tested()
     return Measured(
@@ -314,11 +335,14 @@ def reductions(study: Study) -> Measured:
             if line.label in ("EDO-Random", "EDO-PerAnn") or isinstance(rival, Missing):
                 continue
             seeds, level = min(len(edo.items), len(rival.items)), rival.mean("ce")
-            one = effect(_first(edo, seeds), _first(rival, seeds), "ce")
+            difference = effect(_first(edo, seeds), _first(rival, seeds), "ce")
             cases += 1
-            supported += one.claimed and -one.value / level >= LEAST_REDUCTION
-            ends = f"{signed(100 * one.low / level, 1)} … {signed(100 * one.high / level, 1)}"
-            changes.append(f"{line.label} {signed(100 * one.value / level, 1)} [{ends}]")
+            supported += difference.claimed and -difference.value / level >= LEAST_REDUCTION
+            low = signed(100 * difference.low / level, 1)
+            high = signed(100 * difference.high / level, 1)
+            changes.append(
+                f"{line.label} {signed(100 * difference.value / level, 1)} [{low} … {high}]"
+            )
         parts.append(f"{dataset}: {', '.join(changes)}")
     if not cases:
         return not_tested()
@@ -334,20 +358,22 @@ def per_annotator(study: Study) -> Measured:
     """Has EDO-PerAnn the lowest MD where annotators are few?"""
     parts, supported = [], 0
     for dataset in ("ConvAbuse", "HS-Brexit"):
-        own = searched_outcome(study, dataset, "per-annotator")
-        if isinstance(own, Missing):
+        searched = searched_outcome(study, dataset, "per-annotator")
+        if isinstance(searched, Missing):
             continue
-        others = {
-            line.label: found
+        rivals = {
+            line.label: outcome
             for line in PAPERS
             if line.label != "EDO-PerAnn"
-            and isinstance(found := line.outcome(study, dataset), Outcome)
+            and isinstance(outcome := line.outcome(study, dataset), Outcome)
         }
-        best = min(others, key=lambda name: others[name].mean("md", "fit"))
-        seeds = min(len(own.items), len(others[best].items))
-        one = effect(_first(own, seeds), _first(others[best], seeds), "md")
-        parts.append(f"{dataset} MD {own.mean('md'):.4f}, best other {best} {shown(one)}")
-        supported += lower(one)
+        best = min(rivals, key=lambda name: rivals[name].mean("md", "fit"))
+        seeds = min(len(searched.items), len(rivals[best].items))
+        difference = effect(_first(searched, seeds), _first(rivals[best], seeds), "md")
+        parts.append(
+            f"{dataset} MD {searched.mean('md'):.4f}, best other {best} {shown(difference)}"
+        )
+        supported += lower(difference)
     if not parts:
         return not_tested("per-annotator")
     return Measured(
@@ -360,13 +386,13 @@ def per_annotator(study: Study) -> Measured:
 def stable(study: Study) -> Measured:
     """Are results stable over seeds?"""
     parts, supported = [], 0
-    most = max(row["ce"] for row in paper.matching("deviations", method="EDO-Random"))
+    highest_ce = max(row["ce"] for row in paper.matching("deviations", method="EDO-Random"))
     for dataset in DATASETS:
-        own = searched_outcome(study, dataset, PAPERS_POOL)
+        searched = searched_outcome(study, dataset, PAPERS_POOL)
         paper_row = paper.row("deviations", method="EDO-Random", dataset=dataset)
-        if not isinstance(own, Missing) and paper_row is not None:
-            parts.append(f"{dataset} {own.spread('ce'):.4f} (paper {paper_row['ce']:.4f})")
-            supported += own.spread("ce") <= most
+        if not isinstance(searched, Missing) and paper_row is not None:
+            parts.append(f"{dataset} {searched.spread('ce'):.4f} (paper {paper_row['ce']:.4f})")
+            supported += searched.spread("ce") <= highest_ce
     if not parts:
         return not_tested()
     return Measured(
@@ -403,24 +429,29 @@ def beyond(study: Study) -> list[str]:
     words += _without_encoder(study)
     abuse = choice(study, "ConvAbuse")
     if not isinstance(abuse, Missing):
-        power, plain = abuse.held_out.power, abuse.outcome
+        power, pooled_outcome = abuse.held_out.power, abuse.outcome
         sharp = sharpened(study, "ConvAbuse", abuse, power)
         words.append(
             "On ConvAbuse sharper answers trade CE for MD. Held-out fifths of dev choose the power"
             f" {power:g} for the odds (lowest MD within one standard error of the lowest CE): MD"
-            f" {sharp.mean('md'):.4f} at CE {sharp.mean('ce'):.4f}, against {plain.mean('md'):.4f}"
-            f" at {plain.mean('ce'):.4f} without."
+            f" {sharp.mean('md'):.4f} at CE {sharp.mean('ce'):.4f}, against"
+            f" {pooled_outcome.mean('md'):.4f} at {pooled_outcome.mean('ce'):.4f} without."
         )
     for dataset in DATASETS:
-        found, own = duplicates(study, dataset), choice(study, dataset)
-        if found is None or isinstance(own, Missing) or not found[1].any():
+        near_duplicates, chosen_row = duplicates(study, dataset), choice(study, dataset)
+        if (
+            near_duplicates is None
+            or isinstance(chosen_row, Missing)
+            or not near_duplicates[1].any()
+        ):
             continue
-        rest = own.outcome.without(found[1]).mean("ce")
+        verbatim, near = near_duplicates
+        other_ce = chosen_row.outcome.without(near).mean("ce")
         words.append(
-            f"Without the {int(found[1].sum())} test texts of {dataset} that nearly repeat a train"
-            f" text, that row's CE is {rest:.4f} instead of {own.outcome.mean('ce'):.4f}"
-            f" ({own.outcome.without(found[0]).mean('ce'):.4f} without the {int(found[0].sum())}"
-            " that are there word for word)."
+            f"Without the {int(near.sum())} test texts of {dataset} that nearly repeat a train"
+            f" text, that row's CE is {other_ce:.4f} instead of {chosen_row.outcome.mean('ce'):.4f}"
+            f" ({chosen_row.outcome.without(verbatim).mean('ce'):.4f} without the"
+            f" {int(verbatim.sum())} that are there word for word)."
         )
     return words
 
@@ -443,7 +474,7 @@ def _without_encoder(study: Study) -> list[str]:
         manifest = study.predictions / dataset / PAPERS_POOL / "manifest.json"
         if not manifest.is_file():
             continue
-        recipes = list(dict.fromkeys(one["recipe"] for one in read_json(manifest)["groups"]))
+        recipes = list(dict.fromkeys(group["recipe"] for group in read_json(manifest)["groups"]))
         if "transformer" not in recipes:
             words.append(
                 f"{dataset}: its {PAPERS_POOL} members are of the recipes {' and '.join(recipes)};"
@@ -476,8 +507,10 @@ def findings(study: Study) -> Section:
     """All of the paper's findings, and more results."""
     claims = {row["finding"]: row["says"] for row in paper.rows("findings")}
     listed = [(claims[name], measure(study)) for name, measure in FINDINGS.items()]
-    more = beyond(study)
-    counts = {v: sum(one.verdict == v for _, one in listed) for v in (HOLDS, PARTLY, FAILS, OPEN)}
+    further = beyond(study)
+    counts = {
+        v: sum(finding.verdict == v for _, finding in listed) for v in (HOLDS, PARTLY, FAILS, OPEN)
+    }
     return Section(
         "findings",
         "Which findings hold",
@@ -486,8 +519,8 @@ def findings(study: Study) -> Section:
                 "The paper's findings and ours",
                 ["the paper says", "verdict", "cases that support it", "what was measured here"],
                 [
-                    [says, one.verdict, f"{one.supported} of {one.cases}", one.here]
-                    for says, one in listed
+                    [says, finding.verdict, f"{finding.supported} of {finding.cases}", finding.here]
+                    for says, finding in listed
                 ],
                 notes=[RULE],
             )
@@ -495,21 +528,21 @@ def findings(study: Study) -> Section:
         [
             f"{len(listed)} findings: " + ", ".join(f"{n} × {v}" for v, n in counts.items()) + ".",
             RULE,
-            *(f"{says} {one.verdict.capitalize()}. {one.here}" for says, one in listed),
-            *more,
+            *(f"{says} {finding.verdict.capitalize()}. {finding.here}" for says, finding in listed),
+            *further,
         ],
         {
             "rule": RULE,
             "findings": [
                 {
                     "paper": says,
-                    "verdict": one.verdict,
-                    "supported": one.supported,
-                    "cases": one.cases,
-                    "here": one.here,
+                    "verdict": finding.verdict,
+                    "supported": finding.supported,
+                    "cases": finding.cases,
+                    "here": finding.here,
                 }
-                for says, one in listed
+                for says, finding in listed
             ],
-            "beyond": more,
+            "beyond": further,
         },
     )

@@ -23,7 +23,7 @@ from reproduction.section import Section, difference
 def dataset_statistics(study: Study) -> Section:
     """Ours beside the paper's."""
     rows: list[list[Cell]] = []
-    more: list[list[Cell]] = []
+    further_rows: list[list[Cell]] = []
     values = {}
     for paper_row in paper.rows("dataset_statistics"):
         dataset = paper_row["dataset"]
@@ -40,21 +40,21 @@ def dataset_statistics(study: Study) -> Section:
                 [dataset, *_between([f"not available: {annotations.reason}", "", "", ""], printed)]
             )
             continue
-        found = describe_annotations(annotations, near_duplicates=False)
-        splits = found["splits"]
+        description = describe_annotations(annotations, near_duplicates=False)
+        splits = description["splits"]
         counts = annotations.annotations_per_item
         ours = [
             "/".join(str(splits[name]["items"]) for name in ("train", "dev", "test")),
             f"{splits['train']['ratio']:.2f}",
             _range(counts.min(), counts.max()),
-            f"{splits['train']['annotators']} ({found['annotators']} in all)",
+            f"{splits['train']['annotators']} ({description['annotators']} in all)",
         ]
         rows.append([dataset, *_between(ours, printed)])
         values[dataset] = {name: splits[name] for name in ("train", "dev", "test")}
         repeated = duplicates(study, dataset)
         assert repeated is not None
         test = splits["test"]
-        more.append(
+        further_rows.append(
             [
                 dataset,
                 test["entropy"],
@@ -70,7 +70,7 @@ def dataset_statistics(study: Study) -> Section:
     tables = {
         "dataset-statistics": Table("Dataset statistics, ours beside the paper's", header, rows)
     }
-    if more:
+    if further_rows:
         tables["dataset-test-sets"] = Table(
             "What else the test sets hold",
             [
@@ -81,7 +81,7 @@ def dataset_statistics(study: Study) -> Section:
                 "texts word for word in train",
                 "near-duplicates of train",
             ],
-            more,
+            further_rows,
         )
     return Section("datasets", "Datasets", tables, values={"datasets": values})
 
@@ -99,20 +99,20 @@ def near_duplicates(study: Study) -> Section:
     rows: list[list[Cell]] = []
     counts = {}
     for dataset in DATASETS:
-        found = duplicates(study, dataset)
-        if found is None or not found[1].any():
+        duplicate_masks = duplicates(study, dataset)
+        if duplicate_masks is None or not duplicate_masks[1].any():
             continue
-        near = found[1]
+        near = duplicate_masks[1]
         counts[dataset] = int(near.sum())
         for line in (*PAPERS, *OURS):
-            one = line.outcome(study, dataset)
-            if isinstance(one, Missing):
+            outcome = line.outcome(study, dataset)
+            if isinstance(outcome, Missing):
                 continue
-            rest = one.without(near)
+            other_items = outcome.without(near)
             cells: list[Cell] = [dataset, line.label, line.pool]
             for metric in MAIN_METRICS:
-                cells += [one.mean(metric), rest.mean(metric)]
-            cells.append(one.without(found[0]).mean("ce"))
+                cells += [outcome.mean(metric), other_items.mean(metric)]
+            cells.append(outcome.without(duplicate_masks[0]).mean("ce"))
             rows.append(cells)
     header = ["dataset", "method", "pool"]
     for metric in MAIN_METRICS:
@@ -148,9 +148,9 @@ def qualitative(study: Study) -> Section:
     rows: list[list[Cell]] = []
     for quoted in paper.rows("quoted_items"):
         rows += _quoted(study, quoted)
-    own: list[list[Cell]] = []
+    dataset_rows: list[list[Cell]] = []
     for dataset in DATASETS:
-        own += _instructive(study, dataset)
+        dataset_rows += _instructive(study, dataset)
     tables = {
         "qualitative": Table(
             "The items that the paper quotes, found by the digest of their text",
@@ -168,7 +168,7 @@ def qualitative(study: Study) -> Section:
         "qualitative-own": Table(
             "Our most instructive items under the row that dev chose",
             ["dataset", "item", "people 0:1", "P(y=1)", "entropy", "MD", "what it shows"],
-            own,
+            dataset_rows,
             notes=["Ids are those of the published files: <split>-<key>."],
         ),
     }
@@ -203,12 +203,12 @@ def _quoted(study: Study, quoted: paper.Row) -> list[list[Cell]]:
             size = None if printed["size"] is None else int(printed["size"])
             distance = 2 * abs(printed["p1"] - empirical)
             theirs = [printed["p1"], printed["entropy"], size, printed["md"], distance]
-        found = line.predicted(study, dataset)
+        predicted = line.predicted(study, dataset)
         ours: list[Cell] = [None] * 4
         gap = None
-        if not isinstance(found, Missing):
-            p = np.mean([answer[place] for answer in found[0]], axis=0)
-            sizes = found[1]
+        if not isinstance(predicted, Missing):
+            p = np.mean([answer[place] for answer in predicted[0]], axis=0)
+            sizes = predicted[1]
             span = f"{min(sizes)}–{max(sizes)}" if min(sizes) < max(sizes) else str(min(sizes))
             ours = [float(p[1]), *_entropy_and_md(p, labels.soft[place]), span]
             gap = difference(float(p[1]), None if printed is None else printed["p1"])
@@ -230,9 +230,9 @@ def _instructive(study: Study, dataset: str) -> list[list[Cell]]:
     row, labels = choice(study, dataset), study.labels(dataset, "test")
     if isinstance(row, Missing) or isinstance(labels, Missing):
         return []
-    found = Line("", row.pool, row.method).predicted(study, dataset)
-    assert not isinstance(found, Missing)
-    p = np.mean(found[0], axis=0)
+    predicted = Line("", row.pool, row.method).predicted(study, dataset)
+    assert not isinstance(predicted, Missing)
+    p = np.mean(predicted[0], axis=0)
     distance, entropy = md_items(p, labels.soft), labels.annotations.entropy
     divided = np.flatnonzero(entropy >= entropy.max() - 1e-9)
     united = np.flatnonzero(entropy < 1e-9)

@@ -67,8 +67,8 @@ def method_predictions(study: Study, dataset: str, pool: str, name: str) -> Foun
         return Missing(f"the pool {dataset}/{pool} has one group")
 
     def find() -> Found:
-        wanted = [(members.sampled(seed), name, seed) for seed in range(study.seeds)]
-        return study.each(fitted, wanted) if name in SLOW else [fitted(*one) for one in wanted]
+        fits = [(members.sampled(seed), name, seed) for seed in range(study.seeds)]
+        return study.each(fitted, fits) if name in SLOW else [fitted(*fit) for fit in fits]
 
     return study.once((name, dataset, pool), find)
 
@@ -77,15 +77,15 @@ def method_outcome(
     study: Study, dataset: str, pool: str, name: str, power: float = 1.0
 ) -> Outcome | Missing:
     """Its scores; ``power`` sharpens the odds of its predictions."""
-    found, members = method_predictions(study, dataset, pool, name), study.pool(dataset, pool)
-    if isinstance(found, Missing):
-        return found
+    predictions, members = method_predictions(study, dataset, pool, name), study.pool(dataset, pool)
+    if isinstance(predictions, Missing):
+        return predictions
     assert isinstance(members, Pool)
     return outcome(
-        [(_sharper(fit, power), _sharper(test, power)) for fit, test, _ in found],
+        [(_sharper(fit, power), _sharper(test, power)) for fit, test, _ in predictions],
         members.fit_labels,
         members.test_labels,
-        [size for *_, size in found],
+        [size for *_, size in predictions],
     )
 
 
@@ -101,11 +101,11 @@ def single_outcome(study: Study, dataset: str, pool: str) -> Outcome | Missing:
     names = list(members.fit.members)
 
     def find() -> Outcome:
-        found = []
+        predictions = []
         for seed in range(min(study.seeds, len(names))):
-            one = members.select([names[seed]])
-            found.append((Predicted(one.fit.uniform), Predicted(one.test.uniform)))
-        return outcome(found, members.fit_labels, members.test_labels, [1] * len(found))
+            member = members.select([names[seed]])
+            predictions.append((Predicted(member.fit.uniform), Predicted(member.test.uniform)))
+        return outcome(predictions, members.fit_labels, members.test_labels, [1] * len(predictions))
 
     return study.once(("single", dataset, pool), find)
 
@@ -143,7 +143,9 @@ class HeldOut(NamedTuple):
     @property
     def front(self) -> list[bool]:
         """Whether no other power is as good in F1, CE and MD and better in one."""
-        return [bool(kept) for kept in non_dominated(self.sharpened[:, :3] * [-1, 1, 1])]
+        return [
+            bool(is_on_front) for is_on_front in non_dominated(self.sharpened[:, :3] * [-1, 1, 1])
+        ]
 
 
 def held_out_ce(
@@ -152,26 +154,26 @@ def held_out_ce(
     """Every method on every pool."""
 
     def find() -> dict[tuple[str, str], HeldOut]:
-        wanted = []
+        fits = []
         for pool in pools:
             members = study.pool(dataset, pool)
             for name in names if isinstance(members, Pool) else ():
                 assert isinstance(members, Pool)
                 if name in NEEDS_GROUPS and len(set(members.sampled(0).fit.groups or ())) < 2:
                     continue
-                wanted += [(members.sampled(seed), name, seed) for seed in range(study.seeds)]
-        found = study.each(_held_out, wanted)
+                fits += [(members.sampled(seed), name, seed) for seed in range(study.seeds)]
+        fold_scores = study.each(_held_out, fits)
         scores: dict[tuple[str, str], list[HeldOut]] = {}
-        for (members, name, _), score in zip(wanted, found, strict=True):
+        for (members, name, _), score in zip(fits, fold_scores, strict=True):
             scores.setdefault((members.name, name), []).append(score)
         return {
             key: HeldOut(
-                own[0].items,
-                float(np.mean([one.ce for one in own])),
-                float(np.mean([one.dev_ce for one in own])),
-                np.mean([one.sharpened for one in own], axis=0),
+                of_method[0].items,
+                float(np.mean([fold_score.ce for fold_score in of_method])),
+                float(np.mean([fold_score.dev_ce for fold_score in of_method])),
+                np.mean([fold_score.sharpened for fold_score in of_method], axis=0),
             )
-            for key, own in scores.items()
+            for key, of_method in scores.items()
         }
 
     return study.once(("choosing on dev", dataset, *pools, *names), find)
@@ -184,16 +186,19 @@ def _held_out(members: Pool, name: str, seed: int) -> HeldOut:
     annotations: Annotations = members.fit_labels.annotations
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
-        for held in range(FOLDS):
-            inside, outside = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+        for held_out_fold in range(FOLDS):
+            inside, outside = (
+                np.flatnonzero(fold != held_out_fold),
+                np.flatnonzero(fold == held_out_fold),
+            )
             method = make(name, seed).fit(members.fit.take(inside), annotations.take(inside))
             predicted[outside] = method.predict_proba(members.fit.take(outside))
     soft, dev = members.fit_labels.soft, members.dev
     powers = []
     for power in POWERS:
-        right, losses, distances, _ = item_scores(
+        is_correct, losses, distances, _ = item_scores(
             _sharper(Predicted(predicted), power), members.fit_labels
         )
         error = losses.std(ddof=1) / np.sqrt(n)
-        powers.append([right.mean(), losses.mean(), distances.mean(), error])
+        powers.append([is_correct.mean(), losses.mean(), distances.mean(), error])
     return HeldOut(n, ce(predicted, soft), ce(predicted[dev], soft[dev]), np.array(powers))

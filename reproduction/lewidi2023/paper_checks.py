@@ -80,7 +80,9 @@ def reductions(study: Study) -> Check:
         )["method"]
         for dataset in DATASETS
     }
-    others = [f"{dataset} ({best})" for dataset, best in lowest.items() if best != "EDO-Random"]
+    other_methods = [
+        f"{dataset} ({best})" for dataset, best in lowest.items() if best != "EDO-Random"
+    ]
     against_wel = []
     for dataset in DATASETS:
         edo = paper.row("benchmark", method="EDO-Random", dataset=dataset)
@@ -90,9 +92,9 @@ def reductions(study: Study) -> Check:
         against_wel.append(f"{signed(100 * (edo['ce'] / logit(wel['ce']) - 1), 1)} % ({dataset})")
     return Check(
         "Does EDO-Random have the lowest CE everywhere, by the percentages in the text?",
-        not others,
+        not other_methods,
         "With the baselines' CE un-squashed, EDO-Random's CE differs from WEL's by"
-        f" {', '.join(against_wel)}, and is not the lowest on {' and '.join(others)}.",
+        f" {', '.join(against_wel)}, and is not the lowest on {' and '.join(other_methods)}.",
         Table(
             "reductions of CE in the text, as printed and un-squashed",
             ["dataset", "against", "text", "from printed CE", "from un-squashed CE"],
@@ -203,16 +205,16 @@ def zero_diversity(study: Study) -> Check:
         )
     headline = paper.row("diversity_main", objective="f1+ce", diversity="preserve")
     assert headline is not None
-    joint = np.mean([gap for (_, what), gap in gaps.items() if what == "f1+ce"])
-    where, worst = max(gaps.items(), key=lambda pair: abs(pair[1]))
-    largest = rows[list(gaps).index(where)]
+    joint = np.mean([gap for (_, objective), gap in gaps.items() if objective == "f1+ce"])
+    largest_place, worst = max(gaps.items(), key=lambda pair: abs(pair[1]))
+    largest = rows[list(gaps).index(largest_place)]
     return Check(
         "Are the ablation's rows without diversity the same under both signs?",
         max(map(abs, gaps.values())) < _ROUNDING,
         f"With λ_Div = 0 the sign does nothing, yet the rows differ by up to {abs(worst):.4f} in CE"
-        f" ({where[0]}, {where[1]}: {largest[2]:.4f} and {largest[3]:.4f}). Averaged over datasets"
-        f" the joint rows differ by {abs(joint):.4f}: chance alone is as large as the headline"
-        f" effect of {signed(headline['delta_ce'])}.",
+        f" ({largest_place[0]}, {largest_place[1]}: {largest[2]:.4f} and {largest[3]:.4f})."
+        f" Averaged over datasets the joint rows differ by {abs(joint):.4f}: chance alone is as"
+        f" large as the headline effect of {signed(headline['delta_ce'])}.",
         Table(
             "rows with λ_Div = 0 under both signs (they should be equal)",
             ["dataset", "objective", "CE, s=+1", "CE, s=−1", "ΔF1", "ΔCE", "ΔMD", "ΔBS"],
@@ -226,20 +228,25 @@ def mixed_variants(study: Study) -> Check:
     variants = [*paper.rows("ce_variants_preserve"), *paper.rows("ce_variants_suppress")]
     rows = []
     for row in paper.matching("diversity_per_dataset", objective="f1+ce"):
-        same = [
-            one["variant"]
-            for one in variants
-            if (one["dataset"], one["diversity"]) == (row["dataset"], row["diversity"])
-            and all(abs(one[m] - row[f"{m}_with"]) < _ROUNDING for m in ("f1", "ce", "md"))
+        equal_rows = [
+            variant["variant"]
+            for variant in variants
+            if (variant["dataset"], variant["diversity"]) == (row["dataset"], row["diversity"])
+            and all(abs(variant[m] - row[f"{m}_with"]) < _ROUNDING for m in ("f1", "ce", "md"))
         ]
         rows.append(
-            [row["dataset"], row["diversity"], row["ce_with"], ", ".join(same) or "none of them"]
+            [
+                row["dataset"],
+                row["diversity"],
+                row["ce_with"],
+                ", ".join(equal_rows) or "none of them",
+            ]
         )
-    other = sum(row[3] != "all" for row in rows)
+    n_other = sum(row[3] != "all" for row in rows)
     return Check(
         "Do the diversity ablation's joint rows use CE-all, as its caption says?",
-        other == 0,
-        f"{other} of {len(rows)} joint rows with diversity are, figure by figure, rows of another"
+        n_other == 0,
+        f"{n_other} of {len(rows)} joint rows with diversity are, figure by figure, rows of another"
         " cross-entropy variant in the appendix: the ablation changes the variant along with the"
         " diversity term, so its Δ is not the effect of diversity alone.",
         Table(
@@ -325,13 +332,13 @@ def qualitative_figures(study: Study) -> Check:
                 entropy,
             ]
         )
-    first = rows[0]
+    first_row = rows[0]
     return Check(
         "Do MD and entropy in the qualitative table follow from its P(y=1)?",
         not any(wrong.values()),
         f"None of {len(rows)} does: {wrong['md']} MDs and {wrong['entropy']} entropies differ from"
-        f" what P(y=1) gives. {first[1]} on {first[0]}: P = {first[2]:.4f} against {first[3]:.4f}"
-        f" is an MD of {first[5]:.3f}, printed {first[4]:.4f}.",
+        f" what P(y=1) gives. {first_row[1]} on {first_row[0]}: P = {first_row[2]:.4f} against"
+        f" {first_row[3]:.4f} is an MD of {first_row[5]:.3f}, printed {first_row[4]:.4f}.",
         Table(
             "qualitative figures, printed and recomputed from P(y=1)",
             [

@@ -90,13 +90,13 @@ def protocol_plans(
     options : mapping of str to str, default=None
         Options of the recipe that differ from the protocol's.
     """
-    chosen = {**OPTIONS, **(options or {}), "model": backbone}
-    distance = {**chosen, "loss": "md"}
+    backbone_options = {**OPTIONS, **(options or {}), "model": backbone}
+    distance = {**backbone_options, "loss": "md"}
     plans = []
     for dataset, fewest in annotator_counts.items():
-        random_select = _of_each_seed(seeds, members, "random-select", chosen)
-        per_annotator = _of_each_seed(seeds, min(fewest, members), PER_ANNOTATOR, chosen)
-        soft_ce = [Group("transformer", seeds, "soft-ce", "soft", options=chosen)]
+        random_select = _of_each_seed(seeds, members, "random-select", backbone_options)
+        per_annotator = _of_each_seed(seeds, min(fewest, members), PER_ANNOTATOR, backbone_options)
+        soft_ce = [Group("transformer", seeds, "soft-ce", "soft", options=backbone_options)]
         soft_md = [Group("transformer", seeds, "soft-md", "soft", options=distance)]
         plans += [
             PoolPlan(dataset, "random-select", random_select, clean_texts=True),

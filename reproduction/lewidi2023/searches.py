@@ -42,14 +42,22 @@ LARGEST = 10
 def sizes(study: Study) -> Section:
     """Sizes under the fixed settings and the searches, and the CE of the best K by dev."""
     rows: list[list[Cell]] = []
-    for (dataset, what), found in learned_sizes(study).items():
-        listed = ", ".join(map(str, found))
-        spread = float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
-        rows.append([dataset, what, float(np.mean(found)), spread, listed])
+    for (dataset, name), member_sizes in learned_sizes(study).items():
+        listed = ", ".join(map(str, member_sizes))
+        spread = float(np.std(member_sizes, ddof=1)) if len(member_sizes) > 1 else 0.0
+        rows.append([dataset, name, float(np.mean(member_sizes)), spread, listed])
     curve: list[list[Cell]] = []
     for dataset in DATASETS:
-        for size, one in size_curve(study, dataset).items():
-            curve.append([dataset, size, one.mean("f1"), one.mean("ce"), one.spread("ce")])
+        for size, size_outcome in size_curve(study, dataset).items():
+            curve.append(
+                [
+                    dataset,
+                    size,
+                    size_outcome.mean("f1"),
+                    size_outcome.mean("ce"),
+                    size_outcome.spread("ce"),
+                ]
+            )
     return Section(
         "sizes",
         "Learned size",
@@ -71,19 +79,19 @@ def sizes(study: Study) -> Section:
 
 def learned_sizes(study: Study) -> dict[tuple[str, str], tuple[int, ...]]:
     """K* by dataset and settings, one per seed."""
-    found: dict[tuple[str, str], tuple[int, ...]] = {}
+    member_sizes: dict[tuple[str, str], tuple[int, ...]] = {}
     for dataset in DATASETS:
         outcomes = fixed_outcomes(study, dataset)
         if isinstance(outcomes, Missing):
             continue
         for variant in VARIANTS:
             for sign in SIGNS:
-                one = outcomes[Configuration(variant, "f1+ce", sign)]
-                found[dataset, f"fixed, {variant}, {sign}"] = one.sizes
+                configured = outcomes[Configuration(variant, "f1+ce", sign)]
+                member_sizes[dataset, f"fixed, {variant}, {sign}"] = configured.sizes
         searched = searched_outcome(study, dataset, PAPERS_POOL)
         if not isinstance(searched, Missing):
-            found[dataset, "search, lowest dev CE"] = searched.sizes
-    return found
+            member_sizes[dataset, "search, lowest dev CE"] = searched.sizes
+    return member_sizes
 
 
 def size_curve(study: Study, dataset: str) -> dict[int, Outcome]:
@@ -98,12 +106,12 @@ def size_curve(study: Study, dataset: str) -> dict[int, Outcome]:
             sampled = members.sampled(seed)
             ranked = _ranked(sampled)
             for size in range(1, min(LARGEST, len(ranked)) + 1):
-                some = sampled.select(ranked[:size])
-                pair = Predicted(some.fit.uniform), Predicted(some.test.uniform)
+                best_members = sampled.select(ranked[:size])
+                pair = Predicted(best_members.fit.uniform), Predicted(best_members.test.uniform)
                 predicted.setdefault(size, []).append(pair)
         return {
-            size: outcome(found, members.fit_labels, members.test_labels)
-            for size, found in predicted.items()
+            size: outcome(predictions, members.fit_labels, members.test_labels)
+            for size, predictions in predicted.items()
         }
 
     return study.once(("size curve", dataset), find)
@@ -125,21 +133,23 @@ Correlations = dict[tuple[str, str, str, str], tuple[float, float, float]]
 
 def heat_maps(study: Study) -> Section:
     """A correlation per dataset, sign, setting and metric, and the paper's sentences about them."""
-    found = correlations(study)
+    correlation_table = correlations(study)
     rows: list[list[Cell]] = []
     for dataset in DATASETS:
         for sign in SIGNS:
             for setting in SETTINGS:
                 cells: list[Cell] = [dataset, sign, setting]
                 for metric in MAIN_METRICS:
-                    one = found.get((dataset, sign, setting, metric))
-                    cells += [None, None] if one is None else [one[0], one[2]]
+                    correlation = correlation_table.get((dataset, sign, setting, metric))
+                    cells += (
+                        [None, None] if correlation is None else [correlation[0], correlation[2]]
+                    )
                 if any(cell is not None for cell in cells[3:]):
                     rows.append(cells)
     header = ["dataset", "sign", "setting"]
     for metric in MAIN_METRICS:
         header += [f"ρ {HEADS[metric]}", f"ρ {HEADS[metric]} spread"]
-    claims = claims_checked(found)
+    claims = claims_checked(correlation_table)
     tables = {
         "heat-maps": Table(
             "Spearman correlations of settings and dev metrics over the trials",
@@ -156,25 +166,27 @@ def heat_maps(study: Study) -> Section:
             ["setting", "metric", "sign", "paper says", "so here", "of", "ρ by dataset"],
             [
                 [
-                    one["setting"],
-                    HEADS[one["metric"]],
-                    one["sign"],
-                    one["says"],
-                    one["agree"],
-                    one["of"],
-                    one["shown"],
+                    claim["setting"],
+                    HEADS[claim["metric"]],
+                    claim["sign"],
+                    claim["says"],
+                    claim["agree"],
+                    claim["of"],
+                    claim["shown"],
                 ]
-                for one in claims
+                for claim in claims
             ],
             notes=[f"Weak: |ρ| below {WEAK}. The figure's own numbers are not printed."],
         ),
     }
     figures: dict[str, Figure] = {}
     for dataset in DATASETS:
-        if any(key[0] == dataset for key in found):
+        if any(key[0] == dataset for key in correlation_table):
             trials = searched(study, dataset, PAPERS_POOL)
             assert not isinstance(trials, Missing)
-            figures[f"heat-map-{dataset}"] = _heat_map(found, dataset, len(trials) // len(SIGNS))
+            figures[f"heat-map-{dataset}"] = _heat_map(
+                correlation_table, dataset, len(trials) // len(SIGNS)
+            )
     return Section("heat-maps", "Heat maps", tables, values={"claims": claims}, figures=figures)
 
 
@@ -182,19 +194,19 @@ def correlations(study: Study) -> Correlations:
     """(dataset, sign, setting, metric): ρ within seeds, its p-value, ρ's spread over seeds."""
 
     def find() -> Correlations:
-        found: Correlations = {}
+        correlation_table: Correlations = {}
         for dataset in DATASETS:
             trials = searched(study, dataset, PAPERS_POOL)
             if isinstance(trials, Missing):
                 continue
             for sign in SIGNS:
-                own = [t for t in trials if t.diversity == sign]
+                sign_trials = [t for t in trials if t.diversity == sign]
                 for setting in SETTINGS:
                     for metric in MAIN_METRICS:
-                        one = within_seeds(own, setting, metric)
-                        if one is not None:
-                            found[dataset, sign, setting, metric] = one
-        return found
+                        correlation = within_seeds(sign_trials, setting, metric)
+                        if correlation is not None:
+                            correlation_table[dataset, sign, setting, metric] = correlation
+        return correlation_table
 
     return study.once(("correlations",), find)
 
@@ -203,19 +215,19 @@ def within_seeds(
     trials: Sequence[Trial], setting: str, metric: str
 ) -> tuple[float, float, float] | None:
     """Spearman's ρ over ranks within each seed, since seeds have other members; p-value, spread."""
-    ranks, each = [], []
+    ranks, seed_ranks = [], []
     for seed in sorted({t.seed for t in trials}):
-        own = [t for t in trials if t.seed == seed]
-        x = np.array([t.size if setting == "size" else t.settings[setting] for t in own])
-        y = np.array([getattr(t, metric) for t in own])
-        if len(own) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0:
-            pair = np.stack([rankdata(x), rankdata(y)]) / len(own)
+        seed_trials = [t for t in trials if t.seed == seed]
+        x = np.array([t.size if setting == "size" else t.settings[setting] for t in seed_trials])
+        y = np.array([getattr(t, metric) for t in seed_trials])
+        if len(seed_trials) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0:
+            pair = np.stack([rankdata(x), rankdata(y)]) / len(seed_trials)
             ranks.append(pair)
-            each.append(float(pearsonr(pair[0], pair[1])[0]))
+            seed_ranks.append(float(pearsonr(pair[0], pair[1])[0]))
     if not ranks:
         return None
     rho, p_value = pearsonr(*np.concatenate(ranks, axis=1))
-    spread = float(np.std(each, ddof=1)) if len(each) > 1 else 0.0
+    spread = float(np.std(seed_ranks, ddof=1)) if len(seed_ranks) > 1 else 0.0
     return float(rho), float(p_value), spread
 
 
@@ -401,6 +413,6 @@ def _training(study: Study, members: Pool) -> float | None:
     manifest = study.predictions / members.dataset / members.name / "manifest.json"
     try:
         trained = json.loads(manifest.read_text(encoding="utf-8"))["members"]
-        return float(sum(one["seconds"] for one in trained) / len(trained))
+        return float(sum(entry["seconds"] for entry in trained) / len(trained))
     except (OSError, ValueError, KeyError, ZeroDivisionError):
         return None

@@ -59,8 +59,8 @@ class Pool:
 
     def sampled(self, seed: int) -> Pool:
         """The members of one seed: its own, or half of each group where there are more than ten."""
-        drawn = self.select(draw_members(self.fit, seed))
-        return replace(drawn, fit=_without_seeds(drawn.fit), test=_without_seeds(drawn.test))
+        sampled = self.select(draw_members(self.fit, seed))
+        return replace(sampled, fit=_without_seeds(sampled.fit), test=_without_seeds(sampled.test))
 
     @property
     def dev(self) -> Bools:
@@ -87,29 +87,30 @@ def joined(dataset: str, pools: Sequence[Pool | Missing], name: str = EVERYTHING
 
     Where some were cross-fitted and others not, all are fitted on dev.
     """
-    found = [one for one in pools if isinstance(one, Pool)]
-    if len(found) < 2:
+    present = [pool for pool in pools if isinstance(pool, Pool)]
+    if len(present) < 2:
         return Missing(f"{dataset} has fewer than two pools to join")
-    if len({one.cross_fitted for one in found}) > 1:
-        found = [one.on_dev() for one in found]
+    if len({pool.cross_fitted for pool in present}) > 1:
+        present = [pool.on_dev() for pool in present]
     return Pool(
         dataset,
         name,
-        _side_by_side(found, [one.fit for one in found]),
-        _side_by_side(found, [one.test for one in found]),
-        found[0].fit_labels,
-        found[0].test_labels,
-        found[0].cross_fitted,
+        _side_by_side(present, [pool.fit for pool in present]),
+        _side_by_side(present, [pool.test for pool in present]),
+        present[0].fit_labels,
+        present[0].test_labels,
+        present[0].cross_fitted,
     )
 
 
 def _side_by_side(pools: Sequence[Pool], parts: Sequence[Predictions]) -> Predictions:
     members, groups = [], []
-    for own, part in zip(pools, parts, strict=True):
+    for group_names, part in zip(pools, parts, strict=True):
         inner = part.groups or ("",) * len(part.members)
-        members += [f"{own.name}/{name}" for name in part.members]
+        members += [f"{group_names.name}/{name}" for name in part.members]
         groups += [
-            own.name if group in ("", own.name) else f"{own.name}/{group}" for group in inner
+            group_names.name if group in ("", group_names.name) else f"{group_names.name}/{group}"
+            for group in inner
         ]
     return Predictions.from_arrays(
         np.concatenate([part.probabilities for part in parts], axis=1),
@@ -139,12 +140,16 @@ def draw_members(predictions: Predictions, seed: int) -> list[str]:
     if len(members) <= MOST_KEPT_WHOLE:
         return members
     rng = np.random.default_rng([2023, seed])
-    kept: set[str] = set()
+    kept_members: set[str] = set()
     for group in dict.fromkeys(groups):
-        inside = [name for name, own in zip(members, groups, strict=True) if own == group]
-        some = rng.permutation(len(inside))[: (len(inside) + 1) // 2]
-        kept.update(inside[k] for k in some)
-    return [name for name in members if name in kept]
+        inside = [
+            name
+            for name, member_group in zip(members, groups, strict=True)
+            if member_group == group
+        ]
+        order = rng.permutation(len(inside))[: (len(inside) + 1) // 2]
+        kept_members.update(inside[k] for k in order)
+    return [name for name in members if name in kept_members]
 
 
 def _trained_for(group: str) -> int | None:
@@ -160,16 +165,16 @@ def _without_seeds(predictions: Predictions) -> Predictions:
     groups = predictions.groups
     if groups is None or all(_trained_for(group) is None for group in groups):
         return predictions
-    kept = []
+    kept_rows = []
     for group in groups:
         seedless = group if _trained_for(group) is None else group.rpartition("/")[0]
-        kept.append(seedless)
+        kept_rows.append(seedless)
     return Predictions.from_arrays(
         predictions.probabilities,
         items=predictions.items,
         members=predictions.members,
         classes=predictions.classes,
-        groups=kept if all(kept) else None,
+        groups=kept_rows if all(kept_rows) else None,
         layout="NKC",
     )
 
@@ -193,8 +198,8 @@ class Study:
         if key not in self._known:
             self.step(" ".join(map(str, key)) if isinstance(key, tuple) else str(key))
             self._known[key] = make()
-        found: T = self._known[key]
-        return found
+        cached: T = self._known[key]
+        return cached
 
     def each(self, what: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:
         """``what`` of each tuple of arguments, in several processes where they were granted."""
@@ -203,8 +208,8 @@ class Study:
             return [what(*one) for one in listed]
         from joblib import Parallel, delayed
 
-        found: list[T] = Parallel(n_jobs=self.jobs)(delayed(what)(*one) for one in listed)
-        return found
+        results: list[T] = Parallel(n_jobs=self.jobs)(delayed(what)(*one) for one in listed)
+        return results
 
     def annotations(self, dataset: str) -> Annotations | Missing:
         """All splits of a dataset."""
@@ -239,14 +244,20 @@ class Study:
             return annotations
         if self.predictions is None:
             return Missing("no predictions were given")
-        plain, known = name.removesuffix(KNOWN), name.endswith(KNOWN)
-        if plain in (EVERYTHING, WITH_ANNOTATORS):
-            more = [ANNOTATORS, ANNOTATORS + KNOWN][: 1 + known] if plain != EVERYTHING else []
-            own = [*self.pools[dataset], *more]
-            return joined(dataset, [self.pool(dataset, one) for one in own], name)
-        folder = self.predictions / dataset / plain
+        base_name, knows_annotators = name.removesuffix(KNOWN), name.endswith(KNOWN)
+        if base_name in (EVERYTHING, WITH_ANNOTATORS):
+            annotator_pools = (
+                [ANNOTATORS, ANNOTATORS + KNOWN][: 1 + knows_annotators]
+                if base_name != EVERYTHING
+                else []
+            )
+            pool_names = [*self.pools[dataset], *annotator_pools]
+            return joined(
+                dataset, [self.pool(dataset, pool_name) for pool_name in pool_names], name
+            )
+        folder = self.predictions / dataset / base_name
         crossed = (folder / "fit.npz").is_file()
-        end = "-pairs.npz" if known else ".npz"
+        end = "-pairs.npz" if knows_annotators else ".npz"
         fitted, test = folder / f"{'fit' if crossed else 'dev'}{end}", folder / f"test{end}"
         if not (fitted.is_file() and test.is_file()):
             return Missing(f"there are no predictions of the pool {dataset}/{name}")
@@ -298,9 +309,9 @@ class Study:
 
 
 def _read(path: Path, labels: Labels) -> Predictions:
-    found = read_predictions(path)
+    predictions = read_predictions(path)
     return (
-        (found if found.annotators is None else found.panel_means())
+        (predictions if predictions.annotators is None else predictions.panel_means())
         .align(labels.annotations.items)
         .order_classes(labels.annotations.classes)
     )

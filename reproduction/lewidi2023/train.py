@@ -36,20 +36,20 @@ def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> li
     for dataset in datasets:
         for path in sorted(predictions.glob(f"{dataset}/*/manifest.json")):
             manifest = read_json(path)
-            models = {str(one["options"].get("model", "/")) for one in manifest["groups"]}
+            models = {str(group["options"].get("model", "/")) for group in manifest["groups"]}
             if missing := [name for name in sorted(models) if _nowhere(name)]:
                 absent.setdefault(missing[0], []).append(f"{dataset}/{path.parent.name}")
                 continue
             groups = [
                 Group(
-                    _recipe(one["recipe"], one["options"]),
-                    int(one["members"]),
-                    one["name"],
-                    one["supervision"],
-                    one["draw"],
-                    _options(one["recipe"], one["options"]),
+                    _recipe(group["recipe"], group["options"]),
+                    int(group["members"]),
+                    group["name"],
+                    group["supervision"],
+                    group["draw"],
+                    _options(group["recipe"], group["options"]),
                 )
-                for one in manifest["groups"]
+                for group in manifest["groups"]
             ]
             plans.append(
                 PoolPlan(
@@ -132,24 +132,33 @@ def recipe_plans(
             "name a hub id or a folder: --backbone google-bert/bert-base-uncased",
             code="missing-option",
         )
-    chosen: dict[str, Any] = {**(options or {})}
+    backbone_options: dict[str, Any] = {**(options or {})}
     if backbone is not None:
-        chosen["model"] = backbone
+        backbone_options["model"] = backbone
     plans = []
     for dataset, count in annotators.items():
-        wanted = [
-            ("random-select", Group(recipe, members, "random-select", options=chosen)),
+        jobs = [
+            ("random-select", Group(recipe, members, "random-select", options=backbone_options)),
             (
                 "per-annotator",
-                Group(recipe, min(count, 10), "per-annotator", "per-annotator", options=chosen),
+                Group(
+                    recipe,
+                    min(count, 10),
+                    "per-annotator",
+                    "per-annotator",
+                    options=backbone_options,
+                ),
             ),
-            ("soft-ce", Group(recipe, min(SINGLES, members), "soft-ce", "soft", options=chosen)),
+            (
+                "soft-ce",
+                Group(recipe, min(SINGLES, members), "soft-ce", "soft", options=backbone_options),
+            ),
         ]
         if recipe == "transformer":
-            distance = {**chosen, "loss": "md"}
+            distance = {**backbone_options, "loss": "md"}
             group = Group(recipe, min(SINGLES, members), "soft-md", "soft", options=distance)
-            wanted.append(("soft-md", group))
-        plans += [PoolPlan(dataset, name, [group]) for name, group in wanted]
+            jobs.append(("soft-md", group))
+        plans += [PoolPlan(dataset, name, [group]) for name, group in jobs]
     return plans
 
 
@@ -165,10 +174,10 @@ def plans_for(
     protocol: str = "ours",
 ) -> list[PoolPlan]:
     """As committed, unless a recipe or a backbone is named; all datasets that are there."""
-    for one in datasets or ():
-        one_of("the dataset", one, DATASETS)
+    for dataset in datasets or ():
+        one_of("the dataset", dataset, DATASETS)
     one_of("the protocol", protocol, PROTOCOLS)
-    wanted = [one for one in datasets or DATASETS if (data / one).is_dir()]
+    present = [dataset for dataset in datasets or DATASETS if (data / dataset).is_dir()]
     if protocol == "paper":
         if backbone is None or recipe not in (None, "transformer"):
             raise InputError(
@@ -176,10 +185,13 @@ def plans_for(
                 "name a hub id or a folder: --backbone google-bert/bert-base-uncased",
                 code="missing-option",
             )
-        fewest = {one: _fewest_annotators(data / one) for one in wanted}
+        fewest = {dataset: _fewest_annotators(data / dataset) for dataset in present}
         return protocol_plans(fewest, backbone, options=options)
     if recipe is not None or backbone is not None:
-        counts = {one: len(read_lewidi(data / one, split="train").annotators) for one in wanted}
+        counts = {
+            dataset: len(read_lewidi(data / dataset, split="train").annotators)
+            for dataset in present
+        }
         return recipe_plans(
             recipe or "transformer", counts, backbone=backbone, members=members, options=options
         )
@@ -196,7 +208,7 @@ def plans_for(
             "choose a recipe: --recipe linear, or --backbone NAME",
             code="wrong-folder",
         )
-    return committed_plans(predictions, wanted)
+    return committed_plans(predictions, present)
 
 
 def _fewest_annotators(folder: Path) -> int:

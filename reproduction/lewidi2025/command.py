@@ -63,8 +63,8 @@ def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
         raise InputError(
             "a submission needs a folder to go to", "add --out DIR", code="missing-option"
         )
-    wanted = given.dataset or [name for name in DATASETS if (predictions / name).is_dir()]
-    if not wanted:
+    dataset_names = given.dataset or [name for name in DATASETS if (predictions / name).is_dir()]
+    if not dataset_names:
         raise InputError(
             f"{predictions} holds no predictions",
             "name a folder: --predictions DIR",
@@ -78,7 +78,7 @@ def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
         )
     studies = [
         study
-        for name in wanted
+        for name in dataset_names
         for study in (
             Study(data, predictions, name, given.folds, cross_fitted, _progress)
             for cross_fitted in (False, True)
@@ -86,12 +86,14 @@ def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
         if study.files("dev.npz")
     ]
     if given.what == "table":
-        found = table(studies, given.results, shlex.join(typed))
+        results_table = table(studies, given.results, shlex.join(typed))
     else:
         # Of a dataset with cross-fitted members these alone: its dev set chooses badly.
-        found = submit(list({study.name: study for study in studies}.values()), given.out)
+        results_table = submit(list({study.name: study for study in studies}.values()), given.out)
     _progress("")
-    sys.stdout.write(json.dumps(found["values"]) + "\n" if given.json else found["text"])
+    sys.stdout.write(
+        json.dumps(results_table["values"]) + "\n" if given.json else results_table["text"]
+    )
 
 
 def table(studies: Sequence[Study], results: Path | None, command: str) -> dict[str, Any]:
@@ -99,25 +101,25 @@ def table(studies: Sequence[Study], results: Path | None, command: str) -> dict[
     pages, values, rows_by_dataset = [], {}, {}
     for study in studies:
         rows = {"A": list(study.task_a()), "B": list(study.task_b()), "members": study.members()}
-        every = {task: list(found) for task, found in rows.items()}
-        rows_by_dataset[study.title] = every
+        rows_by_task = {task: list(task_rows) for task, task_rows in rows.items()}
+        rows_by_dataset[study.title] = rows_by_task
         values[study.title] = {
-            task: [_values(row) for row in found] for task, found in every.items()
+            task: [_values(row) for row in task_rows] for task, task_rows in rows_by_task.items()
         }
-        words = {task: _words(chosen(every[task])) for task in ("A", "B")}
+        words = {task: _words(chosen(rows_by_task[task])) for task in ("A", "B")}
         pages += [f"## {study.title}", ""]
         items = f"{len(study.labels['dev'].items)} items of " if study.cross_fitted else ""
         judged = f"{items}train and dev" if study.cross_fitted else "dev"
         pages += [f"Chosen on {judged}: task A {words['A']}; task B {words['B']}.", ""]
         for task, title in _TITLES.items():
-            pages += [_table(every[task], f"{study.title}: {title}").markdown().rstrip(), ""]
-    shown = [f"- {sentence}" for sentence in observations(rows_by_dataset)]
+            pages += [_table(rows_by_task[task], f"{study.title}: {title}").markdown().rstrip(), ""]
+    sentences = [f"- {sentence}" for sentence in observations(rows_by_dataset)]
     opening = [
         *_OPENING,
         f"Written by `{command}`; do not edit.",
         "",
         "## What it shows",
-        *shown,
+        *sentences,
         "",
     ]
     page = "\n".join([*opening, *pages])
@@ -167,7 +169,7 @@ def _table(rows: Sequence[Row], title: str) -> Table:
     lines: list[list[Cell]] = []
     for row in rows:
         line: list[Cell] = [row.pool, _method(row), f"{row.mean:.4f}", _between(row.score)]
-        for base in (found.get(row.pool) for found in bases):
+        for base in (row_by_pool.get(row.pool) for row_by_pool in bases):
             gap = None if base is None or base is row else row.score - base.score
             line.append(None if gap is None else f"{gap.mean():+.4f} ({_between(gap)})")
         if with_ce:
@@ -207,15 +209,15 @@ def submit(studies: Sequence[Study], out: Path) -> dict[str, Any]:
         test = read_test(study.data, study.name)
         a, b = (chosen(list(rows)) for rows in (study.task_a(), study.task_b()))
         pools = {split: study.pools(split) for split in ("dev", "test")}
-        asked = asked_pairs(test.items, test.annotators or ())
+        asked_rows = asked_pairs(test.items, test.annotators or ())
         dev = study.labels["dev"]
         ensemble = fit(pools["dev"][a.pool], dev, a.method)
         soft = answers(ensemble, pools["test"][a.pool].align(test.items), a.answer_for)
-        if b.pool in (known := study.pair_pools("dev", dev.pairs().rows)):
-            learned = fit(known[b.pool], dev.pairs(), b.method)
-            p = learned.predict_proba(study.pair_pools("test", asked)[b.pool])
+        if b.pool in (pair_pools := study.pair_pools("dev", dev.pairs().rows)):
+            learned = fit(pair_pools[b.pool], dev.pairs(), b.method)
+            p = learned.predict_proba(study.pair_pools("test", asked_rows)[b.pool])
         else:
-            p = spread(pools["test"][b.pool], asked).uniform
+            p = spread(pools["test"][b.pool], asked_rows).uniform
         decided = decisions(p, study.scale)
         ends = np.cumsum([len(names) for names in test.annotators or ()])[:-1]
         files += write_dataset(

@@ -18,8 +18,8 @@ DATASETS = {"MP": "md", "CSC": "w1", "Paraphrase": "w1", "VariErrNLI": "md"}
 
 def find_data(given: Path | None) -> Path:
     """The folder with the four datasets: as given, else EDO_LEWIDI2025, else ./lewidi2025."""
-    named = os.environ.get("EDO_LEWIDI2025")
-    folder = given or Path(named or "lewidi2025")
+    variable = os.environ.get("EDO_LEWIDI2025")
+    folder = given or Path(variable or "lewidi2025")
     if not (folder / "MP").is_dir():
         raise InputError(
             f"{folder} does not hold the datasets of LeWiDi 2025 (MP, CSC, Paraphrase, VariErrNLI)",
@@ -43,7 +43,7 @@ def read_test(folder: Path, dataset: str) -> Texts:
 
     VariErrNLI repeats an annotator who chose two labels; here everybody is named once.
     """
-    found = read_lewidi_items(folder / dataset, split="test")
-    both = (found.texts, found.contexts)
+    test_items = read_lewidi_items(folder / dataset, split="test")
+    both = (test_items.texts, test_items.contexts)
     texts = zip(*(map(str, () if part is None else part) for part in both), strict=True)
-    return Texts(tuple(map(str, found.items)), tuple(texts), tuple(found.annotators))
+    return Texts(tuple(map(str, test_items.items)), tuple(texts), tuple(test_items.annotators))

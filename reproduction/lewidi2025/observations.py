@@ -67,10 +67,12 @@ def _against_ce(tables: Tables, objective: str) -> str | None:
     """How weights learned by an objective score in task A, less those learned by CE."""
     gaps: list[Floats] = []
     for tasks in tables.values():
-        plain = {(row.pool, row.method): row.score for row in tasks["A"] if not row.answer_for}
+        score_by_row = {
+            (row.pool, row.method): row.score for row in tasks["A"] if not row.answer_for
+        }
         gaps += [
-            score - plain[pool, "EDO, CE"]
-            for (pool, method), score in plain.items()
+            score - score_by_row[pool, "EDO, CE"]
+            for (pool, method), score in score_by_row.items()
             if method == f"EDO, {objective}"
         ]
     if not gaps:

@@ -75,10 +75,10 @@ class Study:
     @cached_property
     def labels(self) -> dict[str, Annotations]:
         """Annotations of train, and of the items that are judged, called dev."""
-        both = read_labelled(self.data, self.name)
+        labelled = read_labelled(self.data, self.name)
         return {
-            "train": both.split("train"),
-            "dev": both if self.cross_fitted else both.split("dev"),
+            "train": labelled.split("train"),
+            "dev": labelled if self.cross_fitted else labelled.split("dev"),
         }
 
     @property
@@ -114,16 +114,16 @@ class Study:
             )
         items = self.labels["dev"].items if split == "dev" else next(iter(found.values())).items
         joined = [self._ready(pool).align(items) for pool in found.values()]
-        known = {
+        named_pools = {
             pool + KNOWN: _renamed(pairs.panel_means(), KNOWN).align(items)
             for pool, pairs in self.pairs(split).items()
         }
         pools = dict(zip(found, joined, strict=True))
         if len(pools) > 1:
             pools[ALL_ANONYMOUS] = join(joined)
-        pools |= known
-        if known:
-            pools[ALL] = join([*joined, *known.values()])
+        pools |= named_pools
+        if named_pools:
+            pools[ALL] = join([*joined, *named_pools.values()])
         return pools
 
     def pairs(self, split: str) -> dict[str, Predictions]:
@@ -182,29 +182,29 @@ class Study:
     def task_b(self) -> Iterator[Row]:
         """The answer of each annotator of an item."""
         dev = self.labels["dev"]
-        asked = dev.pairs()
-        yield self._row_b(CONSTANT, "most frequent answer", self.usual_answers(asked))
+        dev_pairs = dev.pairs()
+        yield self._row_b(CONSTANT, "most frequent answer", self.usual_answers(dev_pairs))
         for pool, predictions in self.pools("dev").items():
             if not pool.endswith(KNOWN) and pool != ALL:
-                p = spread(predictions, asked.rows).uniform
+                p = spread(predictions, dev_pairs.rows).uniform
                 yield self._row_b(pool, "uniform", decisions(p, self.scale))
-        for pool, predictions in self.pair_pools("dev", asked.rows).items():
+        for pool, predictions in self.pair_pools("dev", dev_pairs.rows).items():
             for method in ("uniform", "EDO, CE"):
                 self.step(f"{self.name}, task B, {pool}, {method}")
-                p = self.held_out(predictions, asked, method)[None]
+                p = self.held_out(predictions, dev_pairs, method)[None]
                 yield self._row_b(pool, method, decisions(p, self.scale))
 
     def pair_pools(self, split: str, asked: Rows) -> dict[str, Predictions]:
         """Pools of pairs in the order of ``asked``; the last has anonymous answers, too."""
-        known = {
+        pair_pools = {
             pool + KNOWN: _renamed(pairs.pairs().align(asked), KNOWN)
             for pool, pairs in self.pairs(split).items()
         }
-        if not known:
+        if not pair_pools:
             return {}
         everybody = self.pools(split)
         anonymous = everybody.get(ALL_ANONYMOUS) or next(iter(everybody.values()))
-        return {**known, ALL: join([*known.values(), spread(anonymous, asked)])}
+        return {**pair_pools, ALL: join([*pair_pools.values(), spread(anonymous, asked)])}
 
     def usual_answers(self, asked: Annotations) -> Codes:
         """Each annotator's most frequent answer in train; of sets no label (the task's rule)."""
@@ -218,17 +218,17 @@ class Study:
                 counts[name][int(code)] += 1
         people = asked.rows.annotator_names
         assert people is not None
-        usual = [counts.get(str(name), counts[""]).most_common(1)[0][0] for name in people]
-        return np.array(usual, dtype=np.int32)
+        usual_answers = [counts.get(str(name), counts[""]).most_common(1)[0][0] for name in people]
+        return np.array(usual_answers, dtype=np.int32)
 
     def _row_b(self, pool: str, method: str, decided: Codes) -> Row:
         """The mean error of an item's annotators, for each item."""
         dev = self.labels["dev"]
-        asked = dev.pairs()
+        dev_pairs = dev.pairs()
         row_of = {item: row for row, item in enumerate(dev.items)}
-        code = np.array([row_of[item] for item in asked.items])
-        given = decisions(np.asarray(asked.soft_labels), self.scale)
-        scores = lewidi2025_b_items(code, decided, given, self.scale, len(dev.classes))
+        code = np.array([row_of[item] for item in dev_pairs.items])
+        given_labels = decisions(np.asarray(dev_pairs.soft_labels), self.scale)
+        scores = lewidi2025_b_items(code, decided, given_labels, self.scale, len(dev.classes))
         return Row(pool, method, None, scores)
 
     def held_out(
@@ -240,15 +240,18 @@ class Study:
         """
         fold = folds_by_item(pool.rows, self.folds)
         metric = DATASETS[self.name]
-        found: dict[str | None, Floats] = {
+        answer_rows: dict[str | None, Floats] = {
             answer_for: np.empty((len(pool), len(pool.classes))) for answer_for in (None, metric)
         }
-        for held in range(self.folds):
-            learn, rest = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+        for held_out_fold in range(self.folds):
+            learn, test_rows = (
+                np.flatnonzero(fold != held_out_fold),
+                np.flatnonzero(fold == held_out_fold),
+            )
             ensemble = fit(pool.take(learn), labels.take(learn), method)
-            for answer_for, p in found.items():
-                p[rest] = answers(ensemble, pool.take(rest), answer_for)
-        return found
+            for answer_for, p in answer_rows.items():
+                p[test_rows] = answers(ensemble, pool.take(test_rows), answer_for)
+        return answer_rows
 
 
 def fit(pool: Predictions, labels: Annotations, method: str) -> EDOEnsemble:
@@ -301,8 +304,8 @@ def join(pools: Sequence[Predictions]) -> Predictions:
 
 def asked_pairs(items: Sequence[str], annotators: Sequence[Sequence[str]]) -> Rows:
     """The pairs of items and their annotators, in this order."""
-    every = [(item, name) for item, names in zip(items, annotators, strict=True) for name in names]
-    return Rows.from_names(*zip(*every, strict=True))
+    pairs = [(item, name) for item, names in zip(items, annotators, strict=True) for name in names]
+    return Rows.from_names(*zip(*pairs, strict=True))
 
 
 def _renamed(pool: Predictions, ending: str) -> Predictions:
@@ -316,20 +319,20 @@ def chosen(rows: Sequence[Row]) -> Row:
     distance, and the step for the metric of the task if it lowers that. Else the lowest score.
     """
     learned = [row for row in rows if row.pool != CONSTANT]
-    plain = [
+    constant_rows = [
         (row.ce.mean(), k)
         for k, row in enumerate(learned)
         if row.ce is not None and not row.answer_for
     ]
-    if not plain:
+    if not constant_rows:
         return min(learned, key=lambda row: row.mean)
-    best = learned[min(plain)[1]]
-    own = [row for row in learned if (row.pool, row.method) == (best.pool, best.method)]
-    return min(own, key=lambda row: row.mean)
+    best = learned[min(constant_rows)[1]]
+    best_rows = [row for row in learned if (row.pool, row.method) == (best.pool, best.method)]
+    return min(best_rows, key=lambda row: row.mean)
 
 
 def interval(values: Floats, samples: int = 2000) -> tuple[float, float]:
     """95 % bootstrap interval of the mean over items."""
-    drawn = np.random.default_rng(0).integers(len(values), size=(samples, len(values)))
-    low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
+    samples_of_items = np.random.default_rng(0).integers(len(values), size=(samples, len(values)))
+    low, high = np.quantile(values[samples_of_items].mean(axis=1), [0.025, 0.975])
     return float(low), float(high)

@@ -49,8 +49,8 @@ def write_dataset(folder: Path, asked: Asked, soft: Floats, own: Sequence[Codes]
     lines: dict[str, list[Any]] = {"soft": [], "pe": []}
     for p, answers in zip(soft, own, strict=True):
         rows = scale.rows(np.asarray(p, dtype=np.float64)[None])
-        shown = [_rounded(row) for row in rows]
-        lines["soft"].append(shown if scale.is_multi_label else shown[0])
+        rounded_rows = [_rounded(row) for row in rows]
+        lines["soft"].append(rounded_rows if scale.is_multi_label else rounded_rows[0])
         if scale.is_multi_label:
             lines["pe"].append(np.asarray(answers).T.tolist())
         else:
@@ -80,20 +80,20 @@ def check_soft(path: Path, asked: Asked) -> None:
     """Refuse a file whose items or distributions are not those that the task asks for."""
     scale, classes = asked.scale, asked.classes
     for item, value in _lines(path, asked.test):
-        where = f"{path}: item {item!r}"
+        place = f"{path}: item {item!r}"
         rows = value if scale.is_multi_label else [value]
-        _length(where, "distributions", rows, len(classes) if scale.is_multi_label else 1)
+        _length(place, "distributions", rows, len(classes) if scale.is_multi_label else 1)
         for row in rows:
-            _length(where, "probabilities", row, 2 if scale.is_multi_label else len(classes))
+            _length(place, "probabilities", row, 2 if scale.is_multi_label else len(classes))
             if not all(type(p) in (int, float) and 0 <= p <= 1 for p in row):
                 raise InputError(
-                    f"{where} has probabilities that are not from 0 to 1",
+                    f"{place} has probabilities that are not from 0 to 1",
                     _HINT,
                     code="invalid-probabilities",
                 )
             if abs(sum(row) - 1) > _SUM:
                 raise InputError(
-                    f"{where}: probabilities sum to {sum(row):.6g}, not to 1",
+                    f"{place}: probabilities sum to {sum(row):.6g}, not to 1",
                     _HINT,
                     code="invalid-probabilities",
                 )
@@ -105,15 +105,15 @@ def check_pe(path: Path, asked: Asked) -> None:
     possible = {0, 1} if scale.is_multi_label else {int(name) for name in classes}
     annotators = dict(zip(map(_key, asked.test.items), asked.test.annotators or (), strict=True))
     for item, value in _lines(path, asked.test):
-        where = f"{path}: item {item!r}"
+        place = f"{path}: item {item!r}"
         rows = value if scale.is_multi_label else [value]
-        _length(where, "labels", rows, len(classes) if scale.is_multi_label else 1)
+        _length(place, "labels", rows, len(classes) if scale.is_multi_label else 1)
         for row in rows:
-            _length(where, "answers", row, len(annotators[item]))
+            _length(place, "answers", row, len(annotators[item]))
             wrong = [answer for answer in row if type(answer) is not int or answer not in possible]
             if wrong:
                 raise InputError(
-                    f"{where} has the answer {wrong[0]!r}, which is none of"
+                    f"{place} has the answer {wrong[0]!r}, which is none of"
                     f" {', '.join(map(str, sorted(possible)))}",
                     _HINT,
                     code="unknown-class",
@@ -127,14 +127,14 @@ def _key(item: str) -> str:
 
 def _rounded(row: Floats) -> list[float]:
     """Few digits that still sum to 1: the largest probability takes the rest."""
-    shown = np.round(row / row.sum(), DIGITS)
-    shown[shown.argmax()] += 1 - shown.sum()
-    return [round(float(p), DIGITS) for p in shown]
+    rounded = np.round(row / row.sum(), DIGITS)
+    rounded[rounded.argmax()] += 1 - rounded.sum()
+    return [round(float(p), DIGITS) for p in rounded]
 
 
 def _lines(path: Path, test: Texts) -> list[tuple[str, list[Any]]]:
     """Items and lists, if the items are those of test in their order."""
-    found: list[tuple[str, list[Any]]] = []
+    entries: list[tuple[str, list[Any]]] = []
     for number, line in enumerate(check_file(path).read_text(encoding="utf-8").splitlines(), 1):
         item, tab, text = line.partition("\t")
         try:
@@ -147,21 +147,21 @@ def _lines(path: Path, test: Texts) -> list[tuple[str, list[Any]]]:
                 _HINT,
                 code="wrong-content",
             )
-        found.append((item, value))
-    wanted, given = [_key(item) for item in test.items], [item for item, _ in found]
-    if given != wanted:
+        entries.append((item, value))
+    expected, submitted = [_key(item) for item in test.items], [item for item, _ in entries]
+    if submitted != expected:
         problem = "has its items in another order than the test file"
-        if missing := [item for item in wanted if item not in set(given)]:
-            problem = f"lacks {len(missing)} of {len(wanted)} items: {examples(missing)}"
-        elif more := [item for item in given if item not in set(wanted)]:
-            problem = f"has {len(more)} items that are not in test: {examples(more)}"
-        elif len(given) > len(wanted):
-            problem = f"has {len(given)} lines for {len(wanted)} items"
+        if missing := [item for item in expected if item not in set(submitted)]:
+            problem = f"lacks {len(missing)} of {len(expected)} items: {examples(missing)}"
+        elif unexpected := [item for item in submitted if item not in set(expected)]:
+            problem = f"has {len(unexpected)} items that are not in test: {examples(unexpected)}"
+        elif len(submitted) > len(expected):
+            problem = f"has {len(submitted)} lines for {len(expected)} items"
         raise InputError(f"{path} {problem}", _HINT, code="items-differ")
-    return found
+    return entries
 
 
 def _length(where: str, what: str, value: Any, wanted: int) -> None:
     if not isinstance(value, list) or len(value) != wanted:
-        found = len(value) if isinstance(value, list) else "no list of"
-        raise InputError(f"{where} has {found} {what}, not {wanted}", _HINT, code="lengths-differ")
+        size = len(value) if isinstance(value, list) else "no list of"
+        raise InputError(f"{where} has {size} {what}, not {wanted}", _HINT, code="lengths-differ")

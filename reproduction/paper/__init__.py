@@ -24,8 +24,8 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?")
 def sources() -> dict[str, dict[str, str]]:
     """For each file the label of its table in the paper and what it is about."""
     text = files(__package__).joinpath("tables.json").read_text(encoding="utf-8")
-    found: dict[str, dict[str, str]] = json.loads(text)
-    return found
+    tables: dict[str, dict[str, str]] = json.loads(text)
+    return tables
 
 
 @cache
@@ -45,9 +45,9 @@ def row(name: str, **wanted: Any) -> Row | None:
 
 def matching(name: str, **wanted: Any) -> Iterator[Row]:
     """All rows with these values."""
-    for found in rows(name):
-        if all(found[key] == value for key, value in wanted.items()):
-            yield found
+    for row in rows(name):
+        if all(row[key] == value for key, value in wanted.items()):
+            yield row
 
 
 def _value(cell: str) -> Any:
