@@ -21,7 +21,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-PER_ITEM, PEOPLE, CLASSES = 5, 100_000, 3
+PER_ITEM = 5
+PEOPLE = 100_000
+CLASSES = 3
 MEGABYTE = 1 << 20
 
 
@@ -52,7 +54,8 @@ def read_plain(path: Path) -> dict[str, float]:
     import pyarrow.csv
     import pyarrow.parquet
 
-    before, start = peak(), time.perf_counter()
+    before = peak()
+    start = time.perf_counter()
     if path.suffix == ".csv":
         table = pyarrow.csv.read_csv(path)
     else:
@@ -71,7 +74,8 @@ def read_edokit(path: Path) -> dict[str, float]:
 
     assert long_table
     warnings.simplefilter("ignore")
-    before, start = peak(), time.perf_counter()
+    before = peak()
+    start = time.perf_counter()
     table = read_table(path)
     read = time.perf_counter() - start
     people = Annotations.from_table(table)

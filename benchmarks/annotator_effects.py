@@ -33,8 +33,10 @@ def measured(annotations: Annotations, recipe: str, options: dict[str, Any]) -> 
     group = Group(RECIPES[recipe], 1, recipe, supervision="soft", options=options)
     found = train_members(annotations, [group], jobs=1).predictions
     seconds = time.perf_counter() - started
-    dev, scale = annotations.split("dev"), annotations.scale
-    items, pairs = found["dev"].align(dev.items), found["dev-pairs"]
+    dev = annotations.split("dev")
+    scale = annotations.scale
+    items = found["dev"].align(dev.items)
+    pairs = found["dev-pairs"]
     pairs = pairs.take(pairs.annotators != "")
     shown = [
         compute_metrics(

@@ -25,7 +25,8 @@ from edokit import EDOEnsemble, simulate
 from edokit.ensemble.answers import _STEPS, LOGS, ORDERED_STEP, least_steps
 from edokit.metrics import md_items, w1_items
 
-FOLDS, ROUNDS = 5, 4
+FOLDS = 5
+ROUNDS = 4
 METRICS = {"w1": w1_items, "md": md_items}
 
 
@@ -49,8 +50,10 @@ def lewidi(folder: Path) -> Iterator[tuple[str, Any, Any]]:
             _items(next(folder.rglob(f"{name}_{split}.json")), points) for split in ("train", "dev")
         )
         texts = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
-        X, new = texts.fit_transform(train), texts.transform(dev)
-        rng, members = np.random.default_rng(0), []
+        X = texts.fit_transform(train)
+        new = texts.transform(dev)
+        rng = np.random.default_rng(0)
+        members = []
         for _ in range(4):
             drawn = [rng.choice(len(points), p=row) for row in train_q]
             model = LogisticRegression(max_iter=200).fit(X, drawn)
@@ -72,7 +75,8 @@ def _items(path: Path, points: range) -> tuple[list[str], Any]:
 
 def held_out(p: Any, q: Any, step: str, metric: str) -> Any:
     """[N] the metric of every item whose fold was held out, the mean over shuffles."""
-    value, found = METRICS[metric], np.zeros((ROUNDS, len(p)))
+    value = METRICS[metric]
+    found = np.zeros((ROUNDS, len(p)))
 
     def losses_at(temperature: float, rows: Any) -> Any:
         return value(_STEPS[step](p[rows], temperature), q[rows])

@@ -76,12 +76,15 @@ def judges(runs: int) -> str:
     for correlation in (0.0, 0.2, 0.5, 0.9):
         for annotators, items in ((3, 1000), (5, 300), (5, 1000)):
             truth = true_judges(8, correlation)
-            estimates, naive, inside = [], [], 0
+            estimates = []
+            naive = []
+            inside = 0
             for _ in range(runs):
                 jury, people = simulated_jury(rng, items, 8, correlation, annotators)
                 audit = edokit.audit(jury, people, samples=300)
                 assert audit.judges is not None
-                low, high = audit.judges.low or 0.0, audit.judges.high or np.inf
+                low = audit.judges.low or 0.0
+                high = audit.judges.high or np.inf
                 inside += low <= truth <= high
                 estimates.append(audit.judges.estimate or np.inf)
                 gaps = jury.probabilities[..., 1] - people.soft_labels[:, 1:]

@@ -28,7 +28,8 @@ from edokit.fitdata.data import FitData
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cost.md"
 MEMBERS = 50
-SMALL, MORE = 1_000_000, 4_000_000
+SMALL = 1_000_000
+MORE = 4_000_000
 WANTED = 1_000_000_000
 MOST = 1.15  # how far two workers may be above the estimate
 BYTES = 4  # of a float32 probability
@@ -179,9 +180,11 @@ def commands(folder: Path, items: int) -> dict[str, float]:
     import pyarrow.parquet as pq
 
     write_shards(folder, items, POOL)
-    predictions, annotations = folder / "predictions", folder / "annotations"
+    predictions = folder / "predictions"
+    annotations = folder / "annotations"
     pq.write_table(pq.read_table(annotations), folder / "annotations.parquet")
-    ensemble, pooled = folder / "ensemble", folder / "pooled.parquet"
+    ensemble = folder / "ensemble"
+    pooled = folder / "pooled.parquet"
     given = ("--predictions", predictions)
     fit = ("fit", *given, "--annotations", annotations, "--out", ensemble, "--stream")
     labels = ("--annotations", folder / "annotations.parquet")
@@ -204,7 +207,8 @@ def linear_seconds() -> float:
 
 def gpu_rates() -> dict[str, tuple[str, float]]:
     """Where, and GPU seconds of a pool for one text, from what ``RESULTS.md`` holds."""
-    text, found = RESULTS.read_text(encoding="utf-8"), {}
+    text = RESULTS.read_text(encoding="utf-8")
+    found = {}
     row = r"^\| `{}` \| (NVIDIA[^|]*?) \| ([\d,]+) \|"
     for recipe in ("encoder", "transformer"):
         if one := re.search(row.format(recipe), text, re.MULTILINE):

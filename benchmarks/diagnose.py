@@ -145,7 +145,10 @@ def careless(runs: int, permutations: int) -> None:
     print("|---" * 9 + "|")
     for name, regime in DESIGNS.items():
         for structured, rate in ((0.0, 0.0), (0.0, 0.2), (0.0, 0.4), (0.3, 0.0), (0.3, 0.4)):
-            alone, called, found, others = [], [], [], []
+            alone = []
+            called = []
+            found = []
+            others = []
             # The detection was developed on seeds below 100.
             for seed in range(1000, 1000 + runs):
                 drawn = simulate(replace(regime, structured=structured), random_state=seed)
@@ -233,7 +236,8 @@ def shares(runs: int) -> None:
             found = decompose(vectors, Design.from_vectors(vectors), cross_fitted(vectors, seed))
             assert found is not None
             for part in PARTS:
-                one, other = with_names[part], found[1][part]
+                one = with_names[part]
+                other = found[1][part]
                 rows[part].append((known[part], one.share, other.share))
         for part in PARTS:
             means = np.mean(rows[part], axis=0)
@@ -257,7 +261,8 @@ def lewidi(folder: Path) -> None:
         start = time.process_time()
         found = diagnose(annotations)
         spent = time.process_time() - start
-        variance, test = found.variance, found.test
+        variance = found.variance
+        test = found.test
         advice = {one.topic: one.choice for one in found.advice}
         parts = [_share(variance[part]) for part in PARTS]
         p = [test["p"], *(test[key]["p"] for key in ("annotator", "group_item", "views"))]

@@ -97,7 +97,8 @@ def table(results: Mapping[str, Any]) -> Iterator[str]:
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
     for name, result in results.items():
-        fast, full = result["fast"], result["full"]
+        fast = result["fast"]
+        full = result["full"]
         cells = [name, f"{result['items']:,}", METRIC[full["metric"]].short]
         cells += [f"{fast['edo']:.4f}", f"{full['edo']:.4f}", percent(result["gain"]["gain"])]
         for rival in ("uniform", "soft"):

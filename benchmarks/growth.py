@@ -22,7 +22,8 @@ from shard_files import write_shards
 from watch import GIB, watched
 
 SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
-MEMBERS, CLASSES = 10, 2
+MEMBERS = 10
+CLASSES = 2
 AIM = 60.0
 """The first pass takes at most so many times as long as reading the bytes."""
 

@@ -34,11 +34,13 @@ SEEDS = tuple(range(20))
 def paper_space(count: int, ce: str) -> tuple[list[ObjectiveSettings], list[GumbelSteps]]:
     """Configurations drawn from the paper's search space."""
     rng = np.random.default_rng(0)
-    settings, options = [], []
+    settings = []
+    options = []
     for _ in range(count):
         f1, of_ce, div = rng.random(3)
         sign = rng.choice(["preserve", "suppress"])
-        reg, rate = 10 ** rng.uniform(-5, -2), 10 ** rng.uniform(-5, -3)
+        reg = 10 ** rng.uniform(-5, -2)
+        rate = 10 ** rng.uniform(-5, -3)
         settings.append(
             Objective(
                 f1=f1,

@@ -29,7 +29,8 @@ def make_pool(regime: str, kind: str, seed: int = 0) -> Pool:
     """
     simulation = simulate(regime, random_state=seed)
     dev = simulation.annotations.split("dev")
-    q, y = np.asarray(dev.soft_labels), np.asarray(dev.hard_labels())
+    q = np.asarray(dev.soft_labels)
+    y = np.asarray(dev.hard_labels())
     truth = simulation.truth[simulation.rows("dev")]
     rng = np.random.default_rng(seed)
     own = rng.normal(size=(len(truth), MEMBERS, truth.shape[1]))

@@ -52,7 +52,8 @@ ENCODER = (
     Group("__main__:UniversalEncoder", 1, "encoder", "soft", options={"strength": 1.0}),
     Group("__main__:UniversalNearest", 1, "nearest-encoder", "soft", options=KNOWS),
 )
-BASE, ENCODED = ("drawn-01", "drawn-02", "linear-01"), ("encoder-01", "nearest-encoder-01")
+BASE = ("drawn-01", "drawn-02", "linear-01")
+ENCODED = ("encoder-01", "nearest-encoder-01")
 SETTINGS = {"A": "", "B": " known"}
 """Annotators unknown, and known; what answers for known annotators are called."""
 ITEM_HEADS = {
@@ -168,7 +169,8 @@ def held_out(annotations: Annotations, folder: Path, groups: Sequence[Group]) ->
     trained = train_members(
         annotations, groups, out=folder, cross_fit=FOLDS, jobs=1, keep_models=False
     ).predictions
-    items, pairs = trained["fit"].align(annotations.items), trained["fit-pairs"]
+    items = trained["fit"].align(annotations.items)
+    pairs = trained["fit-pairs"]
     anonymous = dict(zip(items.members, np.moveaxis(items.probabilities, 1, 0), strict=True))
     codes = np.asarray(annotations.item_codes)
     row_of = {pair: row for row, pair in enumerate(zip(pairs.items, pairs.annotators, strict=True))}
@@ -177,10 +179,8 @@ def held_out(annotations: Annotations, folder: Path, groups: Sequence[Group]) ->
     known = {name: p[codes] for name, p in anonymous.items()}
     for k, name in enumerate(pairs.members):
         known[f"{name} known"] = pairs.probabilities[rows, k]
-    q, labels = (
-        np.asarray(annotations.soft_labels),
-        label_shares(annotations, len(annotations.classes)),
-    )
+    q = np.asarray(annotations.soft_labels)
+    labels = label_shares(annotations, len(annotations.classes))
     return {
         "A": Rows(anonymous, q, np.arange(len(q)), folds, annotations.scale),
         "B": Rows(known, labels, codes, folds[codes], annotations.scale),

@@ -51,7 +51,8 @@ ENOUGH = 1.0  # seconds; what took longer is not repeated
 WITHIN = 1e-9  # two objectives nearer than the solver's own tolerance are equal
 LITERAL_NAME = "literal PyTorch loop, a configuration"
 GUMBEL_NAME = "EDO gumbel, a configuration of 50"
-LEFT_OUT, TOO_LARGE = "–", "·"
+LEFT_OUT = "–"
+TOO_LARGE = "·"
 
 
 class Case(NamedTuple):
@@ -245,7 +246,8 @@ def verdicts(found: dict[str, dict[str, Cell]]) -> list[str]:
         if LITERAL_NAME in cells and GUMBEL_NAME in cells
     ]
     if both:
-        low, high = min(both), max(both)
+        low = min(both)
+        high = max(both)
         held = "reached" if low[0] >= 100 else "missed on some"
         lines.append(
             f"- A batch of {CONFIGURATIONS} Gumbel fits is 100 times as fast as the literal loop: "
@@ -296,7 +298,8 @@ def main() -> None:
     lewidi = parser.parse_args().lewidi
     # scikit-learn says when it stopped early; the table shows what it reached.
     warnings.simplefilter("ignore")
-    peers, absent = [], []
+    peers = []
+    absent = []
     for peer in PEERS:
         lacking = [name for name in peer.needs if not _is_there(name)]
         if lacking:

@@ -141,7 +141,8 @@ def slsqp(settings: ObjectiveSettings) -> Callable[[Data], np.ndarray]:
         from scipy.optimize import minimize
 
         rows, targets, hits = _plain(data)
-        members, items = len(rows), len(data.q)
+        members = len(rows)
+        items = len(data.q)
 
         def loss(v: np.ndarray) -> tuple[float, np.ndarray]:
             pooled = v @ rows + 1e-12

@@ -28,7 +28,9 @@ from edokit.datasets.simulate.regimes import REGIMES
 from edokit.members import Group, score_members, train_members
 from edokit.members.texts import Texts
 
-ITEMS, PER_ITEM, HELD_OUT = 2400, 5, 300
+ITEMS = 2400
+PER_ITEM = 5
+HELD_OUT = 300
 COUNTS = (6, 12, 30, 60, 150, 300, 600)
 NAMES = ("two-camps", "crowd")
 ASKED = 60

@@ -108,7 +108,9 @@ def small_pilots(
 def label_cases(data: Annotations, labels: int, pilots: int) -> dict[str, list[tuple[float, ...]]]:
     """By metric, (measured, estimate, low, high) of every pilot and number of annotators."""
     cases: dict[str, list[tuple[float, ...]]] = {}
-    scale, values, counts = data.scale, item_values(data.scale), [1, 2, 3]
+    scale = data.scale
+    values = item_values(data.scale)
+    counts = [1, 2, 3]
     reference = labels - counts[-1]
     for pilot, others in small_pilots(data, labels, pilots):
         errors = soft_label_errors(
@@ -131,7 +133,9 @@ def comparison_cases(
 ) -> dict[str, list[tuple[float, ...]]]:
     """The same of the spread of the difference between two members, with 1 to 5 annotators."""
     cases: dict[str, list[tuple[float, ...]]] = {}
-    scale, values, counts = data.scale, item_values(data.scale), [1, 3, labels]
+    scale = data.scale
+    values = item_values(data.scale)
+    counts = [1, 3, labels]
     for pilot, others in small_pilots(data, labels, pilots):
         models, measured_models = (
             [
@@ -199,7 +203,8 @@ def trained_loss(data: Annotations, test: Annotations, labels: int, seed: int) -
     """The loss on test of a TF-IDF member that is trained on so many labels an item."""
     rng = np.random.default_rng(seed)
     train = with_labels(data, labels, rng)
-    texts, scale = train.whole_texts, train.scale
+    texts = train.whole_texts
+    scale = train.scale
     assert texts is not None
     assert test.whole_texts is not None
     about = {"scale": scale, "classes": train.classes}

@@ -40,13 +40,15 @@ METRICS = {"seven-points": ("ce", "rps", "w1"), "three-labels": ("ce", "md", "bs
 
 def pool(people: Annotations, seed: int) -> dict[str, Predictions]:
     """Ten members, and their predictions of dev and test."""
-    rng, scale = np.random.default_rng(seed), people.scale
+    rng = np.random.default_rng(seed)
+    scale = people.scale
     parts = {name: people.split(name) for name in ("train", "dev", "test")}
     words = TfidfVectorizer(min_df=2, sublinear_tf=True)
     X = {"train": words.fit_transform(parts["train"].texts)}
     X |= {name: words.transform(parts[name].texts) for name in ("dev", "test")}
     shares = np.cumsum(scale.rows(parts["train"].soft_labels), axis=1)[:, :-1]
-    items, labels = len(parts["train"].items), len(people.classes)
+    items = len(parts["train"].items)
+    labels = len(people.classes)
     columns: dict[str, list[Any]] = {"dev": [], "test": []}
     for k in range(7):
         drawn = (rng.random((len(shares), 1)) >= shares).sum(axis=1).reshape(items, -1)
@@ -94,9 +96,12 @@ def main() -> None:
         values = np.zeros((len(methods) + 1, seeds, len(names)))
         for seed in range(seeds):
             simulation = simulate(regime, random_state=seed)
-            people, scale = simulation.annotations, simulation.annotations.scale
-            truth, members = simulation.truth[simulation.rows("test")], pool(people, seed)
-            hard, dev = scale.hard(truth), people.split("dev")
+            people = simulation.annotations
+            scale = simulation.annotations.scale
+            truth = simulation.truth[simulation.rows("test")]
+            members = pool(people, seed)
+            hard = scale.hard(truth)
+            dev = people.split("dev")
             answers = [
                 EDOEnsemble(objective=objective).fit(members["dev"], dev)
                 for objective in methods.values()
@@ -109,7 +114,8 @@ def main() -> None:
         print(f"|---|{'---|' * len(names)}")
         for row, name in enumerate([*methods, "uniform"]):
             gaps = values[row] - (values[0] if row else 0.0)
-            mean, error = gaps.mean(axis=0), gaps.std(axis=0, ddof=1) / np.sqrt(seeds)
+            mean = gaps.mean(axis=0)
+            error = gaps.std(axis=0, ddof=1) / np.sqrt(seeds)
             cells = [
                 f"{m:+.4f} ± {1.96 * e:.4f}" if row else f"{m:.4f}"
                 for m, e in zip(mean, error, strict=True)

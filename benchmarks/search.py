@@ -48,7 +48,8 @@ from edokit.objective.summaries import Summaries
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
 
-TRIALS, POPULATION = 50, 10
+TRIALS = 50
+POPULATION = 10
 
 
 def literal(pool: Pool, space: SearchSpace, seed: int = 0) -> list[tuple[float, float, float]]:

@@ -102,7 +102,8 @@ def real(seeds: int) -> Iterator[Pool]:
         people = read_annotations(LEWIDI / dataset, split="dev")
         table = read_predictions(HERE / "lewidi2023" / dataset / "random-select" / "dev.npz")
         table = table.align(people.items).order_classes(people.classes)
-        P, q = np.asarray(table.probabilities, dtype=np.float64), np.asarray(people.soft_labels)
+        P = np.asarray(table.probabilities, dtype=np.float64)
+        q = np.asarray(people.soft_labels)
         for seed in range(seeds):
             rng = np.random.default_rng(seed)
             chosen = np.sort(rng.permutation(P.shape[1])[:MEMBERS])
@@ -143,7 +144,8 @@ def on_the_test(pool: Pool, weights: tuple[float, ...]) -> float:
 
 def rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
     """Spearman's; trials that differ by rounding alone are ties."""
-    a, b = np.round(a, 9), np.round(b, 9)
+    a = np.round(a, 9)
+    b = np.round(b, 9)
     return float("nan") if np.ptp(a) == 0 or np.ptp(b) == 0 else float(spearmanr(a, b)[0])
 
 

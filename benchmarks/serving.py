@@ -93,7 +93,8 @@ def in_a_loop(bundle: str, device: str | None) -> None:
             batches = [texts[k : k + size] for k in range(0, len(texts), size)]
             seconds = float(line) * (1.0 if size == BATCH else 0.05)
             loaded.describe(batches[0])
-            start, processor = time.perf_counter(), time.process_time()
+            start = time.perf_counter()
+            processor = time.process_time()
             while (now := time.perf_counter()) < start + seconds or len(times) < 3:
                 loaded.describe(batches[len(times) % len(batches)])
                 times.append(time.perf_counter() - now)
@@ -143,7 +144,9 @@ def load(
     head = "POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     bodies = [json.dumps({"texts": texts[k : k + size]}) for k in range(0, len(texts), size)]
     requests = [f"{head}content-length: {len(body)}\r\n\r\n{body}".encode() for body in bodies]
-    rng, latencies, chosen = random.Random(), list[float](), selectors.DefaultSelector()
+    rng = random.Random()
+    latencies = list[float]()
+    chosen = selectors.DefaultSelector()
 
     def connected() -> socket.socket:
         line = socket.create_connection(("127.0.0.1", port))
@@ -153,7 +156,9 @@ def load(
 
     idle = [connected() for _ in range(clients)]
     busy: dict[Any, tuple[float, bytes]] = {}
-    processor, asked, counted = time.process_time(), 0, 0
+    processor = time.process_time()
+    asked = 0
+    counted = 0
     start = due = begin = last = time.perf_counter()
     first = start + WARM_UP * seconds if rate is None else start
     seconds += first - start
@@ -188,7 +193,8 @@ def load(
             if now < first:
                 begin = now
             elif now < start + seconds:
-                last, counted = now, counted + size
+                last = now
+                counted = counted + size
             del busy[line]
             idle.append(line)
     cost = (time.process_time() - processor) / (len(latencies) * size)
@@ -209,7 +215,10 @@ def ideal(size: int, rate: float, batches: dict[str, float], requests: int = 20_
                 return low + (high - low) * (texts - less) / (more - less)
         return known[-1][1]
 
-    rng, free, due, latencies = random.Random(0), 0.0, list[float](), list[float]()
+    rng = random.Random(0)
+    free = 0.0
+    due = list[float]()
+    latencies = list[float]()
     moment = 0.0
     for _ in range(requests):
         moment += rng.expovariate(rate)
@@ -266,11 +275,13 @@ def percentiles(latencies: list[float]) -> tuple[float, float]:
 def measure(kind: str, bundle: Path, folder: Path, given: argparse.Namespace) -> list[Any]:
     """A row per size of request."""
     device = ["--device", given.device] if given.device else []
-    loop, bare = started("--loop", bundle, *device), started("--at-once")
+    loop = started("--loop", bundle, *device)
+    bare = started("--at-once")
     found: dict[int, list[dict[str, Any]]] = {size: [] for size in SIZES}
     latencies: dict[int, list[float]] = {size: [] for size in SIZES}
     with Server(bundle, folder, *device) as server, ended(loop), ended(bare):
-        name, port = json.loads(loop.stdout.readline()), int(bare.stdout.readline())
+        name = json.loads(loop.stdout.readline())
+        port = int(bare.stdout.readline())
         for size in SIZES:
             elsewhere("--load", server.port, size, 0, 0.5)  # as warm as it is later
 
@@ -287,7 +298,8 @@ def measure(kind: str, bundle: Path, folder: Path, given: argparse.Namespace) ->
                     "--load", server.port, size, 0, given.seconds
                 )
                 used = {name: value - before[name] for name, value in counts(server).items()}
-                after, batches = looped(), row.pop("batches")
+                after = looped()
+                batches = row.pop("batches")
                 for one in ("loop", "loop cost"):
                     row[one] = (row[one] + after[one]) / 2
                 row["ratio"] = row["server"] / row["loop"]
@@ -346,7 +358,8 @@ def write(files: list[Path]) -> None:
             f"{name} {1e6 * row['loop cost']:,.0f} | {1e6 * row['server cost']:,.0f} |"
             f" {_loop_share(row):.0%} | {1e6 * row['client']:,.0f} | {row['full']:.0f} |"
         )
-    verdicts, notes = [], []
+    verdicts = []
+    notes = []
     for kind, place in dict.fromkeys((row["kind"], row["where"]) for row in rows):
         own = [row for row in rows if (row["kind"], row["where"]) == (kind, place)]
         for aim, reached in (

@@ -92,7 +92,8 @@ def measure(code: str, rounds: int) -> Run:
     """Medians over as many processes."""
     # Modules are compiled once, as installers do, not in every process.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    taken, heavy = [], []
+    taken = []
+    heavy = []
     for _ in range(rounds):
         start = time.perf_counter()
         done = subprocess.run(
@@ -170,7 +171,8 @@ def main() -> None:
         lines.append(f"| {what} | {cells} | {run.memory:.0f} MB | {loaded} |")
     fitted = found["`edo fit` (200 items, 5 members)"]
     ensemble = found["`from edokit import EDOEnsemble`"]
-    helped, imported = found["`edo --help`"].processor, found["`import edokit`"].processor
+    helped = found["`edo --help`"].processor
+    imported = found["`import edokit`"].processor
     alone, workers, decided = (found[what].processor for what in TRAININGS)
     unasked = [what for what, run in found.items() if "torch" in run.heavy]
     verdicts = [

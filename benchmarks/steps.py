@@ -23,7 +23,8 @@ from edokit.metrics import md_items, w1_items
 from reproduction.lewidi2025.data import read_labelled
 
 POOLS = (("MP", "annotators"), ("MP", "small"), ("CSC", "annotators"), ("CSC", "anonymous"))
-SIZES, DRAWS = (20, 50, 100, 200, 400), 300
+SIZES = (20, 50, 100, 200, 400)
+DRAWS = 300
 
 
 def losses_of(lewidi: Path, dataset: str, pool: str) -> np.ndarray:
@@ -51,7 +52,8 @@ def main(lewidi: Path) -> None:
             changes = np.empty((DRAWS, 2))
             for draw in range(DRAWS):
                 order = rng.permutation(losses.shape[1])
-                fit, rest = losses[:, order[:size]], losses[:, order[size:]].mean(axis=1)
+                fit = losses[:, order[:size]]
+                rest = losses[:, order[size:]].mean(axis=1)
                 chosen = [fit.mean(axis=1).argmin(), *least_steps(fit, np.ones((1, size)))]
                 changes[draw] = rest[chosen] - rest[0]
             cells = [f"{c.mean():+.4f} | {(c > 1e-12).mean():.0%}" for c in changes.T]

@@ -82,7 +82,8 @@ def annotations_of(texts: list[str], labels: np.ndarray) -> Any:
     from edokit import Annotations
     from edokit.rows import Rows
 
-    n, three = len(texts), np.array(["a", "b", "c"])
+    n = len(texts)
+    three = np.array(["a", "b", "c"])
     answers = np.stack([shuffled(labels, k) for k in range(3)], axis=1)
     # Not from a table: machines with a GPU may have no pyarrow.
     return Annotations(

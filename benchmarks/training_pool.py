@@ -25,7 +25,8 @@ from edokit import read_annotations, train_members
 from edokit.annotations.core import Annotations
 from edokit.members import Group
 
-BATCH, MAX_LENGTH = 16, 256
+BATCH = 16
+MAX_LENGTH = 256
 
 
 def edo_pool(annotations: Annotations, arguments: argparse.Namespace) -> dict[str, Any]:

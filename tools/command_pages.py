@@ -137,7 +137,8 @@ def written(argument: Argument) -> str:
 
 def described(argument: Argument) -> str:
     """The help, whether it must be given, and the default."""
-    text, default = cell(argument.parameter.help or ""), argument.field_info.default
+    text = cell(argument.parameter.help or "")
+    default = argument.field_info.default
     if argument.required:
         return f"{text} **Required.**" if argument.name.startswith("--") else text
     if default is None or (default is False and not argument.negatives):

@@ -90,7 +90,10 @@ class FaultProxy:
         memory: dict[tuple[str, int], bytes] | None = None,
         port: int = 0,
     ) -> None:
-        self.upstream, self.plan, self.slow, self.memory = urlsplit(upstream), plan, slow, memory
+        self.upstream = urlsplit(upstream)
+        self.plan = plan
+        self.slow = slow
+        self.memory = memory
         self.in_flight = 0
         self._left: int | None = None
         self.lock = threading.Condition()
@@ -111,7 +114,8 @@ class FaultProxy:
     def reset(self) -> None:
         """Count from zero."""
         with self.lock:
-            self.asked, self.answered = Counter[str](), Counter[str]()
+            self.asked = Counter[str]()
+            self.answered = Counter[str]()
             self.injected = Counter[str]()
             self.most_in_flight = self.tokens = 0
             self._numbers: dict[str, int] = {}
@@ -208,7 +212,8 @@ class _Handler(BaseHTTPRequestHandler):
         """One request."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         digest = hashlib.sha256(self.path.encode() + b"\n" + body).hexdigest()
-        fault, whole = self.proxy.begin(digest), b""
+        fault = self.proxy.begin(digest)
+        whole = b""
         try:
             whole = self.answer(fault, body, digest)
         finally:

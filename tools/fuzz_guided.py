@@ -66,7 +66,9 @@ def work(cases: Any, folder: Path, name: str, options: list[str]) -> None:
     import atheris
 
     # Forked from one that has imported the readers: what is saved again needs a folder of its own.
-    place, corpus, cases._AGAIN = folder / "input", folder / "corpus", folder / "again"
+    place = folder / "input"
+    corpus = folder / "corpus"
+    cases._AGAIN = folder / "again"
     for new_folder in (place, corpus, cases._AGAIN):
         new_folder.mkdir()
     whole = cases.whole_files(place)
@@ -87,7 +89,8 @@ def work(cases: Any, folder: Path, name: str, options: list[str]) -> None:
 
     def cross(one: bytes, two: bytes, most: int, seed: int) -> bytes:
         rng = random.Random(seed)
-        cut, go_on = rng.randrange(len(one) + 1), rng.randrange(len(two) + 1)
+        cut = rng.randrange(len(one) + 1)
+        go_on = rng.randrange(len(two) + 1)
         return (one[:cut] + two[go_on:])[:most]
 
     atheris.Setup(
@@ -186,7 +189,8 @@ def main() -> int:
             running[kind.process] = kind
         process, status = os.wait()
         results.append(running.pop(process).ended(status, given.keep))
-    total, took = sum(inputs for inputs, _ in results), time.monotonic() - started
+    total = sum(inputs for inputs, _ in results)
+    took = time.monotonic() - started
     print(f"{'all':>16}: {total:>9,} inputs in {took:.0f} seconds, seed {seed}")
     return 0 if all(passed for _, passed in results) else 1
 

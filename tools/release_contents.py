@@ -67,7 +67,8 @@ def wrong_with(wheel: Path, sdist: Path) -> list[str]:
 
 
 def main() -> None:
-    wheel, sdist = Path(sys.argv[1]), Path(sys.argv[2])
+    wheel = Path(sys.argv[1])
+    sdist = Path(sys.argv[2])
     lines = wrong_with(wheel, sdist)
     for line in lines:
         print(line)

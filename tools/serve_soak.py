@@ -59,7 +59,8 @@ class Server:
         self, bundle: Path, folder: Path, *options: str, stderr: int | None = None, **env: str
     ) -> None:
         command = [sys.executable, "-c", "from edokit.cli import main; main()", "serve"]
-        self.out, self.err = folder / "serve.out", folder / "serve.err"
+        self.out = folder / "serve.out"
+        self.err = folder / "serve.err"
         with self.out.open("ab") as out, self.err.open("ab") as err:
             self.process = subprocess.Popen(
                 [*command, str(bundle), "--port", "0", "--json", *options],
@@ -143,7 +144,8 @@ def under_load(
     lock = threading.Lock()
 
     def run(number: int) -> None:
-        rng, own = random.Random(f"{seed}-{number}"), Counter[str]()
+        rng = random.Random(f"{seed}-{number}")
+        own = Counter[str]()
         client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         for _ in range(requests // clients + (number < requests % clients)):
             k = rng.randrange(len(pool))
@@ -425,7 +427,8 @@ def main() -> int:
                 troubles.append("clients that never read took memory")
             status = server.stop()
             troubles += [f"exit status {status}"] if status else []
-        rounds, ends = 0, time.monotonic() + 30 * given.minutes
+        rounds = 0
+        ends = time.monotonic() + 30 * given.minutes
         while time.monotonic() < ends:
             how = ENDS[rounds % len(ENDS)]
             counts = killed(path, folder, expected, given.seed + rounds, how)
@@ -460,7 +463,8 @@ def nonsense(
     server: Server, expected: Callable[[Sequence[str]], Any], seconds: float, seed: int
 ) -> Counter[str]:
     """Good requests beside malformed ones; those must be answered as ever."""
-    stop, counts = threading.Event(), Counter[str]()
+    stop = threading.Event()
+    counts = Counter[str]()
     bad = [
         threading.Thread(target=disturb, args=(server, stop, seed + k, counts)) for k in range(4)
     ]
@@ -491,7 +495,8 @@ def killed(
 
     After SIGKILL, answers that were under way are lost, and none is wrong.
     """
-    rng, counts = random.Random(seed), Counter[str]()
+    rng = random.Random(seed)
+    counts = Counter[str]()
     texts = some_texts(rng)
     known = expected(texts)
     with Server(bundle, folder) as server:

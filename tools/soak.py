@@ -18,7 +18,8 @@ from pathlib import Path
 def parts(share: float, jobs: int, page: Path | None) -> dict[str, list[str]]:
     """The command of each part, with this share of its full length."""
     processes = ["--jobs", f"{jobs}"]
-    seconds, inputs = f"{400 * share:.0f}", f"{20_000 * share:.0f}"
+    seconds = f"{400 * share:.0f}"
+    inputs = f"{20_000 * share:.0f}"
     faults = ["tools/faults", "--minutes", f"{10 * share:g}"]
     return {
         "slow tests": ["-m", "pytest", "-q", "-m", "slow"],
@@ -54,7 +55,8 @@ def with_rows(table: str, page: Path) -> str:
 
 def put_between(page: Path, mark: str, text: str) -> None:
     """Replace what is between the marks of a page."""
-    first, last = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    first = f"<!-- {mark}: begin -->"
+    last = f"<!-- {mark}: end -->"
     marked = re.compile(f"{re.escape(first)}.*{re.escape(last)}", re.DOTALL)
     content = page.read_text(encoding="utf-8")
     if not marked.search(content):
@@ -81,7 +83,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--write", type=Path, help="put the table into this page")
     asked = parser.parse_args()
-    rows, failed = ["| part | minutes | what it did |", "|---|---:|---|"], False
+    rows = ["| part | minutes | what it did |", "|---|---:|---|"]
+    failed = False
     for name, command in parts(asked.share, asked.jobs, asked.write).items():
         if not name.startswith(asked.only or ""):
             continue

@@ -36,7 +36,8 @@ _SPACE = "▁"
 
 def pieces_in(texts: list[str], pieces: Iterable[str]) -> set[str]:
     """The pieces that occur in a text, with its spaces spelled out or not."""
-    known, beginnings = set(pieces), set[str]()
+    known = set(pieces)
+    beginnings = set[str]()
     for piece in known:
         beginnings.update(piece[:end] for end in range(1, len(piece) + 1))
     found: set[str] = set()
@@ -100,7 +101,8 @@ def main() -> None:
     texts = lines_of(load_task(given.task), given.lewidi)
     whole = Path(assemble())
     before = AutoTokenizer.from_pretrained(whole.parent, gguf_file=whole.name)
-    one_way, both_ways = given.folder / "gemma", given.folder / "gemma-bi"
+    one_way = given.folder / "gemma"
+    both_ways = given.folder / "gemma-bi"
     before.save_pretrained(one_way)
     file = one_way / "tokenizer.json"
     rules = json.loads(file.read_text(encoding="utf-8"))

@@ -56,7 +56,8 @@ def votes_of(score: float) -> list[str]:
 
 def table(pairs: Iterable[tuple[str, str, list[str]]]) -> pd.DataFrame:
     """One row per vote; pairs without text, and those that are listed again, are left out."""
-    rows, listed = [], set()
+    rows = []
+    listed = set()
     for number, (text, context, labels) in enumerate(pairs):
         if not text.strip() or (text, context) in listed:
             continue

@@ -20,7 +20,8 @@ from edokit.analysis.compare.method import make_method
 from edokit.metrics import ce
 
 METHODS = ("uniform", "edo")
-PARTS, CUTS = 5, 3
+PARTS = 5
+CUTS = 3
 
 
 def held_out(pool: Predictions, people: Annotations, method: str) -> float:
@@ -30,7 +31,8 @@ def held_out(pool: Predictions, people: Annotations, method: str) -> float:
         part = np.random.default_rng(cut).permutation(len(pool)) % PARTS
         answers = np.zeros((len(pool), len(pool.classes)))
         for held in range(PARTS):
-            learn, judge = np.flatnonzero(part != held), np.flatnonzero(part == held)
+            learn = np.flatnonzero(part != held)
+            judge = np.flatnonzero(part == held)
             fitted = make_method(method).fit(pool.take(learn), people.take(learn))
             answers[judge] = fitted.predict_proba(pool.take(judge))
         scores.append(ce(answers, np.asarray(people.soft_labels)))

@@ -43,7 +43,8 @@ def main() -> int:
     )
     given = asked.parse_args()
     seed = random.SystemRandom().randrange(2**31) if given.seed is None else given.seed
-    began, tally = time.monotonic(), Tally()
+    began = time.monotonic()
+    tally = Tally()
     with tempfile.TemporaryDirectory(prefix="edo-faults-") as name:
         folder = Path(name)
         make_inputs(folder / "in")
@@ -73,7 +74,8 @@ def disturb(
     seconds: float,
 ) -> None:
     """Every fault once or a few times, then kills for the rest of the time."""
-    out, end = folder / "out", began + seconds
+    out = folder / "out"
+    end = began + seconds
 
     def late() -> bool:
         return time.monotonic() > began + OTHERS * seconds
@@ -106,7 +108,8 @@ def disturb(
 def _disks_and_files(
     zygote: Zygote, case: Case, folder: Path, tally: Tally, rng: random.Random, peace: Ran
 ) -> None:
-    out, small = folder / "out", folder / "disk"
+    out = folder / "out"
+    small = folder / "disk"
     disk.small_files(zygote, case, out, tally, times=2)
     disk.input_deleted(zygote, case, out, tally, times=4, seconds=peace.seconds)
     disk.input_overwritten(zygote, case, out, tally, times=4, seconds=peace.seconds)

@@ -72,7 +72,9 @@ def make_inputs(folder: Path) -> None:
 
 def make_cases(folder: Path) -> dict[str, Case]:
     """By name; ``folder`` is where `make_inputs` wrote."""
-    people, table, shards = folder / "people.csv", folder / "p.npz", folder / "shards"
+    people = folder / "people.csv"
+    table = folder / "p.npz"
+    shards = folder / "shards"
     scratch = folder / "scratch"
     asked = ("--annotations", people, "--split", "dev")
 
@@ -167,7 +169,10 @@ def trials(out: Path) -> dict[str, Any]:
 
 
 # Optuna's journal, in its own numbers.
-_CREATE_TRIAL, _SET_STATE, _SET_USER_ATTR, _COMPLETE = 4, 6, 8, 1
+_CREATE_TRIAL = 4
+_SET_STATE = 6
+_SET_USER_ATTR = 8
+_COMPLETE = 1
 
 
 def nothing(out: Path) -> dict[str, Any]:

@@ -33,7 +33,8 @@ class SmallDisk:
     """A disk of so many bytes, gone afterwards."""
 
     def __init__(self, folder: Path, size: int) -> None:
-        self.folder, self.size = folder, size
+        self.folder = folder
+        self.size = size
 
     def __enter__(self) -> SmallDisk:
         self.folder.mkdir(parents=True, exist_ok=True)

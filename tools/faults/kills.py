@@ -43,13 +43,16 @@ class Disturbed:
     """
 
     def __init__(self, zygote: Zygote, case: Case, out: Path, before: Path | None = None) -> None:
-        self.zygote, self.case, self.out = zygote, case, out
+        self.zygote = zygote
+        self.case = case
+        self.out = out
         self.kept: dict[str, Any] = {}
         self.before: dict[str, Any] = {}
         clear(out)
         if before is not None:
             shutil.copytree(before, out)
-            self.before, self.kept = result(out), case.finished(out)
+            self.before = result(out)
+            self.kept = case.finished(out)
 
     def kill_after(self, seconds: float, *, fresh: bool = False) -> bool:
         """Start, wait, kill; False if it ended before."""

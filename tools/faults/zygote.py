@@ -76,7 +76,10 @@ class Running:
     """A command on its way."""
 
     def __init__(self, zygote: Zygote, pid: int, log: Path, steps: Path) -> None:
-        self.pid, self.log, self._zygote, self._steps = pid, log, zygote, steps
+        self.pid = pid
+        self.log = log
+        self._zygote = zygote
+        self._steps = steps
         self._begun = time.perf_counter()
 
     def kill(self) -> None:
@@ -106,7 +109,8 @@ class Zygote:
     """Starts commands of `edo`."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._count = folder, 0
+        self._folder = folder
+        self._count = 0
         folder.mkdir(parents=True, exist_ok=True)
         self.cache = folder / "cache"
         own = {"TMPDIR": str(folder), "EDO_CACHE": str(self.cache), "OPENAI_API_KEY": KEY}
