@@ -60,8 +60,8 @@ def mean_over_pairs(labels: np.ndarray, kappa: Callable[[np.ndarray, np.ndarray]
     """The mean of a function of the labels of two annotators on the items that both labelled."""
     values = []
     for a, b in combinations(range(labels.shape[1]), 2):
-        both = ~np.isnan(labels[:, a]) & ~np.isnan(labels[:, b])
-        values.append(kappa(labels[both, a].astype(int), labels[both, b].astype(int)))
+        has_both = ~np.isnan(labels[:, a]) & ~np.isnan(labels[:, b])
+        values.append(kappa(labels[has_both, a].astype(int), labels[has_both, b].astype(int)))
     return float(np.mean(values))
 
 
@@ -87,7 +87,7 @@ def references(labels: np.ndarray, weights: str) -> dict[str, dict[str, float]]:
         digits=12,
     )
     kernel = KERNELS[weights]
-    found = {
+    reference = {
         "krippendorff_alpha": {
             "irrCAC": raw.krippendorff()["est"]["coefficient_value"],
             "agreement": krippendorffs_alpha(counts, kernel),
@@ -106,14 +106,14 @@ def references(labels: np.ndarray, weights: str) -> dict[str, dict[str, float]]:
         },
     }
     if weights in KRIPPENDORFF_LEVELS:
-        found["krippendorff_alpha"]["krippendorff"] = krippendorff.alpha(
+        reference["krippendorff_alpha"]["krippendorff"] = krippendorff.alpha(
             reliability_data=labels.T, level_of_measurement=KRIPPENDORFF_LEVELS[weights]
         )
     if weights == "nominal" and not np.isnan(labels).any():
-        found["fleiss_kappa"]["statsmodels"] = fleiss_kappa(counts, method="fleiss")
+        reference["fleiss_kappa"]["statsmodels"] = fleiss_kappa(counts, method="fleiss")
     return {
         name: {source: float(value) for source, value in sources.items()}
-        for name, sources in found.items()
+        for name, sources in reference.items()
     }
 
 

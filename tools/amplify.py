@@ -90,8 +90,8 @@ def column_letters(number: int) -> str:
     """A, B, …, Z, AA, …, XFD."""
     letters = ""
     while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(65 + rest) + letters
+        number, further = divmod(number - 1, 26)
+        letters = chr(65 + further) + letters
     return letters
 
 
@@ -257,12 +257,12 @@ def forged_sizes(folder: Path) -> Path:
 
 def thrift_number(number: int) -> bytes:
     """A number as Thrift writes it: seven bits a byte, the sign first."""
-    rest = 2 * number
+    remainder = 2 * number
     written = []
-    while rest > 127:
-        written.append(rest & 127 | 128)
-        rest >>= 7
-    return bytes([*written, rest])
+    while remainder > 127:
+        written.append(remainder & 127 | 128)
+        remainder >>= 7
+    return bytes([*written, remainder])
 
 
 def many_columns_parquet(folder: Path) -> Path:
@@ -577,8 +577,8 @@ def read_apart(path: Path, seconds: float, memory: float | None = None) -> Readi
     """
 
     def limit() -> None:
-        most = int(seconds)
-        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
+        timeout = int(seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (timeout, timeout + 5))
         if memory is not None:
             resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
 
@@ -608,18 +608,18 @@ def main() -> int:
     parser.add_argument("--memory", type=float, default=1024, help="MiB that a file may take")
     parser.add_argument("--only", default="", help="files whose names begin so")
     parser.add_argument("--measure", type=Path, help="read this file, in this process")
-    given = parser.parse_args()
-    if given.measure is not None:
-        measure(given.measure)
+    arguments = parser.parse_args()
+    if arguments.measure is not None:
+        measure(arguments.measure)
         return 0
     troubles = []
     outcomes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="edo-amplify-") as name:
         for make in FILES:
-            if not make.__name__.startswith(given.only):
+            if not make.__name__.startswith(arguments.only):
                 continue
             path = make(Path(name))
-            reading = read_apart(path, given.seconds, memory=8 << 30)
+            reading = read_apart(path, arguments.seconds, memory=8 << 30)
             growth = reading.growth / 2**20
             size = sum(map(file_size, files_of(path))) / 1024
             print(
@@ -628,7 +628,7 @@ def main() -> int:
                 flush=True,
             )
             outcomes.append(reading.outcome)
-            allowed = max(given.memory, RATIO * size / 1024)
+            allowed = max(arguments.memory, RATIO * size / 1024)
             if reading.outcome not in ("read", "refused") or growth > allowed:
                 troubles.append(path.name)
             for file in files_of(path):
@@ -636,7 +636,8 @@ def main() -> int:
     refused = outcomes.count("refused")
     print(
         f"{len(outcomes)} files: {refused} refused, {outcomes.count('read')} read,"
-        f" {', '.join(troubles) or 'none'} beyond {given.memory:.0f} MiB and {given.seconds:.0f} s"
+        f" {', '.join(troubles) or 'none'} beyond {arguments.memory:.0f} MiB and"
+        f" {arguments.seconds:.0f} s"
     )
     return bool(troubles)
 

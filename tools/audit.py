@@ -47,12 +47,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", help="pip-audit")
     parser.add_argument("requirements", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     for service in SERVICES:
-        if finds_vulnerabilities(given.program, service):
+        if finds_vulnerabilities(arguments.program, service):
             print(f"advisories of {service}:", flush=True)
             # Strict: a version that is not found counts as a failure, not as safe.
-            command = audit_command(given.program, service, given.requirements)
+            command = audit_command(arguments.program, service, arguments.requirements)
             return min(1, subprocess.run([*command, "--strict"], check=False).returncode)
     print(f"not audited: neither service ({', '.join(SERVICES)}) has advisories of {VULNERABLE}")
     return NOT_AUDITED

@@ -53,8 +53,8 @@ def summaries() -> Iterator[tuple[str, str]]:
 
 def pages() -> dict[str, str]:
     """File names and their contents."""
-    found = {f"{file_name(name)}.md": page(name, text) for name, text in summaries()}
-    return {"index.md": overview(), **found}
+    written_pages = {f"{file_name(name)}.md": page(name, text) for name, text in summaries()}
+    return {"index.md": overview(), **written_pages}
 
 
 def file_name(name: str) -> str:
@@ -161,13 +161,13 @@ def cell(text: str) -> str:
 
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    wanted = pages()
+    expected_pages = pages()
     for old in FOLDER.glob("*.md"):
-        if old.name not in wanted:
+        if old.name not in expected_pages:
             old.unlink()
-    for name, text in wanted.items():
+    for name, text in expected_pages.items():
         (FOLDER / name).write_text(text, encoding="utf-8", newline="\n")
-    print(f"{FOLDER}: {len(wanted)} pages")
+    print(f"{FOLDER}: {len(expected_pages)} pages")
 
 
 if __name__ == "__main__":

@@ -104,9 +104,9 @@ def missing_images() -> list[str]:
 def pages_outside_navigation() -> list[str]:
     """The pages that mkdocs.yml does not name; Zensical builds them without a word."""
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
-    named = set(re.findall(r"([\w./-]+\.md)$", navigation, re.MULTILINE))
+    pages_in_navigation = set(re.findall(r"([\w./-]+\.md)$", navigation, re.MULTILINE))
     pages = {page.relative_to(PAGES).as_posix() for page in PAGES.rglob("*.md")}
-    return sorted(pages - named)
+    return sorted(pages - pages_in_navigation)
 
 
 def main() -> int:

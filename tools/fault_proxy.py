@@ -213,11 +213,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         digest = hashlib.sha256(self.path.encode() + b"\n" + body).hexdigest()
         fault = self.proxy.begin(digest)
-        whole = b""
+        response = b""
         try:
-            whole = self.answer(fault, body, digest)
+            response = self.answer(fault, body, digest)
         finally:
-            self.proxy.end(digest, whole)
+            self.proxy.end(digest, response)
 
     def answer(self, fault: str, body: bytes, digest: str) -> bytes:
         """Fail or answer; the whole answer, if the client got one."""
@@ -278,8 +278,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def passed_on(self) -> dict[str, str]:
         """The headers that matter to the server."""
-        kept = ("Authorization", "Content-Type")
-        return {name: value for name in kept if (value := self.headers.get(name))}
+        kept_headers = ("Authorization", "Content-Type")
+        return {name: value for name in kept_headers if (value := self.headers.get(name))}
 
     def fail(
         self,
@@ -345,9 +345,9 @@ def main() -> None:
     parser.add_argument("--faults", default=",".join(PASSING), help="which ones, at random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--slow", type=float, default=2.0, help="seconds of a slow answer")
-    given = parser.parse_args()
-    plan = at_random(given.rate, given.seed, tuple(given.faults.split(",")))
-    with FaultProxy(given.upstream, plan, slow=given.slow, port=given.port) as proxy:
+    arguments = parser.parse_args()
+    plan = at_random(arguments.rate, arguments.seed, tuple(arguments.faults.split(",")))
+    with FaultProxy(arguments.upstream, plan, slow=arguments.slow, port=arguments.port) as proxy:
         print(proxy.url, flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()

@@ -24,11 +24,11 @@ _FINDING = re.compile(r"^- \*(.+?)\* \*\*(.+?)\*\* \((\d+ of \d+) cases\)", re.M
 
 def verdicts(page: Path) -> dict[str, str]:
     """The verdict on each finding of a page of results, with its cases."""
-    found = {}
+    figures = {}
     for match in _FINDING.finditer(page.read_text(encoding="utf-8")):
         finding, verdict, cases = match.groups()
-        found[finding] = f"{verdict.lower()} ({cases})"
-    return found
+        figures[finding] = f"{verdict.lower()} ({cases})"
+    return figures
 
 
 def table() -> str:
@@ -47,8 +47,8 @@ def table() -> str:
 
 def with_table(text: str) -> str:
     """The page with the table as it is now."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    before, _, remainder = text.partition(BEGIN)
+    _, _, after = remainder.partition(END)
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 

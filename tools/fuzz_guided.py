@@ -71,8 +71,8 @@ def work(cases: Any, folder: Path, name: str, options: list[str]) -> None:
     cases._AGAIN = folder / "again"
     for new_folder in (place, corpus, cases._AGAIN):
         new_folder.mkdir()
-    whole = cases.whole_files(place)
-    (corpus / "whole").write_bytes(whole[name])
+    whole_files = cases.whole_files(place)
+    (corpus / "whole").write_bytes(whole_files[name])
     path = place / name
     bounded()
 
@@ -136,12 +136,12 @@ class Kind:
     def ended(self, status: int, keep: Path) -> tuple[int, bool]:
         """How many inputs there were, and whether all went well."""
         log = (self.folder / "log").read_text(errors="replace")
-        found = list(self.folder.glob("found-*"))
-        for file in found:
-            kept = keep / self.name / (file.name[6:30] + Path(self.name).suffix)
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, kept)
-            print(f"{self.name}: kept as {kept}\n{_reason(log)}", flush=True)
+        crash_files = list(self.folder.glob("found-*"))
+        for file in crash_files:
+            kept_file = keep / self.name / (file.name[6:30] + Path(self.name).suffix)
+            kept_file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, kept_file)
+            print(f"{self.name}: kept as {kept_file}\n{_reason(log)}", flush=True)
         counted = re.search(r"number_of_executed_units: *(\d+)", log)
         if not counted:
             print(f"{self.name}: status {status}\n{log[-2000:]}", flush=True)
@@ -150,7 +150,7 @@ class Kind:
         inputs = int(counted[1]) if counted else 0
         print(f"{self.name:>16}: {inputs:>9,} inputs{cover}", flush=True)
         shutil.rmtree(self.folder)
-        return inputs, status == 0 and inputs > 0 and not found
+        return inputs, status == 0 and inputs > 0 and not crash_files
 
 
 def _reason(log: str) -> str:
@@ -162,33 +162,35 @@ def _reason(log: str) -> str:
 
 def main() -> int:
     """Share the time among the kinds; the exit status says whether all went well."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--seconds", type=float, default=300.0, help="for all kinds together")
-    asked.add_argument("--kind", choices=KINDS, action="append", help="only this (repeatable)")
-    asked.add_argument("--seed", type=int, default=None, help="another one each time unless given")
-    asked.add_argument("--jobs", type=int, default=1, help="processes")
-    asked.add_argument("--keep", type=Path, default=Path("fuzz-found"), help="where finds are kept")
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=300.0, help="for all kinds together")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="only this (repeatable)")
+    parser.add_argument("--seed", type=int, default=None, help="another one each time unless given")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("fuzz-found"), help="where finds are kept"
+    )
+    arguments = parser.parse_args()
     if importlib.util.find_spec("atheris") is None:
         print(
             "coverage-guided fuzzing needs atheris, which has wheels for Linux on x86-64:"
             " pip install atheris"
         )
         return 0
-    seed = random.SystemRandom().randrange(1, 2**31) if given.seed is None else given.seed
+    seed = random.SystemRandom().randrange(1, 2**31) if arguments.seed is None else arguments.seed
     started = time.monotonic()
     cases = watched()
-    waiting = list(given.kind or KINDS)
-    left = given.seconds - (time.monotonic() - started)
-    share = left * given.jobs / len(waiting) - 2
+    waiting = list(arguments.kind or KINDS)
+    seconds_left = arguments.seconds - (time.monotonic() - started)
+    share = seconds_left * arguments.jobs / len(waiting) - 2
     running: dict[int, Kind] = {}
     results: list[tuple[int, bool]] = []
     while waiting or running:
-        while waiting and len(running) < given.jobs:
+        while waiting and len(running) < arguments.jobs:
             kind = Kind(cases, waiting.pop(0), share, seed)
             running[kind.process] = kind
         process, status = os.wait()
-        results.append(running.pop(process).ended(status, given.keep))
+        results.append(running.pop(process).ended(status, arguments.keep))
     total = sum(inputs for inputs, _ in results)
     took = time.monotonic() - started
     print(f"{'all':>16}: {total:>9,} inputs in {took:.0f} seconds, seed {seed}")

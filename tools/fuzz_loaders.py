@@ -37,16 +37,16 @@ def bounded() -> None:
     if not sys.platform.startswith("linux"):
         return
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+    limit = pages * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 
 
 def place_of(error: BaseException) -> str:
     """Where in EDO an error arose, as a name for a file."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "/edokit/" in frame.filename] or frames
-    last = own[-1]
-    return f"{type(error).__name__}-{Path(last.filename).stem}-{last.lineno}"
+    own_frames = [frame for frame in frames if "/edokit/" in frame.filename] or frames
+    last_frame = own_frames[-1]
+    return f"{type(error).__name__}-{Path(last_frame.filename).stem}-{last_frame.lineno}"
 
 
 def too_long(*_: Any) -> None:
@@ -67,25 +67,25 @@ def count(folder: Path, keep: Path, numbers: Sequence[int], seed: int, networks:
     from fuzz_cases import another, read_everywhere, read_own, whole_files, whole_folders
 
     place = folder / "input"
-    whole = whole_files(place)
-    whole |= whole_folders(place, networks=networks)
-    names = sorted(whole)
+    originals = whole_files(place)
+    originals |= whole_folders(place, networks=networks)
+    names = sorted(originals)
     bounded()
     signal.signal(signal.SIGALRM, too_long)
     signal.signal(signal.SIGPROF, too_long)
     counts: Counts = (Counter(), Counter(), Counter())
-    tried, used, broken = counts
+    tried, n_used, broken = counts
     for number in numbers:
         name = names[number % len(names)]
         path = place / name
         rng = random.Random(f"{seed} {number}")
-        path.write_bytes(another(name, whole[name], rng))
+        path.write_bytes(another(name, originals[name], rng))
         (folder / "now.txt").write_text(name)
         # The alarm ends what waits for ever; other processes may have the processor.
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         signal.alarm(30 * SECONDS)
         try:
-            used[name] += read_own(path, name)
+            n_used[name] += read_own(path, name)
             if "/" not in name and rng.random() < 0.15:
                 read_everywhere(path)
         except BaseException as error:  # a panic in Rust is no Exception
@@ -99,20 +99,20 @@ def count(folder: Path, keep: Path, numbers: Sequence[int], seed: int, networks:
             signal.alarm(0)
         tried[name] += 1
         # A training that was begun again may have written more.
-        resumed = [other for other in names if other.startswith("trained/")]
-        for other in resumed if name in resumed else [name]:
-            (place / other).parent.mkdir(parents=True, exist_ok=True)
-            (place / other).write_bytes(whole[other])
+        resumed = [trained_name for trained_name in names if trained_name.startswith("trained/")]
+        for trained_name in resumed if name in resumed else [name]:
+            (place / trained_name).parent.mkdir(parents=True, exist_ok=True)
+            (place / trained_name).write_bytes(originals[trained_name])
     return counts
 
 
 def _kept(path: Path, keep: Path, name: str, place: str) -> Path:
     """Where a find is kept, one for each place in the code."""
-    kept = keep / name / (place + path.suffix)
-    if path.exists() and not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, kept)
-    return kept
+    kept_file = keep / name / (place + path.suffix)
+    if path.exists() and not kept_file.exists():
+        kept_file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, kept_file)
+    return kept_file
 
 
 def count_all(inputs: int, jobs: int, keep: Path, seed: int, networks: bool) -> int:
@@ -131,14 +131,14 @@ def count_all(inputs: int, jobs: int, keep: Path, seed: int, networks: bool) -> 
                 for job, folder in enumerate(folders)
             ]
             try:
-                for one in running:
-                    for sum_, part in zip(total, one.result(), strict=True):
+                for process in running:
+                    for sum_, part in zip(total, process.result(), strict=True):
                         sum_.update(part)
             except BrokenProcessPool:
                 for folder in folders:
                     file = (folder / "now.txt").read_text()
-                    kept = _kept(folder / "input" / file, keep, file, "dead")
-                    print(f"a process died, perhaps of {kept}")
+                    kept_file = _kept(folder / "input" / file, keep, file, "dead")
+                    print(f"a process died, perhaps of {kept_file}")
                 return 1
     print(f"{'file':>44} {'mutations':>9} {'refused':>8} {'used and saved':>14} {'broken':>6}")
     for name in [*sorted(total[0]), "all"]:
@@ -151,16 +151,18 @@ def count_all(inputs: int, jobs: int, keep: Path, seed: int, networks: bool) -> 
 
 def main() -> int:
     """Try so many mutations; the exit status says whether all went well."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--inputs", type=int, default=20_000, help="mutations")
-    asked.add_argument("--seed", type=int, default=None, help="another one each time unless given")
-    asked.add_argument("--jobs", type=int, default=1, help="processes")
-    asked.add_argument("--keep", type=Path, default=Path("fuzz-found"), help="where finds are kept")
-    asked.add_argument("--networks", action="store_true", help="safetensors, too")
-    given = asked.parse_args()
-    seed = random.SystemRandom().randrange(2**31) if given.seed is None else given.seed
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inputs", type=int, default=20_000, help="mutations")
+    parser.add_argument("--seed", type=int, default=None, help="another one each time unless given")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("fuzz-found"), help="where finds are kept"
+    )
+    parser.add_argument("--networks", action="store_true", help="safetensors, too")
+    arguments = parser.parse_args()
+    seed = random.SystemRandom().randrange(2**31) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
-    return count_all(given.inputs, given.jobs, given.keep, seed, given.networks)
+    return count_all(arguments.inputs, arguments.jobs, arguments.keep, seed, arguments.networks)
 
 
 if __name__ == "__main__":

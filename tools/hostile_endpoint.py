@@ -295,8 +295,8 @@ def answers_with_another_type(exchange: Exchange) -> None:
 
 @misbehaviour
 def sends_broken_json(exchange: Exchange) -> None:
-    whole = completion("A")
-    exchange.reply(whole[: exchange.rng.randrange(len(whole))])
+    complete = completion("A")
+    exchange.reply(complete[: exchange.rng.randrange(len(complete))])
 
 
 @misbehaviour
@@ -592,16 +592,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     findings = Findings()
     os.environ["OPENAI_API_KEY"] = KEY
-    with tempfile.TemporaryDirectory() as folder, HostileServer(seed=asked.seed) as server:
+    with tempfile.TemporaryDirectory() as folder, HostileServer(seed=arguments.seed) as server:
         os.environ["EDO_CACHE"] = folder
         server.behaviour = "leaves out usage"
         for recipe in QUESTIONS:
             ask_once(server, -1, Path(folder), findings, recipe)  # everything is imported
         memory = peak_memory()
-        for number, (behaviour, recipe) in enumerate(behaviours(60 * asked.minutes)):
+        for number, (behaviour, recipe) in enumerate(behaviours(60 * arguments.minutes)):
             server.behaviour = behaviour
             ask_once(server, number, Path(folder), findings, recipe)
             if peak_memory() - memory > MOST_MEMORY:

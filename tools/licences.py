@@ -51,33 +51,33 @@ def runtime_packages() -> list[Package]:
     """What is installed of all that EDO needs, directly or not."""
     project = parse_toml(PROJECT.read_text(encoding="utf-8"), PROJECT.name)["project"]
     lines = list(project["dependencies"])
-    for extra, needed in project["optional-dependencies"].items():
+    for extra, requirements in project["optional-dependencies"].items():
         if extra not in NOT_OF_RUNTIME:
-            lines += needed
+            lines += requirements
     waiting = [Requirement(line) for line in lines]
-    found: dict[str, Package] = {}
+    packages: dict[str, Package] = {}
     while waiting:
         requirement = waiting.pop()
         name = re.sub(r"[-_.]+", "-", requirement.name).lower()
-        if name in found:
+        if name in packages:
             continue
         try:
             version = distribution(name).version
         except PackageNotFoundError:
             continue  # for another system or another Python
-        found[name] = Package(name, version, _licence(name))
+        packages[name] = Package(name, version, _licence(name))
         waiting += _requirements(name, ["", *requirement.extras])
-    return sorted(found.values(), key=lambda package: package.name)
+    return sorted(packages.values(), key=lambda package: package.name)
 
 
 def _requirements(name: str, extras: list[str]) -> list[Requirement]:
-    needed = []
+    requirements = []
     for line in distribution(name).requires or []:
         requirement = Requirement(line)
         marker = requirement.marker
         if marker is None or any(marker.evaluate({"extra": extra}) for extra in extras):
-            needed.append(requirement)
-    return needed
+            requirements.append(requirement)
+    return requirements
 
 
 def _licence(name: str) -> str:

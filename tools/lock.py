@@ -139,10 +139,10 @@ def main() -> None:
     """Write the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hashes", action="store_true", help="only requirements-serve.txt")
-    asked = parser.parse_args()
-    if not asked.hashes:
-        every = "dev,encoder,transformers,dask,postgres,llm,serve,hub,docs,bench"
-        versions = resolve(every, *HEAVY)
+    arguments = parser.parse_args()
+    if not arguments.hashes:
+        all_extras = "dev,encoder,transformers,dask,postgres,llm,serve,hub,docs,bench"
+        versions = resolve(all_extras, *HEAVY)
         CONSTRAINTS.write_text("\n".join(constraint_lines(versions)) + "\n")
     versions = needed_versions(os.environ.get("PYTHON312", "python3.12"))
     HASHED.write_text("\n".join(hashed_lines(versions)) + "\n")

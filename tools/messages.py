@@ -196,19 +196,19 @@ def codes() -> list[str]:
 
 def page(text: str) -> str:
     """The page on errors with its list of codes replaced."""
-    before, rest = text.split(START)
-    _, after = rest.split(END)
+    before, remainder = text.split(START)
+    _, after = remainder.split(END)
     families: dict[str, list[str]] = {}
     for code in codes():
         families.setdefault(code.partition("-")[0], []).append(f"`{code}`")
-    others = []
+    other_lines = []
     lines = []
     for family in families.values():
         if len(family) < 3:
-            others += family
+            other_lines += family
         else:
             lines.append(f"- {', '.join(family)}\n")
-    lines.append(f"- {', '.join(others)}\n")
+    lines.append(f"- {', '.join(other_lines)}\n")
     return f"{before}{START}\n{''.join(lines)}\n{END}{after}"
 
 

@@ -47,8 +47,8 @@ def _best(metric: Metric) -> str:
 def page(text: str) -> str:
     """The page with its table replaced."""
     before, after = text.split(f"{HEADER}\n")
-    _, rest = after.split("\n\n", maxsplit=1)
-    return f"{before}{table()}\n\n{rest}"
+    _, remainder = after.split("\n\n", maxsplit=1)
+    return f"{before}{table()}\n\n{remainder}"
 
 
 def main() -> None:

@@ -45,15 +45,15 @@ def run_notebook(path: Path, folder: Path) -> NotebookNode:
 
 def kept_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
     """The outputs of a cell as they are kept: without what differs from one run to the next."""
-    kept: list[NotebookNode] = []
+    kept_cells: list[NotebookNode] = []
     for output in outputs:
         for kind, text in output.get("data", {}).items():
             if kind == "text/plain":
                 output.data[kind] = re.sub(r" at 0x[0-9a-f]+", "", text)
         if "transient" in output:
             del output["transient"]
-        kept.append(output)
-    return kept
+        kept_cells.append(output)
+    return kept_cells
 
 
 def main() -> None:
@@ -61,19 +61,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="such as jury; all of them otherwise")
     parser.add_argument("--html", type=Path, help="a folder for the pages")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        if asked.names and path.stem not in asked.names:
+        if arguments.names and path.stem not in arguments.names:
             continue
         with tempfile.TemporaryDirectory() as folder:
             notebook = run_notebook(path, Path(folder))
         nbformat.write(notebook, path)
         print(f"{path.name}: {path.stat().st_size:,} bytes", file=sys.stderr)
-        if asked.html:
+        if arguments.html:
             exporter = importlib.import_module("nbconvert").HTMLExporter()
             page, _ = exporter.from_notebook_node(notebook)
-            asked.html.mkdir(parents=True, exist_ok=True)
-            (asked.html / f"{path.stem}.html").write_text(page, encoding="utf-8")
+            arguments.html.mkdir(parents=True, exist_ok=True)
+            (arguments.html / f"{path.stem}.html").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -42,9 +42,11 @@ MOST = 20_000_000
 def package_files() -> set[str]:
     """The files of the package as they lie in the repository."""
     files = (path for path in (ROOT / "src").rglob("*") if path.is_file())
-    kept = (path for path in files if "__pycache__" not in path.parts)
+    kept_paths = (path for path in files if "__pycache__" not in path.parts)
     return {
-        path.relative_to(ROOT / "src").as_posix() for path in kept if ".egg-info" not in str(path)
+        path.relative_to(ROOT / "src").as_posix()
+        for path in kept_paths
+        if ".egg-info" not in str(path)
     }
 
 
@@ -59,8 +61,8 @@ def wrong_with(wheel: Path, sdist: Path) -> list[str]:
     lines += [] if licensed else ["the wheel lacks the licence"]
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = {*IN_SDIST, *(f"src/{name}" for name in files)}
-    lines += [f"the sdist lacks {name}" for name in sorted(wanted - names)]
+    expected = {*IN_SDIST, *(f"src/{name}" for name in files)}
+    lines += [f"the sdist lacks {name}" for name in sorted(expected - names)]
     if sdist.stat().st_size > MOST:
         lines.append(f"the sdist has {sdist.stat().st_size:,} bytes, more than {MOST:,}")
     return lines

@@ -43,7 +43,7 @@ DRAWN = (
 
 def main() -> None:
     """Make the pages, open them, and save the screenshots."""
-    path = next(found for name in BROWSERS if (found := shutil.which(name)))
+    path = next(program for name in BROWSERS if (program := shutil.which(name)))
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         browser = play.chromium.launch(executable_path=path, args=ARGUMENTS)

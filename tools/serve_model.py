@@ -67,28 +67,28 @@ def main() -> None:
     parser.add_argument("--parallel", type=int, default=4, help="requests answered at a time")
     parser.add_argument("--chat", action="store_true", help="use the model's own chat template")
     parser.add_argument("--until-eof", action="store_true", help="end when standard input ends")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path = str(given.model or weights())
-    params.model_alias = {given.name}
+    params.model.path = str(arguments.model or weights())
+    params.model_alias = {arguments.name}
     params.hostnames = ["127.0.0.1"]
-    params.port = given.port
-    params.n_parallel = given.parallel
-    params.n_ctx = 2048 * given.parallel
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = given.threads
+    params.port = arguments.port
+    params.n_parallel = arguments.parallel
+    params.n_ctx = 2048 * arguments.parallel
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = arguments.threads
     params.swa_full = True  # what prompts have in common is read once
     params.warmup = False
     params.verbosity = 0
-    if not given.chat:
+    if not arguments.chat:
         params.chat_template = AS_TEXT
     if key := os.environ.get("LLM_SERVER_KEY"):
         params.api_keys = [key]
     server = xllamacpp.Server(params)
     print(f"{server.listening_address}/v1", flush=True)
     try:
-        if given.until_eof:
+        if arguments.until_eof:
             sys.stdin.read()
         else:
             threading.Event().wait()

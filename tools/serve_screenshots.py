@@ -64,7 +64,7 @@ def asked(
 def main() -> None:
     """Serve bundles, ask them, and save the screenshots."""
     warnings.simplefilter("ignore", EDOWarning)
-    path = next(found for name in BROWSERS if (found := shutil.which(name)))
+    path = next(program for name in BROWSERS if (program := shutil.which(name)))
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     kinds = list(VIEWS) if out is not None else ["two-camps"]
     with tempfile.TemporaryDirectory() as name, sync_playwright() as play:
@@ -75,9 +75,9 @@ def main() -> None:
             with Server(make_run(kind, folder), folder) as server:
                 if out is None:
                     tab = asked(browser, server.url, VIEWS[kind], 1000, "light", TEXTS[::2])
-                    last = tab.locator(".card").last.bounding_box()
+                    last_card = tab.locator(".card").last.bounding_box()
                     IMAGES.mkdir(parents=True, exist_ok=True)
-                    height = last["y"] + last["height"] + 16
+                    height = last_card["y"] + last_card["height"] + 16
                     box = {"x": 0, "y": 0, "width": 1000, "height": height}
                     tab.screenshot(path=IMAGES / "serve-page.png", clip=box, full_page=True)
                     continue

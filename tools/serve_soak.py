@@ -123,10 +123,10 @@ def same(one: Any, other: Any) -> bool:
 
 def some_texts(rng: random.Random, most: int = 8) -> list[str]:
     """A few texts of a request, with the planted one among them now and then."""
-    found = [
+    candidates = [
         " ".join(rng.choices(WORDS, k=rng.randint(1, 30))) for _ in range(rng.randint(1, most))
     ]
-    return [*found, PLANTED] if rng.random() < 0.1 else found
+    return [*candidates, PLANTED] if rng.random() < 0.1 else candidates
 
 
 def under_load(
@@ -139,29 +139,31 @@ def under_load(
     """Requests of many clients at once, each of which must get the answer that Python gives."""
     rng = random.Random(seed)
     pool = [some_texts(rng) for _ in range(100)]
-    known = [expected(texts) for texts in pool]
+    expected_answers = [expected(texts) for texts in pool]
     counts: Counter[str] = Counter()
     lock = threading.Lock()
 
     def run(number: int) -> None:
         rng = random.Random(f"{seed}-{number}")
-        own = Counter[str]()
+        thread_counts = Counter[str]()
         client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         for _ in range(requests // clients + (number < requests % clients)):
             k = rng.randrange(len(pool))
             try:
                 status, answer = server.ask({"texts": pool[k]}, client)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                own[f"lost: {type(error).__name__}"] += 1
+                thread_counts[f"lost: {type(error).__name__}"] += 1
                 client.close()
                 continue
             if status != 200:
-                own[f"status {status}"] += 1
+                thread_counts[f"status {status}"] += 1
             else:
-                own["right" if same(answer["predictions"], known[k]) else "wrong"] += 1
+                thread_counts[
+                    "right" if same(answer["predictions"], expected_answers[k]) else "wrong"
+                ] += 1
         client.close()
         with lock:
-            counts.update(own)
+            counts.update(thread_counts)
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(clients)]
     for thread in threads:
@@ -226,8 +228,8 @@ def pipeline(
     server: Server, requests: int, connections: int, kinds: Sequence[bytes] = PIPELINED
 ) -> Flood:
     """Send requests on some connections without waiting for answers, which are all read."""
-    each = requests // connections
-    content = b"".join(kinds[k % len(kinds)] for k in range(each))
+    per_connection = requests // connections
+    content = b"".join(kinds[k % len(kinds)] for k in range(per_connection))
     answers = Counter[str]()
     finished = threading.Event()
     health: list[float] = []
@@ -237,7 +239,7 @@ def pipeline(
     def read(line: socket.socket) -> None:
         number = 0
         tail = b""
-        while number < each:
+        while number < per_connection:
             received = line.recv(1 << 16)
             if not received:
                 break
@@ -268,14 +270,14 @@ def pipeline(
                 health.append(time.monotonic() - begun)
             client.close()
 
-    beside = [threading.Thread(target=watch), threading.Thread(target=ask)]
+    threads = [threading.Thread(target=watch), threading.Thread(target=ask)]
     floods = [threading.Thread(target=flood) for _ in range(connections)]
-    for thread in (*beside, *floods):
+    for thread in (*threads, *floods):
         thread.start()
     for thread in floods:
         thread.join()
     finished.set()
-    for thread in beside:
+    for thread in threads:
         thread.join()
     largest = max(largest, memory(server.process.pid))
     return Flood(answers["all"], largest - before, sorted(health))
@@ -335,10 +337,10 @@ def leave_unread(server: Server, connections: int, seconds: float) -> Unread:
 def malformed(rng: random.Random) -> bytes:
     """The bytes of a request that should not be answered with 200."""
     body = json.dumps({"texts": [PLANTED]}).encode()
-    other = rng.choice([1, None, "", [PLANTED], {PLANTED: 1}])
+    wrong_value = rng.choice([1, None, "", [PLANTED], {PLANTED: 1}])
     bodies = [
         body[: rng.randrange(len(body))],
-        json.dumps({"texts": [PLANTED, other]}).encode(),
+        json.dumps({"texts": [PLANTED, wrong_value]}).encode(),
         json.dumps({"texts": [PLANTED], PLANTED: 1}).encode(),
         json.dumps({"texts": [PLANTED], "annotators": [[PLANTED]]}).encode(),
         json.dumps({"texts": [PLANTED], "for": PLANTED}).encode(),
@@ -351,8 +353,8 @@ def malformed(rng: random.Random) -> bytes:
     kind = rng.choice([b"application/json"] * 4 + [b"text/plain", PLANTED.encode()])
     head = b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: " + kind
     size = rng.choice([len(content)] * 6 + [len(content) + 50, 10**12, -1])
-    whole = b"%b\r\ncontent-length: %d\r\n\r\n%b" % (head, size, content)
-    others = [
+    complete = b"%b\r\ncontent-length: %d\r\n\r\n%b" % (head, size, content)
+    other_requests = [
         b"GET /%b HTTP/1.1\r\nhost: localhost\r\n\r\n" % PLANTED.replace(" ", "%20").encode(),
         b"PUT /predict?%b HTTP/1.1\r\nhost: localhost\r\n\r\n" % PLANTED.replace(" ", "+").encode(),
         b"%b\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b" % (head, len(content) + 7, content),
@@ -360,7 +362,7 @@ def malformed(rng: random.Random) -> bytes:
         b"GET /metrics HTTP/1.1\r\nhost: elsewhere.example\r\n\r\n",
         rng.randbytes(rng.randrange(1, 400)),
     ]
-    return rng.choice([whole] * 8 + others)
+    return rng.choice([complete] * 8 + other_requests)
 
 
 def disturb(server: Server, stop: threading.Event, seed: int, counts: Counter[str]) -> None:
@@ -385,7 +387,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=3.0, help="of nonsense and of kills")
     parser.add_argument("--pipelined", type=int, default=200_000, help="on one and on eight lines")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     troubles: list[str] = []
     pipelined = 0
     largest_growth = 0
@@ -396,23 +398,27 @@ def main() -> int:
         before = contents(path)
         with Server(path, folder) as server:
             begun = time.monotonic()
-            counts = under_load(server, expected, given.requests, clients=32, seed=given.seed)
-            print(f"{given.requests} requests in {time.monotonic() - begun:.0f} s: {dict(counts)}")
+            counts = under_load(
+                server, expected, arguments.requests, clients=32, seed=arguments.seed
+            )
+            print(
+                f"{arguments.requests} requests in {time.monotonic() - begun:.0f} s: {dict(counts)}"
+            )
             troubles += [key for key in counts if key != "right"]
-            beside = nonsense(server, expected, 30 * given.minutes, given.seed)
-            print("beside nonsense:", dict(beside))
-            good = beside.pop("good requests right")
+            nonsense_counts = nonsense(server, expected, 30 * arguments.minutes, arguments.seed)
+            print("beside nonsense:", dict(nonsense_counts))
+            good = nonsense_counts.pop("good requests right")
             troubles += [] if server.process.poll() is None else ["the server ended"]
             for connections in (1, 8):
-                flood = pipeline(server, given.pipelined, connections)
+                flood = pipeline(server, arguments.pipelined, connections)
                 pipelined += flood.answers
                 print(
-                    f"{given.pipelined} pipelined requests on {connections} connections:"
+                    f"{arguments.pipelined} pipelined requests on {connections} connections:"
                     f" {flood.answers} answers, {flood.growth / 2**20:.0f} MiB more memory, /health"
                     f" {len(flood.health)} times, at most {max(flood.health):.2f} s"
                 )
                 largest_growth = max(largest_growth, flood.growth)
-                if flood.answers != given.pipelined // connections * connections:
+                if flood.answers != arguments.pipelined // connections * connections:
                     troubles.append("pipelined requests were lost")
             if largest_growth > MOST_GROWTH:
                 troubles.append("pipelined requests took memory")
@@ -428,19 +434,20 @@ def main() -> int:
             status = server.stop()
             troubles += [f"exit status {status}"] if status else []
         rounds = 0
-        ends = time.monotonic() + 30 * given.minutes
+        ends = time.monotonic() + 30 * arguments.minutes
         while time.monotonic() < ends:
-            how = ENDS[rounds % len(ENDS)]
-            counts = killed(path, folder, expected, given.seed + rounds, how)
+            ending = ENDS[rounds % len(ENDS)]
+            counts = killed(path, folder, expected, arguments.seed + rounds, ending)
             troubles += [key for key in counts if key.startswith(("lost", "wrong", "status"))]
             rounds += 1
         if contents(path) != before:
             troubles.append("the bundle changed")
         print(f"{rounds} times ended while clients asked")
-        left = (folder / "serve.out").read_text() + (folder / "serve.err").read_text()
-        troubles += ["a text was written"] if PLANTED in left or "marmalade" in left else []
+        output = (folder / "serve.out").read_text() + (folder / "serve.err").read_text()
+        troubles += ["a text was written"] if PLANTED in output or "marmalade" in output else []
     tried = (
-        f"{given.requests:,} requests, {good:,} beside {beside.total():,} malformed ones,"
+        f"{arguments.requests:,} requests, {good:,} beside {nonsense_counts.total():,} malformed"
+        " ones,"
         f" {pipelined:,} pipelined ones ({largest_growth / 2**20:.0f} MiB more memory),"
         f" {unread.cut_off} clients that never read cut off, {rounds}"
     )
@@ -498,7 +505,7 @@ def killed(
     rng = random.Random(seed)
     counts = Counter[str]()
     texts = some_texts(rng)
-    known = expected(texts)
+    expected_answer = expected(texts)
     with Server(bundle, folder) as server:
 
         def run() -> None:
@@ -515,8 +522,8 @@ def killed(
                     except (OSError, http.client.HTTPException, ValueError) as error:
                         counts[f"lost: {type(error).__name__}"] += 1
                         return
-                    right = status == 200 and same(answer["predictions"], known)
-                    counts["right" if right else f"status {status} or wrong"] += 1
+                    is_right = status == 200 and same(answer["predictions"], expected_answer)
+                    counts["right" if is_right else f"status {status} or wrong"] += 1
 
         threads = [threading.Thread(target=run) for _ in range(8)]
         for thread in threads:

@@ -55,24 +55,24 @@ def with_rows(table: str, page: Path) -> str:
 
 def put_between(page: Path, mark: str, text: str) -> None:
     """Replace what is between the marks of a page."""
-    first = f"<!-- {mark}: begin -->"
-    last = f"<!-- {mark}: end -->"
-    marked = re.compile(f"{re.escape(first)}.*{re.escape(last)}", re.DOTALL)
+    begin = f"<!-- {mark}: begin -->"
+    end = f"<!-- {mark}: end -->"
+    marked = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
     content = page.read_text(encoding="utf-8")
     if not marked.search(content):
-        raise SystemExit(f"{page} must hold {first} and {last}, but does not")
-    page.write_text(marked.sub(lambda _: f"{first}\n{text}\n{last}", content), encoding="utf-8")
+        raise SystemExit(f"{page} must hold {begin} and {end}, but does not")
+    page.write_text(marked.sub(lambda _: f"{begin}\n{text}\n{end}", content), encoding="utf-8")
 
 
 def run(command: list[str]) -> tuple[str, int]:
     """The last line that a command prints, and its exit status; all lines are shown."""
-    last = ""
+    last_line = ""
     with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
-            last = line.strip(" =\n") or last
-    return last, process.returncode
+            last_line = line.strip(" =\n") or last_line
+    return last_line, process.returncode
 
 
 def main() -> int:
@@ -82,22 +82,24 @@ def main() -> int:
     parser.add_argument("--only", help="the part whose name begins so; other rows of the page stay")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--write", type=Path, help="put the table into this page")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     rows = ["| part | minutes | what it did |", "|---|---:|---|"]
     failed = False
-    for name, command in parts(asked.share, asked.jobs, asked.write).items():
-        if not name.startswith(asked.only or ""):
+    for name, command in parts(arguments.share, arguments.jobs, arguments.write).items():
+        if not name.startswith(arguments.only or ""):
             continue
         print(f"== {name}: python {' '.join(command)}", flush=True)
         started = time.monotonic()
-        last, status = run(command)
+        last_line, status = run(command)
         failed |= status != 0
-        outcome = f"**failed** ({status}): {last}" if status else last
+        outcome = f"**failed** ({status}): {last_line}" if status else last_line
         rows.append(f"| {name} | {(time.monotonic() - started) / 60:.0f} | {outcome} |")
     table = "\n".join(rows)
     print(table)
-    if asked.write is not None:
-        put_between(asked.write, "soak", with_rows(table, asked.write) if asked.only else table)
+    if arguments.write is not None:
+        put_between(
+            arguments.write, "soak", with_rows(table, arguments.write) if arguments.only else table
+        )
     return int(failed)
 
 

@@ -35,14 +35,14 @@ OTHERS = 0.6
 
 def main() -> int:
     """Run for the time that is given."""
-    asked = argparse.ArgumentParser(prog="python tools/faults", description=__doc__)
-    asked.add_argument("--minutes", type=float, default=10.0)
-    asked.add_argument("--seed", type=int, default=None, help="another one each time unless given")
-    asked.add_argument(
+    parser = argparse.ArgumentParser(prog="python tools/faults", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=None, help="another one each time unless given")
+    parser.add_argument(
         "--write", type=Path, default=None, help="put the table into this page, between its marks"
     )
-    given = asked.parse_args()
-    seed = random.SystemRandom().randrange(2**31) if given.seed is None else given.seed
+    arguments = parser.parse_args()
+    seed = random.SystemRandom().randrange(2**31) if arguments.seed is None else arguments.seed
     began = time.monotonic()
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="edo-faults-") as name:
@@ -53,14 +53,14 @@ def main() -> int:
             # Whatever stops it, what was counted until then is shown.
             with tally.row("the harness itself", "").watched():
                 rng = random.Random(seed)
-                disturb(zygote, cases, folder, tally, rng, began, 60 * given.minutes)
+                disturb(zygote, cases, folder, tally, rng, began, 60 * arguments.minutes)
     took = (time.monotonic() - began) / 60
     print(tally.table())
-    for line in [f"not tried: {what}" for what in tally.skipped] + tally.troubles:
+    for line in [f"not tried: {reason}" for reason in tally.skipped] + tally.troubles:
         print(line)
     print(f"seed {seed}, {took:.1f} minutes, {tally.killed} kills")
-    if given.write is not None:
-        write(given.write, tally, took)
+    if arguments.write is not None:
+        write(arguments.write, tally, took)
     return 1 if tally.troubles else 0
 
 
@@ -119,8 +119,8 @@ def _disks_and_files(
         if case.scratch is not None:
             disk.full_scratch(zygote, case, folder, tally, times=4)
     if disk.can_lock(small):
-        some = [1, peace.steps // 3, 2 * peace.steps // 3, peace.steps]
-        disk.read_only(zygote, case, folder, tally, steps=some)
+        steps = [1, peace.steps // 3, 2 * peace.steps // 3, peace.steps]
+        disk.read_only(zygote, case, folder, tally, steps=steps)
     if case.name.startswith("search"):
         disk.torn_journal(zygote, case, out, tally, times=4, steps=peace.steps, rng=rng)
 
@@ -131,7 +131,7 @@ def _in_processes(case: Case) -> Case:
 
 def write(page: Path, tally: Tally, minutes: float) -> None:
     """Put the table into a page, between its marks."""
-    tried = "".join(f"\n\nNot tried: {what}." for what in tally.skipped)
+    tried = "".join(f"\n\nNot tried: {reason}." for reason in tally.skipped)
     lines = f"{tally.killed} kills among {tally.times} faults, in {minutes:.0f} minutes:"
     put_between(page, "faults", f"{lines}\n\n{tally.table()}{tried}")
 

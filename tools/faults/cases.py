@@ -57,12 +57,12 @@ def make_inputs(folder: Path) -> None:
     write_table(people.to_table(), folder / "people.csv")
     truth = simulation.truth[simulation.rows("dev")]
     rng = np.random.default_rng(0)
-    given = np.stack([truth, 0.5 * truth + 0.25, rng.dirichlet([2, 2], len(truth))], axis=1)
+    probabilities = np.stack([truth, 0.5 * truth + 0.25, rng.dirichlet([2, 2], len(truth))], axis=1)
     np.savez(
         folder / "p.npz",
-        probabilities=given / given.sum(axis=2, keepdims=True),
+        probabilities=probabilities / probabilities.sum(axis=2, keepdims=True),
         items=np.array(people.split("dev").items, dtype=str),
-        members=np.array([f"m{k}" for k in range(given.shape[1])]),
+        members=np.array([f"m{k}" for k in range(probabilities.shape[1])]),
         classes=np.array(people.classes, dtype=str),
     )
     table = read_predictions(folder / "p.npz")
@@ -76,16 +76,25 @@ def make_cases(folder: Path) -> dict[str, Case]:
     table = folder / "p.npz"
     shards = folder / "shards"
     scratch = folder / "scratch"
-    asked = ("--annotations", people, "--split", "dev")
+    annotation_flags = ("--annotations", people, "--split", "dev")
 
     def train(out: Path, *more: object) -> list[object]:
         return ["train", people, "--recipe", "linear", "--jobs", 1, *more, "--out", out]
 
     def search(out: Path, *more: object) -> list[object]:
-        return ["search", "--predictions", table, *asked, *FAST, *more, "--out", out]
+        return ["search", "--predictions", table, *annotation_flags, *FAST, *more, "--out", out]
 
     def fit(out: Path, where: Path, *more: object) -> list[object]:
-        return ["fit", "--predictions", where, *asked, "--overwrite", *more, "--out", out]
+        return [
+            "fit",
+            "--predictions",
+            where,
+            *annotation_flags,
+            "--overwrite",
+            *more,
+            "--out",
+            out,
+        ]
 
     cases = [
         Case(
@@ -149,7 +158,7 @@ def trials(out: Path) -> dict[str, Any]:
     journal = out / "search" / "journal.log"
     if not journal.exists():
         return {}
-    known: dict[int, dict[str, Any]] = {}
+    trial_by_number: dict[int, dict[str, Any]] = {}
     done: dict[str, Any] = {}
     number = -1
     for line in journal.read_bytes().splitlines(keepends=True):
@@ -158,13 +167,16 @@ def trials(out: Path) -> dict[str, Any]:
         entry = json.loads(line)
         if entry["op_code"] == _CREATE_TRIAL:
             number += 1
-            known[number] = {"place": entry["user_attrs"]["place"], "params": entry["params"]}
+            trial_by_number[number] = {
+                "place": entry["user_attrs"]["place"],
+                "params": entry["params"],
+            }
         elif entry["op_code"] == _SET_USER_ATTR:
-            known[entry["trial_id"]].update(entry["user_attr"])
+            trial_by_number[entry["trial_id"]].update(entry["user_attr"])
         elif entry["op_code"] == _SET_STATE and entry["state"] == _COMPLETE:
-            place = str(known[entry["trial_id"]]["place"])
+            place = str(trial_by_number[entry["trial_id"]]["place"])
             assert place not in done, f"the trial at {place} was done twice"
-            done[place] = (entry["trial_id"], known[entry["trial_id"]], entry["values"])
+            done[place] = (entry["trial_id"], trial_by_number[entry["trial_id"]], entry["values"])
     return done
 
 
@@ -212,18 +224,20 @@ def check_whole(out: Path) -> None:
         kind = json.loads((out / "run.json").read_text())["kind"]
         EDOEnsemble.load(out if kind == "fit" else out / "ensemble")
         if kind == "search":
-            found = json.loads((out / "search" / "search.json").read_text())
-            assert pq.read_table(out / "search" / "trials.parquet").num_rows == found["trials"]
+            search_result = json.loads((out / "search" / "search.json").read_text())
+            assert (
+                pq.read_table(out / "search" / "trials.parquet").num_rows == search_result["trials"]
+            )
     if (out / "ensemble.json").exists():
         EDOEnsemble.load(out)
 
 
 def result(out: Path) -> dict[str, Any]:
     """What a finished folder holds, by file, as far as it should always be the same."""
-    found = {file.relative_to(out).as_posix(): content(file) for file in seen(out)}
+    contents = {file.relative_to(out).as_posix(): content(file) for file in seen(out)}
     # Trials that were begun and not finished stay in the journal and take numbers.
-    found.pop("search/journal.log", None)
-    return found
+    contents.pop("search/journal.log", None)
+    return contents
 
 
 def content(file: Path) -> Any:
@@ -246,11 +260,11 @@ def content(file: Path) -> Any:
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            name: _timeless(one)
-            for name, one in value.items()
+            name: _timeless(entry)
+            for name, entry in value.items()
             if name not in (*TIMED, "number", "trial", "command")
         }
-    return [_timeless(one) for one in value] if isinstance(value, list) else value
+    return [_timeless(entry) for entry in value] if isinstance(value, list) else value
 
 
 def clear(out: Path) -> None:

@@ -50,13 +50,13 @@ def database_away(
                     argv=lambda out, url=url: [*case.argv(out), "--storage", url, "--worker"],
                     finished=lambda out, url=url: _trials(url),
                 )
-                one = Disturbed(zygote, shared, out)
+                disturbed = Disturbed(zygote, shared, out)
                 words = shared.argv(out)
-                other = [word for word in words if word not in ("--out", out)]
-                running = [zygote.start(words), zygote.start(other)]
+                other_words = [word for word in words if word not in ("--out", out)]
+                running = [zygote.start(words), zygote.start(other_words)]
                 while len(_trials(url)) < 15 and not running[0].done():
                     time.sleep(0.02)
-                one.look()
+                disturbed.look()
                 server.stop()
                 back = threading.Timer(away, server.start)
                 back.start()
@@ -64,8 +64,8 @@ def database_away(
                 back.join()
                 for ran in ended[1:]:
                     assert ran.status == 0 or ran.one_line, ran.stderr[-400:]
-                judge(row, one, ended[0])
-                one.finish()
+                judge(row, disturbed, ended[0])
+                disturbed.finish()
                 row.well += 1
 
 
@@ -73,13 +73,13 @@ def _trials(url: str) -> dict[str, Any]:
     """Complete trials, by number."""
     import psycopg
 
-    asked = (
+    command = (
         "SELECT t.number, t.trial_id, t.datetime_complete, array_agg(v.value ORDER BY v.objective)"
         " FROM trials t JOIN trial_values v USING (trial_id) WHERE t.state = 'COMPLETE'"
         " GROUP BY t.number, t.trial_id, t.datetime_complete"
     )
     try:
         with psycopg.connect(url) as connection:
-            return {str(row[0]): row[1:] for row in connection.execute(asked)}
+            return {str(row[0]): row[1:] for row in connection.execute(command)}
     except psycopg.errors.UndefinedTable:
         return {}

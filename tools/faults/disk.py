@@ -85,14 +85,16 @@ def _mount(*words: str) -> None:
 def full_disk(zygote: Zygote, case: Case, folder: Path, tally: Tally, *, times: int) -> None:
     """A disk that is full after so many bytes, from nothing to almost all that is needed."""
     row = tally.row("disk full", case.name)
-    needed = sum(-(-len(content) // PAGE) for content in _contents(zygote, case, folder / "out"))
+    needed_pages = sum(
+        -(-len(content) // PAGE) for content in _contents(zygote, case, folder / "out")
+    )
     for k in range(times):
-        pages = max(1, round((k + 0.5) / times * (needed - 1)))
+        pages = max(1, round((k + 0.5) / times * (needed_pages - 1)))
         with row.watched(), SmallDisk(folder / "disk", pages * PAGE) as disk:
-            one = Disturbed(zygote, case, disk.folder / "out")
-            judge(row, one, zygote.run(case.argv(one.out)))
+            disturbed = Disturbed(zygote, case, disk.folder / "out")
+            judge(row, disturbed, zygote.run(case.argv(disturbed.out)))
             disk.again("size=64m")
-            one.finish()
+            disturbed.finish()
             row.well += 1
 
 
@@ -101,24 +103,24 @@ def full_scratch(zygote: Zygote, case: Case, folder: Path, tally: Tally, *, time
     row = tally.row("scratch disk full", case.name)
     for k in range(times):
         with row.watched(), SmallDisk(folder / "disk", (k + 1) * PAGE) as disk:
-            one = Disturbed(zygote, case, folder / "out")
-            words = [*case.argv(one.out), "--scratch", disk.folder / "scratch"]
-            judge(row, one, zygote.run(words))
+            disturbed = Disturbed(zygote, case, folder / "out")
+            words = [*case.argv(disturbed.out), "--scratch", disk.folder / "scratch"]
+            judge(row, disturbed, zygote.run(words))
             assert not list(disk.folder.glob("scratch/*")), "a cache is left over"
-            one.finish()
+            disturbed.finish()
             row.well += 1
 
 
 def small_files(zygote: Zygote, case: Case, out: Path, tally: Tally, *, times: int) -> None:
     """No file may be larger than so many bytes, up to what the largest needs."""
     row = tally.row("file too large", case.name)
-    most = max(map(len, _contents(zygote, case, out)))
+    largest = max(map(len, _contents(zygote, case, out)))
     for k in range(times):
         with row.watched():
-            one = Disturbed(zygote, case, out)
-            limit = LOG + k * max(most - LOG, 0) // times
-            judge(row, one, zygote.run(case.argv(out), largest=limit))
-            one.finish()
+            disturbed = Disturbed(zygote, case, out)
+            limit = LOG + k * max(largest - LOG, 0) // times
+            judge(row, disturbed, zygote.run(case.argv(out), largest=limit))
+            disturbed.finish()
             row.well += 1
 
 
@@ -127,14 +129,14 @@ def read_only(zygote: Zygote, case: Case, folder: Path, tally: Tally, *, steps: 
     row = tally.row("read-only folder", case.name)
     for step in steps:
         with row.watched(), _lockable(folder / "disk") as disk:
-            one = Disturbed(zygote, case, disk.folder / "out")
-            one.kill_before(step)
-            before = result(one.out)
+            disturbed = Disturbed(zygote, case, disk.folder / "out")
+            disturbed.kill_before(step)
+            before = result(disturbed.out)
             disk.again("ro")
-            judge(row, one, zygote.run(case.argv(one.out)))
-            assert result(one.out) == before, "a file changed on a read-only disk"
+            judge(row, disturbed, zygote.run(case.argv(disturbed.out)))
+            assert result(disturbed.out) == before, "a file changed on a read-only disk"
             disk.again("rw")
-            one.finish()
+            disturbed.finish()
             row.well += 1
 
 
@@ -146,12 +148,12 @@ def input_deleted(
     for k in range(times):
         path = case.inputs[k % len(case.inputs)]
         with row.watched():
-            one = Disturbed(zygote, case, out)
+            disturbed = Disturbed(zygote, case, out)
             running = zygote.start(case.argv(out))
             time.sleep((k + 0.5) / times * seconds)
             with _away(path):
-                judge(row, one, running.wait())
-            one.finish()
+                judge(row, disturbed, running.wait())
+            disturbed.finish()
             row.well += 1
 
 
@@ -165,16 +167,16 @@ def input_overwritten(
         if path.is_dir():
             path = sorted(file for file in path.rglob("*") if file.is_file())[0]
         with row.watched():
-            one = Disturbed(zygote, case, out)
+            disturbed = Disturbed(zygote, case, out)
             running = zygote.start(case.argv(out))
             time.sleep((k + 0.5) / times * seconds)
             content = path.read_bytes()
             try:
                 path.write_bytes(random.Random(k).randbytes(len(content)))
-                judge(row, one, running.wait())
+                judge(row, disturbed, running.wait())
             finally:
                 path.write_bytes(content)
-            one.finish()
+            disturbed.finish()
             row.well += 1
 
 
@@ -185,7 +187,7 @@ def output_deleted(
     row = tally.row("output deleted", case.name)
     for k in range(times):
         with row.watched():
-            one = Disturbed(zygote, case, out)
+            disturbed = Disturbed(zygote, case, out)
             running = zygote.start(case.argv(out))
             while len(seen(out)) <= k and not running.done():
                 time.sleep(0.001)
@@ -193,8 +195,8 @@ def output_deleted(
             if files:
                 rng.choice(files).unlink(missing_ok=True)
             # What was taken away is missing until the command is run again.
-            judge(row, one, running.wait(), look=False)
-            one.finish()
+            judge(row, disturbed, running.wait(), look=False)
+            disturbed.finish()
             row.well += 1
 
 
@@ -212,12 +214,12 @@ def torn_journal(
     row = tally.row("journal cut off", case.name)
     for _ in range(times):
         with row.watched():
-            one = Disturbed(zygote, case, out)
-            one.kill_before(rng.randint(steps // 4, steps))
+            disturbed = Disturbed(zygote, case, out)
+            disturbed.kill_before(rng.randint(steps // 4, steps))
             journal = out / "search" / "journal.log"
-            one.cut(journal, rng.randint(0, journal.stat().st_size))
+            disturbed.cut(journal, rng.randint(0, journal.stat().st_size))
             row.times += 1
-            one.finish()
+            disturbed.finish()
             row.well += 1
 
 

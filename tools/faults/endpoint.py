@@ -56,11 +56,11 @@ def endpoint_fails(
             ):
                 row = tally.row(fault, case.name)
                 with _checked(row, zygote, folder, front, rng, CONCURRENCY * kills):
-                    one = Disturbed(zygote, case, folder / "out")
+                    disturbed = Disturbed(zygote, case, folder / "out")
                     for _ in range(kills):
-                        hit = one.kill_after(rng.uniform(0.1, 3.0) * peace.seconds)
+                        hit = disturbed.kill_after(rng.uniform(0.1, 3.0) * peace.seconds)
                         row.times += hit
-                    ran = one.finish()
+                    ran = disturbed.finish()
                     row.times += 0 if kills else sum(front.injected.values())
                     assert len(front.answered) == requests, "not every request was answered"
                     assert WORD not in ran.stderr
@@ -109,18 +109,18 @@ def _budgets(
     """One budget after the other, each spent before the next, until all is asked."""
     row = tally.row("budget spent", case.name)
     with _checked(row, zygote, folder, front, rng, 0):
-        one = Disturbed(zygote, case, folder / "out")
+        disturbed = Disturbed(zygote, case, folder / "out")
         while True:
             before = front.tokens
             budget = rng.uniform(200, 800)
-            ran = zygote.run([*case.argv(one.out), "--budget", f"{budget:.0f}"])
+            ran = zygote.run([*case.argv(disturbed.out), "--budget", f"{budget:.0f}"])
             assert front.tokens - before <= budget, "more was spent than the budget"
             if ran.status == 0:
                 break
             assert ran.one_line, ran.stderr[-400:]
             row.times, row.refused = row.times + 1, row.refused + 1
-            one.look()
-        one.after(ran)
+            disturbed.look()
+        disturbed.after(ran)
 
 
 @contextmanager
@@ -144,7 +144,7 @@ def _checked(
         assert front.most_in_flight <= CONCURRENCY
         for place in (folder / "out", zygote.cache):
             for path in place.rglob("*"):
-                found = path.read_bytes() if path.is_file() else b""
-                assert KEY.encode() not in found, f"{path} holds the key"
-                assert WORD.encode() not in found, f"{path} holds a text"
+                written = path.read_bytes() if path.is_file() else b""
+                assert KEY.encode() not in written, f"{path} holds the key"
+                assert WORD.encode() not in written, f"{path} holds a text"
         row.well += 1

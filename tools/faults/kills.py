@@ -86,15 +86,15 @@ class Disturbed:
         """What must hold when the command has ended well."""
         check_whole(self.out)
         self._nothing_lost()
-        found = result(self.out)
+        outcome = result(self.out)
         differ = [
             name
-            for name in {**found, **self.case.wanted}
-            if found.get(name) != self.case.wanted.get(name)
+            for name in {**outcome, **self.case.wanted}
+            if outcome.get(name) != self.case.wanted.get(name)
         ]
         assert not differ, f"differs from the run in peace: {', '.join(differ)}"
-        left = hidden(self.out)
-        assert not left, f"left over: {', '.join(left)}"
+        leftovers = hidden(self.out)
+        assert not leftovers, f"left over: {', '.join(leftovers)}"
         scratch = self.case.scratch
         if scratch is not None and scratch.is_dir():
             assert not list(scratch.iterdir()), "the cache of a killed run is left over"
@@ -108,18 +108,18 @@ class Disturbed:
     def _look(self, ran: Ran) -> bool:
         assert ran.killed or ran.status == 0, f"exit status {ran.status}: {ran.stderr}"
         self.look()
-        wanted = self.case.wanted
+        expected = self.case.wanted
         odd = [
             name
             for name, value in result(self.out).items()
-            if value != wanted.get(name) and value != self.before.get(name)
+            if value != expected.get(name) and value != self.before.get(name)
         ]
         assert not odd, f"neither as before nor as in peace: {', '.join(odd)}"
         return ran.killed
 
     def _nothing_lost(self) -> None:
-        now = self.case.finished(self.out)
-        lost = [name for name, what in self.kept.items() if now.get(name) != what]
+        finished = self.case.finished(self.out)
+        lost = [name for name, state in self.kept.items() if finished.get(name) != state]
         assert not lost, f"finished, then lost or done anew: {', '.join(lost)}"
 
 
@@ -154,17 +154,17 @@ def kill_often(
         tried = 0
         while tried < times and row.failing < 3 and time.monotonic() < end:
             with row.watched():
-                one = Disturbed(zygote, case, out, before)
+                disturbed = Disturbed(zygote, case, out, before)
                 for _ in range(rng.randint(1, 3)):
                     if way == ANY:
                         # A little beyond the end, too: that is where results are written.
                         share = (tried % times + rng.random()) / times
-                        hit = one.kill_after(1.02 * share * peace.seconds)
+                        hit = disturbed.kill_after(1.02 * share * peace.seconds)
                     else:
-                        hit = one.kill_before(steps[tried % len(steps)])
+                        hit = disturbed.kill_before(steps[tried % len(steps)])
                     tried += 1
                     row.times += hit
-                one.finish()
+                disturbed.finish()
                 row.well += 1
     return peace
 
@@ -181,10 +181,12 @@ def kill_new_processes(
         if time.monotonic() > end:
             return
         with row.watched():
-            one = Disturbed(zygote, case, out)
+            disturbed = Disturbed(zygote, case, out)
             # What comes first is imports.
-            row.times += one.kill_after((0.4 + 0.6 * (k + 0.5) / times) * peace.seconds, fresh=True)
-            one.finish()
+            row.times += disturbed.kill_after(
+                (0.4 + 0.6 * (k + 0.5) / times) * peace.seconds, fresh=True
+            )
+            disturbed.finish()
             row.well += 1
 
 

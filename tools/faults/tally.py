@@ -35,8 +35,8 @@ class Row:
             yield
         except Exception as error:  # a file that can't be read is as bad as a wrong one
             message = " ".join(str(error).split())[:400]
-            named = "" if isinstance(error, AssertionError) else f"{type(error).__name__} "
-            self.troubles.append(f"{named}{message}" or traceback.format_exc()[-400:])
+            error_name = "" if isinstance(error, AssertionError) else f"{type(error).__name__} "
+            self.troubles.append(f"{error_name}{message}" or traceback.format_exc()[-400:])
 
 
 class Tally:

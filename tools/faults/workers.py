@@ -44,7 +44,11 @@ def dask_worker_dies(
 
             def kill(command: Running) -> bool:
                 workers = running.workers.values()
-                victims = [one.process.pid for one in workers if one.process and one.process.pid]
+                victims = [
+                    worker.process.pid
+                    for worker in workers
+                    if worker.process and worker.process.pid
+                ]
                 os.kill(rng.choice(victims), signal.SIGKILL)
                 return not command.done()
 
@@ -99,14 +103,14 @@ def _some_die(
     row = tally.row(fault, case.name)
     for k in range(times):
         with row.watched(), place(case) as (there, kill):
-            one = Disturbed(zygote, there, out)
+            disturbed = Disturbed(zygote, there, out)
             running = zygote.start(there.argv(out))
             if fault.startswith("Dask"):
                 time.sleep((k + 0.5) / times * peace.seconds)
             hit = kill(running)
-            judge(row, one, running.wait())
+            judge(row, disturbed, running.wait())
             row.times -= not hit
-            one.finish()
+            disturbed.finish()
             row.well += 1
 
 

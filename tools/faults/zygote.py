@@ -113,14 +113,14 @@ class Zygote:
         self._count = 0
         folder.mkdir(parents=True, exist_ok=True)
         self.cache = folder / "cache"
-        own = {"TMPDIR": str(folder), "EDO_CACHE": str(self.cache), "OPENAI_API_KEY": KEY}
-        one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **own}
+        own_variables = {"TMPDIR": str(folder), "EDO_CACHE": str(self.cache), "OPENAI_API_KEY": KEY}
+        variables = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **own_variables}
         self._process = subprocess.Popen(
             [sys.executable, "-W", "ignore", __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **one},
+            env={**os.environ, **variables},
         )
 
     def start(
@@ -244,14 +244,14 @@ def _child(request: dict[str, Any]) -> None:
 def _listen(folders: tuple[str, ...], note: str, kill_at: int | None) -> None:
     """Count what is about to be done to files in some folders; at a certain count, die."""
     count = 0
-    own = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    note_file = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
     def count_steps(event: str, args: tuple[Any, ...]) -> None:
         nonlocal count
         if event not in STEPS or not args or not str(args[0]).startswith(folders):
             return
         count += 1
-        os.pwrite(own, str(count).encode(), 0)
+        os.pwrite(note_file, str(count).encode(), 0)
         if count == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
