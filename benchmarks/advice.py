@@ -60,9 +60,9 @@ def pool(
     result = {}
     for name in ("dev", "test"):
         part = people.split(name)
-        asked = np.asarray(part.texts).tolist()
+        asked_texts = np.asarray(part.texts).tolist()
         result[name] = Predictions.from_arrays(
-            [member.predict_proba(asked) for member in members],
+            [member.predict_proba(asked_texts) for member in members],
             items=part.items,
             members=[f"member-{k}" for k in range(len(members))],
             classes=people.classes,
@@ -75,20 +75,20 @@ def pools(people: Annotations, count: int, seed: int) -> dict[str, dict[str, Pre
     train = people.split("train")
     corpus = tuple(map(str, people.texts))
     everything = np.arange(len(train.items))
-    drawn = [
+    drawn_members = [
         (everything, lambda epoch, k=k: random_select(train, 1000 * seed + k, epoch))
         for k in range(count)
     ]
-    own = []
+    own_targets = []
     for name in most_active(train, count, ignore_limit=True):
         positions, targets = per_annotator(train, name)
         if len(set(targets.argmax(axis=1).tolist())) > 1:
-            own.append((positions, lambda epoch, targets=targets: targets))
+            own_targets.append((positions, lambda epoch, targets=targets: targets))
     shares = [(everything, lambda epoch: soft(train))]
     by_name = {
-        "random-select": pool(people, drawn, corpus),
+        "random-select": pool(people, drawn_members, corpus),
         "soft": pool(people, shares, corpus),
-        "per-annotator": pool(people, own, corpus),
+        "per-annotator": pool(people, own_targets, corpus),
     }
     parts = [by_name["soft"], by_name["random-select"]]
     by_name["soft + random-select"] = {
@@ -133,12 +133,12 @@ def simulated(seeds: int) -> None:
     for regime, count in PEOPLE.items():
         for structured in STRUCTURED:
             rows = [measure(regime, count, structured, seed) for seed in range(seeds)]
-            first = np.array([row[COLUMNS[0]] for row in rows])
-            cells = [f"{first.mean():.4f}"]
+            reference = np.array([row[COLUMNS[0]] for row in rows])
+            cells = [f"{reference.mean():.4f}"]
             for name in COLUMNS[1:]:
-                apart = np.array([row[name] for row in rows]) - first
-                error = 2.0 * apart.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else 0.0
-                cells.append(f"{apart.mean():+.4f} ± {error:.4f}")
+                difference = np.array([row[name] for row in rows]) - reference
+                error = 2.0 * difference.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else 0.0
+                cells.append(f"{difference.mean():+.4f} ± {error:.4f}")
             print(f"| {regime} | {structured:g} |", " | ".join(cells), "|", flush=True)
 
 
@@ -160,10 +160,10 @@ def real(folder: Path) -> None:
             q = dealt.split("test").soft_labels
             parts.append({key: ce_items(p, q) for key, p in fitted(dealt, count, fold).items()})
         losses = {key: np.concatenate([part[key] for part in parts]) for key in COLUMNS}
-        first = losses[COLUMNS[0]]
-        cells = [f"{first.mean():.4f}"]
+        reference = losses[COLUMNS[0]]
+        cells = [f"{reference.mean():.4f}"]
         for key in COLUMNS[1:]:
-            test = paired_test(losses[key], first)
+            test = paired_test(losses[key], reference)
             cells.append(f"{test.difference:+.4f} [{test.low:+.4f}, {test.high:+.4f}]")
         print(f"| {name} | {count} |", " | ".join(cells), "|", flush=True)
 
@@ -172,12 +172,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--lewidi", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if given.lewidi is None:
-        simulated(given.seeds)
+    if arguments.lewidi is None:
+        simulated(arguments.seeds)
     else:
-        real(given.lewidi)
+        real(arguments.lewidi)
 
 
 if __name__ == "__main__":

@@ -87,8 +87,8 @@ def read_edokit(path: Path) -> dict[str, float]:
 
 def peak() -> float:
     """The most memory that this process has held, in megabytes."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / (MEGABYTE if sys.platform == "darwin" else 1024)
+    peak_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak_memory / (MEGABYTE if sys.platform == "darwin" else 1024)
 
 
 def in_a_process(*words: object) -> dict[str, float]:
@@ -105,10 +105,10 @@ def best(path: Path, rounds: int) -> tuple[dict[str, float], dict[str, float]]:
     for _ in range(rounds):
         for task, done in runs.items():
             done.append(in_a_process("--task", task, "--path", path))
-    plain, ours = (
+    plain_times, ours = (
         {name: min(run[name] for run in done) for name in done[0]} for done in runs.values()
     )
-    return plain, ours
+    return plain_times, ours
 
 
 def compare(annotations: int, rounds: int) -> None:
@@ -124,13 +124,13 @@ def compare(annotations: int, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         in_a_process("--task", "make", "--path", folder, "--annotations", annotations)
         for path in sorted(Path(folder).iterdir()):
-            plain, ours = best(path, rounds)
+            plain_times, ours = best(path, rounds)
             print(
-                f"| {path.suffix[1:]} | {plain['seconds']:.2f} s, {plain['table']:.0f} MB"
-                f" | {ours['read']:.2f} s | {ours['built']:.2f} s"
+                f"| {path.suffix[1:]} | {plain_times['seconds']:.2f} s,"
+                f" {plain_times['table']:.0f} MB | {ours['read']:.2f} s | {ours['built']:.2f} s"
                 f" | {ours['seconds']:.2f} s, {ours['memory']:.0f} MB"
-                f" | ×{ours['seconds'] / plain['seconds']:.1f}"
-                f" | ×{ours['memory'] / plain['table']:.1f} |"
+                f" | ×{ours['seconds'] / plain_times['seconds']:.1f}"
+                f" | ×{ours['memory'] / plain_times['table']:.1f} |"
             )
 
 

@@ -31,14 +31,14 @@ def measured(annotations: Annotations, recipe: str, options: dict[str, Any]) -> 
     """A row of the table: metrics of items, CE of pairs anonymous and known, seconds."""
     started = time.perf_counter()
     group = Group(RECIPES[recipe], 1, recipe, supervision="soft", options=options)
-    found = train_members(annotations, [group], jobs=1).predictions
+    predictions = train_members(annotations, [group], jobs=1).predictions
     seconds = time.perf_counter() - started
     dev = annotations.split("dev")
     scale = annotations.scale
-    items = found["dev"].align(dev.items)
-    pairs = found["dev-pairs"]
+    items = predictions["dev"].align(dev.items)
+    pairs = predictions["dev-pairs"]
     pairs = pairs.take(pairs.annotators != "")
-    shown = [
+    scores = [
         compute_metrics(
             items.uniform,
             dev.soft_labels,
@@ -55,13 +55,13 @@ def measured(annotations: Annotations, recipe: str, options: dict[str, Any]) -> 
     label = {
         pair: m for m, pair in enumerate(zip(dev.item_codes, dev.annotator_codes, strict=True))
     }
-    own = [label[pair] for pair in zip(rows, codes, strict=True)]
-    labels = dev.labels[own]
+    own_labels = [label[pair] for pair in zip(rows, codes, strict=True)]
+    labels = dev.labels[own_labels]
     targets = np.eye(len(dev.classes))[labels] if labels.ndim == 1 else labels
     hard = labels if labels.ndim == 1 else labels.astype(int)
     for p in (np.asarray(items.uniform)[rows], np.asarray(pairs.uniform)):
-        shown.append(compute_metrics(p, targets, hard, metrics=("ce",), scale=scale))
-    return [f"{value:.4f}" for one in shown for value in one.values()] + [f"{seconds:.0f}"]
+        scores.append(compute_metrics(p, targets, hard, metrics=("ce",), scale=scale))
+    return [f"{value:.4f}" for score in scores for value in score.values()] + [f"{seconds:.0f}"]
 
 
 def main() -> None:
@@ -71,20 +71,20 @@ def main() -> None:
     parser.add_argument("--scale", help="As for edo train.")
     parser.add_argument("--recipe", default="linear", choices=tuple(RECIPES))
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     options = {
-        key: plain_value(value) for key, _, value in (o.partition("=") for o in given.option)
+        key: plain_value(value) for key, _, value in (o.partition("=") for o in arguments.option)
     }
-    if given.data is None:
+    if arguments.data is None:
         annotations = simulate("seven-points").annotations
     else:
-        annotations = read_annotations(given.data, scale=given.scale)
+        annotations = read_annotations(arguments.data, scale=arguments.scale)
     kind = annotations.scale.kind
     header = ["setting", *METRICS[kind], "CE of labels", "known", "seconds"]
     print(" | ".join(header))
-    name = " ".join(given.option) or "default"
-    print(" | ".join([name, *measured(annotations, given.recipe, options)]))
+    name = " ".join(arguments.option) or "default"
+    print(" | ".join([name, *measured(annotations, arguments.recipe, options)]))
 
 
 if __name__ == "__main__":

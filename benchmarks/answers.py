@@ -55,8 +55,8 @@ def lewidi(folder: Path) -> Iterator[tuple[str, Any, Any]]:
         rng = np.random.default_rng(0)
         members = []
         for _ in range(4):
-            drawn = [rng.choice(len(points), p=row) for row in train_q]
-            model = LogisticRegression(max_iter=200).fit(X, drawn)
+            drawn_labels = [rng.choice(len(points), p=row) for row in train_q]
+            model = LogisticRegression(max_iter=200).fit(X, drawn_labels)
             p = np.full((len(dev), len(points)), 1e-6)
             p[:, model.classes_] = model.predict_proba(new)
             members.append(p / p.sum(axis=1, keepdims=True))
@@ -84,10 +84,10 @@ def held_out(p: Any, q: Any, step: str, metric: str) -> Any:
     for r in range(ROUNDS):
         fold = np.random.default_rng(r).permutation(len(p)) % FOLDS
         for k in range(FOLDS):
-            rest = fold != k
-            losses = np.array([losses_at(temperature, rest) for temperature in np.exp(LOGS)])
-            (best,) = least_steps(losses, np.ones((1, rest.sum())))
-            found[r, ~rest] = losses_at(np.exp(LOGS[best]), ~rest)
+            is_train = fold != k
+            losses = np.array([losses_at(temperature, is_train) for temperature in np.exp(LOGS)])
+            (best,) = least_steps(losses, np.ones((1, is_train.sum())))
+            found[r, ~is_train] = losses_at(np.exp(LOGS[best]), ~is_train)
     return found.mean(axis=0)
 
 
@@ -95,11 +95,11 @@ def main() -> None:
     """Print a row per dataset and metric."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="the folder of LeWiDi 2025")
-    given = parser.parse_args().data
+    arguments = parser.parse_args().data
     warnings.simplefilter("ignore")
     print("| data | metric | pool | temperature | cumulative | cumulative − temperature |")
     print("|---|---|---|---|---|---|")
-    for name, p, q in [*simulated(), *([] if given is None else lewidi(given))]:
+    for name, p, q in [*simulated(), *([] if arguments is None else lewidi(arguments))]:
         for metric, value in METRICS.items():
             one, other = (held_out(p, q, step, metric) for step in ("temperature", ORDERED_STEP))
             gap = other - one

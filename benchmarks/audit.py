@@ -150,15 +150,15 @@ def published(folder: Path) -> str:
         (data, model): (rate, advantage)
         for data, model, rate, advantage in re.findall(pattern, text, re.MULTILINE)
     }
-    same = 0
+    n_same = 0
     for (dataset, model), expected in figures.items():
         row = published_row(folder / "data" / dataset, model, EPSILONS[dataset])
-        found = f"{row['winning_rate']:.2f}", f"{row['advantage']:.2f}"
-        same += found == expected
-        if found != expected:
-            print(dataset, model, "published", expected, "here", found)
+        outcome = f"{row['winning_rate']:.2f}", f"{row['advantage']:.2f}"
+        n_same += outcome == expected
+        if outcome != expected:
+            print(dataset, model, "published", expected, "here", outcome)
     return (
-        f"{same} of the {len(figures)} published pairs of winning rate and advantage (nine"
+        f"{n_same} of the {len(figures)} published pairs of winning rate and advantage (nine"
         " datasets, up to six language models) come out the same to both digits"
         " (`python benchmarks/audit.py published ALT_TEST_FOLDER`)."
     )

@@ -92,10 +92,16 @@ def fitted(folder: Path, items: int, workers: int) -> Run:
             EDOEnsemble().fit(little)
         start = time.perf_counter()
         data = stack.enter_context(FitData.open(*places, **options))
-        first = time.perf_counter() - start
+        first_seconds = time.perf_counter() - start
         before = data.passes
         EDOEnsemble().fit(data)
-        return Run(items, workers, first, time.perf_counter() - start - first, data.passes - before)
+        return Run(
+            items,
+            workers,
+            first_seconds,
+            time.perf_counter() - start - first_seconds,
+            data.passes - before,
+        )
 
 
 def span(seconds: float) -> str:
@@ -138,9 +144,12 @@ def page(one: Run, two: Run, rates: Rates) -> str:
         ("Dask, 16 workers of one core", 16),
     )
     for name, workers in places:
-        first = rates.seconds(WANTED, 0, workers)
-        whole = rates.seconds(WANTED, two.passes, workers)
-        lines.append(f"| {name} | {span(first)} | {span(whole - first)} | {span(whole)} |")
+        first_round = rates.seconds(WANTED, 0, workers)
+        all_rounds = rates.seconds(WANTED, two.passes, workers)
+        further_rounds = all_rounds - first_round
+        lines.append(
+            f"| {name} | {span(first_round)} | {span(further_rounds)} | {span(all_rounds)} |"
+        )
     return "\n".join([*lines, MARKS[1]])
 
 
@@ -185,12 +194,12 @@ def commands(folder: Path, items: int) -> dict[str, float]:
     pq.write_table(pq.read_table(annotations), folder / "annotations.parquet")
     ensemble = folder / "ensemble"
     pooled = folder / "pooled.parquet"
-    given = ("--predictions", predictions)
-    fit = ("fit", *given, "--annotations", annotations, "--out", ensemble, "--stream")
+    prediction_flags = ("--predictions", predictions)
+    fit = ("fit", *prediction_flags, "--annotations", annotations, "--out", ensemble, "--stream")
     labels = ("--annotations", folder / "annotations.parquet")
     return {
         "`edo fit`": command(*fit, "--jobs", 1),
-        "`edo predict`": command("predict", ensemble, *given, "--out", pooled),
+        "`edo predict`": command("predict", ensemble, *prediction_flags, "--out", pooled),
         "`edo evaluate`": command("evaluate", "--probabilities", pooled, *labels),
     }
 
@@ -208,17 +217,17 @@ def linear_seconds() -> float:
 def gpu_rates() -> dict[str, tuple[str, float]]:
     """Where, and GPU seconds of a pool for one text, from what ``RESULTS.md`` holds."""
     text = RESULTS.read_text(encoding="utf-8")
-    found = {}
+    figures = {}
     row = r"^\| `{}` \| (NVIDIA[^|]*?) \| ([\d,]+) \|"
     for recipe in ("encoder", "transformer"):
-        if one := re.search(row.format(recipe), text, re.MULTILINE):
-            found[recipe] = one[1], POOL / float(one[2].replace(",", ""))
+        if match := re.search(row.format(recipe), text, re.MULTILINE):
+            figures[recipe] = match[1], POOL / float(match[2].replace(",", ""))
     pool = re.search(r"^## Training a pool on one GPU.*?(?=^## |\Z)", text, re.M | re.S)
     if pool:
         own = r"^(NVIDIA.*?)\. .*?^\| [^|]*\(default\) \| \d+ \| ([\d,]+) \|"
-        if one := re.search(own, pool[0], re.M | re.S):
-            found["transformer"] = one[1], POOL / float(one[2].replace(",", ""))
-    return found
+        if match := re.search(own, pool[0], re.M | re.S):
+            figures["transformer"] = match[1], POOL / float(match[2].replace(",", ""))
+    return figures
 
 
 def core_minutes(where: Path) -> dict[str, list[float]]:
@@ -228,15 +237,17 @@ def core_minutes(where: Path) -> dict[str, list[float]]:
         with tempfile.TemporaryDirectory(prefix="edo-cost-", dir=where) as name:
             runs[items] = commands(Path(name) / "data", items)
         print(items, runs[items], flush=True)
-    few, many = TRIED
+    fewest, most_tried = TRIED
     linear = linear_seconds()
     minutes = {"core: ten `linear` members trained": [n * linear / 60 for n in SIZES]}
-    for step, at_few in runs[few].items():
-        at_many = runs[many][step]
+    for step, at_few in runs[fewest].items():
+        at_many = runs[most_tried][step]
         # What does not grow, such as start-up, is in both.
-        rest = at_many + (at_many - at_few) / (many - few) * (SIZES[-1] - many)
-        minutes[f"core: {step}"] = [at_few / 60, at_many / 60, rest / 60]
-    steps = [f"core: {step}" for step in runs[few]]
+        extrapolated = at_many + (at_many - at_few) / (most_tried - fewest) * (
+            SIZES[-1] - most_tried
+        )
+        minutes[f"core: {step}"] = [at_few / 60, at_many / 60, extrapolated / 60]
+    steps = [f"core: {step}" for step in runs[fewest]]
     minutes[COMMANDS] = [sum(minutes[s][k] for s in steps) for k in range(3)]
     return minutes
 
@@ -244,19 +255,21 @@ def core_minutes(where: Path) -> dict[str, list[float]]:
 def minutes_on_page() -> dict[str, list[float]]:
     """Minutes of a core as the page has them."""
     rows = re.findall(r"^\| (core: .*?) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.M)
-    return {name: [float(re.sub("[≈ ,]", "", one)) for one in row.split("|")] for name, row in rows}
+    return {
+        name: [float(re.sub("[≈ ,]", "", cell)) for cell in row.split("|")] for name, row in rows
+    }
 
 
 def pipeline(core: dict[str, list[float]], on: str) -> None:
     """Minutes of a GPU for a pool of ten, and of a core, on this machine, for everything else."""
     minutes: dict[str, list[float]] = {}
     gpu = gpu_rates()
-    named = {
+    named_rates = {
         "encoder": "GPU: ten `encoder` members trained, items embedded once",
         "transformer": "GPU: ten `transformer` members, an epoch",
     }
     for recipe, (_, seconds) in gpu.items():
-        minutes[named[recipe]] = [items * seconds / 60 for items in SIZES]
+        minutes[named_rates[recipe]] = [items * seconds / 60 for items in SIZES]
     if "transformer" in gpu:
         seconds = gpu["transformer"][1] / FORWARD
         minutes["GPU: ten `transformer` members predict"] = [n * seconds / 60 for n in SIZES]
@@ -269,11 +282,11 @@ def pipeline(core: dict[str, list[float]], on: str) -> None:
         "|---|---|---|---|",
     ]
     for name, values in minutes.items():
-        shown = [
+        shown_rows = [
             ("" if measured(name, size) else "≈ ") + f"{value:{',.0f' if value >= 10 else '.2g'}}"
             for size, value in zip(SIZES, values, strict=True)
         ]
-        lines.append(f"| {name} | {' | '.join(shown)} |")
+        lines.append(f"| {name} | {' | '.join(shown_rows)} |")
     lines += ["", "![Minutes against items](images/cost.svg)", PIPELINE[1]]
     text = "\n".join(lines)
     print(text)
@@ -308,7 +321,8 @@ def draw(minutes: dict[str, list[float]]) -> None:
     )
     # Lines may coincide: those of a core are drawn later and are thinner.
     gpu, core = (
-        lines.transform_filter(f"(datum.device == 'GPU') == {on}") for on in ("true", "false")
+        lines.transform_filter(f"(datum.device == 'GPU') == {is_gpu}")
+        for is_gpu in ("true", "false")
     )
     dots = lines.mark_point(filled=True, size=60).encode(
         fillOpacity=alt.condition("datum.measured", alt.value(1), alt.value(0.15))
@@ -324,17 +338,17 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     parser.add_argument("--pipeline", action="store_true", help="from texts to an evaluation")
     parser.add_argument("--gpu", action="store_true", help="of --pipeline, the GPU's rows alone")
-    asked = parser.parse_args()
-    if asked.pipeline:
-        pipeline(core_minutes(asked.folder), machine("numpy", "pyarrow"))
+    arguments = parser.parse_args()
+    if arguments.pipeline:
+        pipeline(core_minutes(arguments.folder), machine("numpy", "pyarrow"))
         return
-    if asked.gpu:
+    if arguments.gpu:
         section = PAGE.read_text(encoding="utf-8").split(PIPELINE[0])[1]
         pipeline(minutes_on_page(), section.split(" GPU: ")[0].strip())
         return
     runs = []
-    for items, workers in ((asked.small, 1), (asked.more, 2)):
-        with tempfile.TemporaryDirectory(prefix="edo-cost-", dir=asked.folder) as name:
+    for items, workers in ((arguments.small, 1), (arguments.more, 2)):
+        with tempfile.TemporaryDirectory(prefix="edo-cost-", dir=arguments.folder) as name:
             folder = Path(name) / "data"
             write_shards(folder, items, MEMBERS, annotators=0)
             write_shards(folder / "warm", 2_000, MEMBERS, annotators=0, per_shard=250)

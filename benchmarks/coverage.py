@@ -59,8 +59,8 @@ def scenario_lines(name: str, runs: int, seed: int) -> Iterator[str]:
 
 def write_page(lines: dict[str, list[str]]) -> None:
     """Put the rows of these scenarios into the page; those of other scenarios stay."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    table, after = rest.split(END)
+    before, remainder = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    table, after = remainder.split(END)
     by_name = {name: [] for name in SCENARIOS}
     for line in table.splitlines():
         if not line.startswith("| `"):
@@ -69,10 +69,10 @@ def write_page(lines: dict[str, list[str]]) -> None:
         if name in by_name:
             by_name[name].append(line)
     by_name.update(lines)
-    whole = list(HEADER)
-    for found in by_name.values():
-        whole.extend(found)
-    PAGE.write_text("\n".join([before + BEGIN, *whole, END + after]), encoding="utf-8")
+    table_lines = list(HEADER)
+    for coverage_rows in by_name.values():
+        table_lines.extend(coverage_rows)
+    PAGE.write_text("\n".join([before + BEGIN, *table_lines, END + after]), encoding="utf-8")
 
 
 def main() -> None:

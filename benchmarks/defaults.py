@@ -57,9 +57,11 @@ def pools(people: Annotations, seed: int) -> dict[str, dict[str, Predictions]]:
     rng = np.random.default_rng(seed)
     good = train_quick_members(people, 10, seed)
     train = np.flatnonzero(people.splits == "train")
-    few = rng.permutation(train)[: len(train) // 10]
-    rest = np.flatnonzero(people.splits != "train")
-    weak = train_quick_members(people.take(np.sort(np.concatenate([few, rest]))), 3, seed + 100)
+    tenth = rng.permutation(train)[: len(train) // 10]
+    not_train = np.flatnonzero(people.splits != "train")
+    weak = train_quick_members(
+        people.take(np.sort(np.concatenate([tenth, not_train]))), 3, seed + 100
+    )
     built: dict[str, dict[str, Predictions]] = {"alike": good, "noise": {}, "mixed": {}}
     for split, answers in good.items():
         P = answers.probabilities
@@ -80,7 +82,7 @@ def pools(people: Annotations, seed: int) -> dict[str, dict[str, Predictions]]:
 
 def measure(seeds: int) -> dict[str, dict[str, list[Any]]]:
     """For each pool: cross-entropy to the truth less that of the uniform pool, by method."""
-    found: dict[str, dict[str, list[Any]]] = {}
+    results: dict[str, dict[str, list[Any]]] = {}
     for regime, items in REGIMES.items():
         for seed in range(seeds):
             simulation = simulate(regime, random_state=seed, items=items)
@@ -89,7 +91,7 @@ def measure(seeds: int) -> dict[str, dict[str, list[Any]]]:
             for name, pool in pools(simulation.annotations, seed).items():
                 P = pool["test"].probabilities
                 base = ce(P.mean(axis=1), truth)
-                rows = found.setdefault(f"{regime}, {name}", {})
+                rows = results.setdefault(f"{regime}, {name}", {})
                 single = EDOEnsemble().fit(pool["dev"], dev).member_ce_.argmin()
                 rows.setdefault("best single", []).append((ce(P[:, single], truth) - base, 1))
                 for method, ensemble in METHODS.items():
@@ -97,7 +99,7 @@ def measure(seeds: int) -> dict[str, dict[str, list[Any]]]:
                     p = fitted.predict_proba(pool["test"])
                     gain = ce(np.asarray(p), truth) - base
                     rows.setdefault(method, []).append((gain, fitted.size_))
-    return found
+    return results
 
 
 def main() -> None:
@@ -105,8 +107,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     seeds = parser.parse_args().seeds
     warnings.simplefilter("ignore")
-    found = measure(seeds)
-    names = list(found)
+    results = measure(seeds)
+    names = list(results)
     print(
         f"Cross-entropy to the truth less that of the uniform pool, in thousandths, mean over"
         f" {seeds} seeds ± 1.96 standard errors; in brackets the mean size.\n"
@@ -116,7 +118,7 @@ def main() -> None:
     for method in ["best single", *METHODS]:
         cells = []
         for name in names:
-            gains, sizes = np.array(found[name][method]).T * np.array([[1000.0], [1.0]])
+            gains, sizes = np.array(results[name][method]).T * np.array([[1000.0], [1.0]])
             error = 1.96 * gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.nan
             cells.append(f"{gains.mean():+.1f} ± {error:.1f} ({sizes.mean():.1f})")
         print(f"| {method} | " + " | ".join(cells) + " |")

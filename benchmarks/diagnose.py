@@ -60,7 +60,7 @@ PARTS = ("item", "annotator", "group_item", "rest")
 
 def rejections(regime: Regime, structured: float, runs: int, permutations: int) -> dict[str, float]:
     """Share of the runs in which each test finds something."""
-    found: dict[str, list[bool]] = {name: [] for name in ("any structure", *TESTS)}
+    verdicts: dict[str, list[bool]] = {name: [] for name in ("any structure", *TESTS)}
     for seed in range(runs):
         annotations = simulate(
             replace(regime, structured=structured), random_state=seed
@@ -70,10 +70,10 @@ def rejections(regime: Regime, structured: float, runs: int, permutations: int) 
         result = permutation_test(
             vectors, design, find_structure(vectors, design), permutations, seed
         )
-        found["any structure"].append(result["structured"])
+        verdicts["any structure"].append(result["structured"])
         for name, key in TESTS.items():
-            found[name].append((result[key]["p"] or 1.0) <= LEVEL)
-    return {name: float(np.mean(values)) for name, values in found.items()}
+            verdicts[name].append((result[key]["p"] or 1.0) <= LEVEL)
+    return {name: float(np.mean(values)) for name, values in verdicts.items()}
 
 
 def power(runs: int, permutations: int, figure: Path | None) -> None:
@@ -89,9 +89,9 @@ def power(runs: int, permutations: int, figure: Path | None) -> None:
             curves.setdefault(name, []).append((structured, shares))
             cells = " | ".join(f"{share:.1%}" for share in shares.values())
             print(f"| {name} | {structured:.0%} | {count} | {cells} |", flush=True)
-        alone = replace(regime, **STRICT)
+        strict_regime = replace(regime, **STRICT)
         count = max(runs // 4, 1)
-        shares = rejections(alone, 0.5, count, permutations)
+        shares = rejections(strict_regime, 0.5, count, permutations)
         cells = " | ".join(f"{share:.1%}" for share in shares.values())
         print(f"| {name} | 50%, strictness alone | {count} | {cells} |", flush=True)
     if figure is not None:
@@ -107,11 +107,11 @@ def declared_power(runs: int, permutations: int) -> None:
             count = runs if structured == 0 else max(runs // 4, 1)
             found = []
             for seed in range(count):
-                drawn = simulate(
+                simulation = simulate(
                     replace(regime, structured=structured), random_state=seed
                 ).annotations
-                vectors = LabelVectors.from_annotations(drawn)
-                group = np.unique(drawn.attributes["group"], return_inverse=True)[1]
+                vectors = LabelVectors.from_annotations(simulation)
+                group = np.unique(simulation.attributes["group"], return_inverse=True)[1]
                 design = Design.from_vectors(vectors, group, int(group.max()) + 1)
                 rng = np.random.default_rng(seed)
                 real = find_structure(vectors, design).groups.score
@@ -128,9 +128,9 @@ def with_careless(annotations: Annotations, rate: float, seed: int) -> tuple[Ann
     """Two annotators with many labels give a share of them at random."""
     rng = np.random.default_rng([seed, 7])
     busy = annotations.annotations_per_annotator.argsort(kind="stable")[::-1]
-    chosen = rng.choice(busy[: max(len(busy) // 4, 6)], size=2, replace=False)
+    careless_people = rng.choice(busy[: max(len(busy) // 4, 6)], size=2, replace=False)
     table = annotations.to_table().to_pandas()
-    names = {str(name) for name in annotations.annotators[chosen]}
+    names = {str(name) for name in annotations.annotators[careless_people]}
     hit = table["annotator"].astype(str).isin(names) & (rng.random(len(table)) < rate)
     table.loc[hit, "label"] = rng.choice(list(annotations.classes), size=int(hit.sum()))
     return Annotations.from_table(table, classes=list(annotations.classes)), names
@@ -151,18 +151,18 @@ def careless(runs: int, permutations: int) -> None:
             others = []
             # The detection was developed on seeds below 100.
             for seed in range(1000, 1000 + runs):
-                drawn = simulate(replace(regime, structured=structured), random_state=seed)
-                annotations, who = with_careless(drawn.annotations, rate, seed)
+                simulation = simulate(replace(regime, structured=structured), random_state=seed)
+                annotations, who = with_careless(simulation.annotations, rate, seed)
                 result = diagnose(annotations, permutations=permutations, random_state=seed)
                 suspected = result.careless["annotators"] if result.careless else []
-                named = {one["annotator"] for one in suspected}
+                suspected_names = {suspect["annotator"] for suspect in suspected}
                 alone.append(result.test["p"] <= LEVEL)
                 called.append(result.advice[0].choice)
-                found.append(len(named & who) / 2 if rate else np.nan)
-                others.append(len(named - who if rate else named))
+                found.append(len(suspected_names & who) / 2 if rate else np.nan)
+                others.append(len(suspected_names - who if rate else suspected_names))
             hits = f"{np.mean(found):.0%}" if rate else "–"
-            full = np.mean([one in ("views", "strictness") for one in called])
-            slight = np.mean([one == "slight" for one in called])
+            full = np.mean([kind in ("views", "strictness") for kind in called])
+            slight = np.mean([kind == "slight" for kind in called])
             print(
                 f"| {name} | {structured:.0%} | {rate:.0%} | {runs} | {np.mean(alone):.1%} |"
                 f" {full:.1%} | {slight:.1%} | {hits} | {np.mean(others):.2f} per run |",
@@ -204,8 +204,8 @@ def declared(vectors: LabelVectors, annotations: Annotations) -> dict[str, Part]
 
 
 def truth(simulation: Simulation) -> dict[str, float]:
-    known = true_variance(simulation)
-    shares = {name: value / sum(known.values()) for name, value in known.items()}
+    true_parts = true_variance(simulation)
+    shares = {name: value / sum(true_parts.values()) for name, value in true_parts.items()}
     return {**shares, "rest": shares["annotator_item"] + shares["noise"]}
 
 
@@ -231,14 +231,14 @@ def shares(runs: int) -> None:
         for seed in range(runs):
             simulation = simulate(regime, random_state=seed)
             vectors = LabelVectors.from_annotations(simulation.annotations)
-            known = truth(simulation)
+            true_parts = truth(simulation)
             with_names = declared(vectors, simulation.annotations)
             found = decompose(vectors, Design.from_vectors(vectors), cross_fitted(vectors, seed))
             assert found is not None
             for part in PARTS:
                 one = with_names[part]
                 other = found[1][part]
-                rows[part].append((known[part], one.share, other.share))
+                rows[part].append((true_parts[part], one.share, other.share))
         for part in PARTS:
             means = np.mean(rows[part], axis=0)
             errors = 2 * np.std(rows[part], axis=0, ddof=1) / np.sqrt(runs)
@@ -259,17 +259,17 @@ def lewidi(folder: Path) -> None:
     for name in ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement"):
         annotations = read_annotations(folder / name)
         start = time.process_time()
-        found = diagnose(annotations)
+        diagnosis = diagnose(annotations)
         spent = time.process_time() - start
-        variance = found.variance
-        test = found.test
-        advice = {one.topic: one.choice for one in found.advice}
+        variance = diagnosis.variance
+        test = diagnosis.test
+        advice = {one.topic: one.choice for one in diagnosis.advice}
         parts = [_share(variance[part]) for part in PARTS]
         p = [test["p"], *(test[key]["p"] for key in ("annotator", "group_item", "views"))]
-        sizes = ", ".join(str(group["annotators"]) for group in found.clusters["groups"])
+        sizes = ", ".join(str(group["annotators"]) for group in diagnosis.clusters["groups"])
         print(
             f"| {name} | {' | '.join(parts)} | {' | '.join(f'{value:.2f}' for value in p)} |"
-            f" {sizes}; {found.clusters['stability']:.2f} | {advice['structure']} |"
+            f" {sizes}; {diagnosis.clusters['stability']:.2f} | {advice['structure']} |"
             f" {advice['supervision']} | {spent:.1f} |"
         )
 
@@ -288,13 +288,13 @@ def lewidi2025(folder: Path, permutations: int) -> None:
             table["label"] = [" & ".join(sorted(json.loads(labels))) for labels in table["label"]]
         classes = Annotations.from_table(table)
         for one in (read, classes):
-            found = diagnose(one, permutations=permutations)
-            parts = [_share(found.variance[part]) for part in PARTS]
-            careless = len((found.careless or {"annotators": []})["annotators"])
-            kind = next(each.choice for each in found.advice if each.topic == "structure")
+            diagnosis = diagnose(one, permutations=permutations)
+            parts = [_share(diagnosis.variance[part]) for part in PARTS]
+            careless = len((diagnosis.careless or {"annotators": []})["annotators"])
+            kind = next(each.choice for each in diagnosis.advice if each.topic == "structure")
             print(
-                f"| {name} | {one.scale.kind} | {found.agreement['alpha']:.3f} |"
-                f" {' | '.join(parts)} | {found.test['p']:.2f} | {kind} | {careless} |",
+                f"| {name} | {one.scale.kind} | {diagnosis.agreement['alpha']:.3f} |"
+                f" {' | '.join(parts)} | {diagnosis.test['p']:.2f} | {kind} | {careless} |",
                 flush=True,
             )
 
@@ -305,26 +305,26 @@ def _share(part: dict[str, Any] | None) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    what = ["power", "declared", "shares", "careless", "lewidi", "lewidi2025"]
-    parser.add_argument("what", choices=what)
+    parts = ["power", "declared", "shares", "careless", "lewidi", "lewidi2025"]
+    parser.add_argument("what", choices=parts)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--runs", type=int)
     parser.add_argument("--permutations", type=int, default=39)
     parser.add_argument("--figure", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    if given.what == "power":
-        power(given.runs or 100, given.permutations, given.figure)
-    elif given.what == "declared":
-        declared_power(given.runs or 100, given.permutations)
-    elif given.what == "shares":
-        shares(given.runs or 5)
-    elif given.what == "careless":
-        careless(given.runs or 40, given.permutations)
-    elif given.what == "lewidi2025":
-        lewidi2025(given.folder, given.permutations)
+    if arguments.what == "power":
+        power(arguments.runs or 100, arguments.permutations, arguments.figure)
+    elif arguments.what == "declared":
+        declared_power(arguments.runs or 100, arguments.permutations)
+    elif arguments.what == "shares":
+        shares(arguments.runs or 5)
+    elif arguments.what == "careless":
+        careless(arguments.runs or 40, arguments.permutations)
+    elif arguments.what == "lewidi2025":
+        lewidi2025(arguments.folder, arguments.permutations)
     else:
-        lewidi(given.folder)
+        lewidi(arguments.folder)
 
 
 if __name__ == "__main__":

@@ -48,13 +48,13 @@ def described(result: edokit.Run) -> dict[str, Any]:
     """The numbers of a run, and the processor seconds of this process so far."""
     metric = result.results["headline_metric"]
     methods = {row["name"]: row[metric] for row in result.results["leaderboard"]}
-    used = resource.getrusage(resource.RUSAGE_SELF)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     helpers = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "metric": metric,
         "edo": methods["edo"],
         "gains": result.results["gains"],
-        "seconds": used.ru_utime + used.ru_stime + helpers.ru_utime + helpers.ru_stime,
+        "seconds": usage.ru_utime + usage.ru_stime + helpers.ru_utime + helpers.ru_stime,
     }
 
 
@@ -123,18 +123,20 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=800, help="of each dataset at most so many")
     parser.add_argument("--cache", type=Path, default=Path("encoder-benchmark"))
     parser.add_argument("--datasets", nargs="*", help="only these; nothing is written then")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     results = {}
     for task, names in DATASETS.items():
         for name in names:
-            if given.datasets and name not in given.datasets:
+            if arguments.datasets and name not in arguments.datasets:
                 continue
-            source = getattr(given, task)
-            results[name] = measured(source, name, given.items, given.encoder, given.cache)
+            source = getattr(arguments, task)
+            results[name] = measured(
+                source, name, arguments.items, arguments.encoder, arguments.cache
+            )
     lines = list(table(results))
     print("\n".join(lines))
-    if not given.datasets:
-        head = HEAD.format(items=f"{given.items:,}")
+    if not arguments.datasets:
+        head = HEAD.format(items=f"{arguments.items:,}")
         section = "\n".join([head, *lines, "", machine("scikit-learn", "onnxruntime")])
         write_section("A sentence encoder in the default pool (`encoder.py`)", section)
 

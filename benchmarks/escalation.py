@@ -117,10 +117,10 @@ class Checked:
         """How much is answered, and how often the promise is kept."""
         rng = np.random.default_rng(0)
         everything = np.arange(len(self._held_out))
-        whole = self.fit(everything, limit, against)
+        fitted_on_all = self.fit(everything, limit, against)
         n_clusters = int(self._clusters.max()) + 1
         answered = []
-        kept = []
+        kept_shares = []
         kept_if_drawn = []
         for _ in range(runs):
             in_first = rng.permutation(n_clusters) < n_clusters // 2
@@ -128,14 +128,14 @@ class Checked:
             escalation = self.fit(np.flatnonzero(is_first), limit, against)
             share, is_kept = self.outcome(escalation, np.flatnonzero(~is_first))
             answered.append(share)
-            kept.append(is_kept)
-            drawn = rng.choice(len(everything), len(everything))
-            escalation = self.fit(drawn, limit, against)
+            kept_shares.append(is_kept)
+            resampled = rng.choice(len(everything), len(everything))
+            escalation = self.fit(resampled, limit, against)
             kept_if_drawn.append(self.outcome(escalation, everything)[1])
         return [
-            f"{whole.answered:.0%}",
+            f"{fitted_on_all.answered:.0%}",
             f"{np.mean(answered):.0%}",
-            f"{np.mean(kept):.1%}",
+            f"{np.mean(kept_shares):.1%}",
             f"{np.mean(kept_if_drawn):.1%}",
         ]
 

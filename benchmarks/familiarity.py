@@ -52,8 +52,10 @@ def known_share(pieces: Pieces) -> Measure:
     """The share of a text's pieces that the fit has."""
 
     def measure(fit: Sequence[str], texts: Sequence[str]) -> Floats:
-        known = {piece for text in fit for piece in pieces(text)}
-        return np.array([np.mean([piece in known for piece in pieces(text)]) for text in texts])
+        known_pieces = {piece for text in fit for piece in pieces(text)}
+        return np.array(
+            [np.mean([piece in known_pieces for piece in pieces(text)]) for text in texts]
+        )
 
     return measure
 
@@ -91,17 +93,19 @@ class EncoderDistance:
         new = [text for text in dict.fromkeys([*fit, *texts]) if text not in self._vectors]
         if new:
             self._vectors.update(zip(new, self._encode(new), strict=True))
-        known = np.stack([self._vectors[text] for text in fit])
-        return np.array([(known @ self._vectors[text]).max() for text in texts], dtype=float)
+        known_vectors = np.stack([self._vectors[text] for text in fit])
+        return np.array(
+            [(known_vectors @ self._vectors[text]).max() for text in texts], dtype=float
+        )
 
 
 def flagged(measure: Measure, fit: Sequence[str], folds: np.ndarray, texts: list[str]) -> float:
     """The share of texts that rank below 1 % of the held-out ones."""
     held_out = np.empty(len(fit))
     for fold in range(FOLDS):
-        others = [text for text, number in zip(fit, folds, strict=True) if number != fold]
+        other_texts = [text for text, number in zip(fit, folds, strict=True) if number != fold]
         inside = np.flatnonzero(folds == fold)
-        held_out[inside] = measure(others, [fit[row] for row in inside])
+        held_out[inside] = measure(other_texts, [fit[row] for row in inside])
     scores = measure(fit, texts)
     below = np.searchsorted(np.sort(held_out), scores, side="left")
     up_to = np.searchsorted(np.sort(held_out), scores, side="right")
@@ -124,9 +128,9 @@ def strange_texts(
     letters = list("abcdefghijklmnopqrstuvwxyz     ")
     strange["random letters"] = ["".join(rng.choice(letters, 60)) for _ in range(200)]
     strange["all but empty"] = [".", "?", "!!", "...", "-", "a", "1", "x", "&", "ok"]
-    others = [other for other in ENGLISH if other != name]
+    other_sources = [other for other in ENGLISH if other != name]
     if is_english:
-        mixed = [text for other in others for text in rng.choice(texts[other], 100)]
+        mixed = [text for other in other_sources for text in rng.choice(texts[other], 100)]
         strange["other English datasets"] = list(map(str, mixed))
     strange["40 texts in one"] = [" ".join(rng.choice(ordinary, 40)) for _ in range(100)]
     return strange

@@ -70,14 +70,17 @@ def simulate(kind: str, balanced: bool, shift: float, seed: int) -> Annotations:
         person_numbers.append(np.full(count, person))
     item = np.concatenate(item_numbers)
     person = np.concatenate(person_numbers)
-    given = answers(kind, quality[item], habits[person], shift * is_woman[person], rng)
+    given_answers = answers(kind, quality[item], habits[person], shift * is_woman[person], rng)
     if kind == "multi-label":
-        chosen = [[c for c, on in zip(CLASSES, row, strict=True) if on] for row in given]
+        chosen = [
+            [c for c, is_chosen in zip(CLASSES, row, strict=True) if is_chosen]
+            for row in given_answers
+        ]
         labels = [json.dumps(names) for names in chosen]
     elif kind == "nominal":
-        labels = [CLASSES[code] for code in given]
+        labels = [CLASSES[code] for code in given_answers]
     else:
-        labels = [str(int(point)) for point in given]
+        labels = [str(int(point)) for point in given_answers]
     table = {
         "item": [f"i{number}" for number in item],
         "annotator": [f"p{number}" for number in person],
@@ -104,14 +107,14 @@ class Cell:
     def add(self, annotations: Annotations, name: str, tested: bool) -> None:
         """Count a table: its interval of the class, and its tests if they are asked for."""
         if tested:
-            found = compare_groups(annotations, ["gender", "age", "team"])
+            comparison = compare_groups(annotations, ["gender", "age", "team"])
             self.tables += 1
-            self.any_shown += any(level.differs == "yes" for level in found.levels)
-            self.undecided += any(level.differs == "can't tell" for level in found.levels)
-            self.gender_shown += found.levels_of("gender")[1].differs == "yes"
+            self.any_shown += any(level.differs == "yes" for level in comparison.levels)
+            self.undecided += any(level.differs == "can't tell" for level in comparison.levels)
+            self.gender_shown += comparison.levels_of("gender")[1].differs == "yes"
         else:
-            found = compare_groups(annotations, ["gender"], permutations=0)
-        woman = found.levels_of("gender")[1]
+            comparison = compare_groups(annotations, ["gender"], permutations=0)
+        woman = comparison.levels_of("gender")[1]
         self.differences.append(value_of(woman.difference, name) or 0.0)
         self.ends.append((value_of(woman.low, name) or 0.0, value_of(woman.high, name) or 0.0))
 
@@ -140,11 +143,11 @@ def simulated(tables: int, coverage_tables: int) -> list[str]:
             truth = float(np.mean(np.subtract(some.differences, none.differences)))
             for cell, difference in ((none, 0.0), (some, truth)):
                 design = "balanced" if balanced else "unbalanced"
-                shown = f"{difference:+.2f}" if difference else "none"
+                shown_difference = f"{difference:+.2f}" if difference else "none"
                 counts = (cell.any_shown, cell.gender_shown, cell.undecided)
                 shares = " | ".join(f"{count / cell.tables:.1%}" for count in counts)
                 covered = f"{cell.coverage(difference):.1%}"
-                lines.append(f"| {kind} | {design} | {shown} | {shares} | {covered} |")
+                lines.append(f"| {kind} | {design} | {shown_difference} | {shares} | {covered} |")
                 print(lines[-1], flush=True)
     return lines
 
@@ -156,9 +159,9 @@ def lewidi2025(folder: Path) -> None:
         "MP": ["Gender", "Age", "Ethnicity simplified", "Country of residence", "Student status"],
     }.items():
         annotations = read_annotations(folder / name, split=["train", "dev"])
-        found = compare_groups(annotations, attributes)
+        comparison = compare_groups(annotations, attributes)
         print(f"{name}: {annotations}")
-        for line in group_lines(found):
+        for line in group_lines(comparison):
             if "items that divide" not in line:
                 print(line)
 

@@ -64,9 +64,9 @@ def paper_space(count: int, ce: str) -> tuple[list[ObjectiveSettings], list[Gumb
 
 def total(weights: Sequence[float], pool: Pool, settings: ObjectiveSettings) -> float:
     """The joint loss at these weights over all items (``random`` in expectation)."""
-    chosen = replace(settings, ce="all") if settings.ce == "random" else settings
+    compared_settings = replace(settings, ce="all") if settings.ce == "random" else settings
     problem = Problem.from_arrays(*pool, class_weights=settings.class_weights)
-    return float(joint_loss(np.asarray(weights), problem, chosen).total)
+    return float(joint_loss(np.asarray(weights), problem, compared_settings).total)
 
 
 def speed(count: int, rounds: int) -> None:
@@ -80,7 +80,7 @@ def speed(count: int, rounds: int) -> None:
     alpha = Summaries.from_arrays(*pool).class_weights()
     labels = np.eye(pool.q.shape[1])[pool.y]
     exact = [torch.from_numpy(part) for part in (pool.P, pool.q, labels, alpha)]
-    plain = [part.float() for part in exact]
+    single_precision = [part.float() for part in exact]
     items, members, classes = pool.P.shape
     print(
         f"{count} configurations × {GumbelSteps().epochs} epochs, {items} items × {members} "
@@ -106,7 +106,9 @@ def speed(count: int, rounds: int) -> None:
             for own, seed in zip(pairs, seeds, strict=True)
         ]
         theirs, literal = timed(
-            lambda p=pairs: [fit_literally(*plain, *own, OwnNoise(t)) for t, own in enumerate(p)]
+            lambda p=pairs: [
+                fit_literally(*single_precision, *own, OwnNoise(t)) for t, own in enumerate(p)
+            ]
         )
         apart = [
             solution.terms["total"] - total(weights, pool, own)

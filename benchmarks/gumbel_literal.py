@@ -80,9 +80,9 @@ class Ensemble(nn.Module):
         """[K] average over sizes of the first j members' weights, renormalised."""
         z = torch.log_softmax(self.pi, dim=0) + noise
         sizes = torch.softmax(z / temperature, dim=0)
-        kept = torch.softmax(self.theta, dim=0) * self.masks
-        kept = kept / kept.sum(dim=1, keepdim=True)
-        return (sizes[:, None] * kept).sum(dim=0)
+        truncated = torch.softmax(self.theta, dim=0) * self.masks
+        truncated = truncated / truncated.sum(dim=1, keepdim=True)
+        return (sizes[:, None] * truncated).sum(dim=0)
 
     def loss(self, p: Tensor, q: Tensor, y: Tensor, noise: Noise, temperature: float) -> Tensor:
         """Of a mini-batch: predictions [n, K, C], soft and (one-hot) hard labels [n, C]."""
@@ -93,8 +93,8 @@ class Ensemble(nn.Module):
         false_positive = (pooled * (1 - y)).sum()
         false_negative = ((1 - pooled) * y).sum()
         f1 = 2 * true_positive / (2 * true_positive + false_positive + false_negative)
-        apart = (p[:, :, None, :] - p[:, None, :, :]).abs().sum(dim=-1)
-        diversity = (v[:, None] * v[None, :] * apart).sum(dim=(1, 2)).mean()
+        distances = (p[:, :, None, :] - p[:, None, :, :]).abs().sum(dim=-1)
+        diversity = (v[:, None] * v[None, :] * distances).sum(dim=(1, 2)).mean()
         return (
             s.f1 * (1 - f1)
             + s.ce_weight * self.cross_entropy(v, pooled, p, q, noise, temperature)
@@ -144,5 +144,5 @@ def fit_literally(
             optimizer.step()
     best = int(model.pi.argmax())
     with torch.no_grad():
-        kept = torch.softmax(model.theta, dim=0) * model.masks[best]
-    return (kept / kept.sum()).double().numpy(), options.min_members + best
+        truncated = torch.softmax(model.theta, dim=0) * model.masks[best]
+    return (truncated / truncated.sum()).double().numpy(), options.min_members + best

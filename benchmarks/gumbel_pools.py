@@ -33,15 +33,15 @@ def make_pool(regime: str, kind: str, seed: int = 0) -> Pool:
     y = np.asarray(dev.hard_labels())
     truth = simulation.truth[simulation.rows("dev")]
     rng = np.random.default_rng(seed)
-    own = rng.normal(size=(len(truth), MEMBERS, truth.shape[1]))
-    together = rng.normal(size=(len(truth), 1, truth.shape[1]))
-    known = np.repeat(np.log(truth + 1e-3)[:, None], MEMBERS, axis=1)
+    own_noise = rng.normal(size=(len(truth), MEMBERS, truth.shape[1]))
+    shared_noise = rng.normal(size=(len(truth), 1, truth.shape[1]))
+    log_truth = np.repeat(np.log(truth + 1e-3)[:, None], MEMBERS, axis=1)
     if kind == "three of ten":
-        known[:, 3:] = np.log(truth.mean(axis=0))
-        errors = np.repeat([0.7, 1.0], [3, MEMBERS - 3])[:, None] * own
+        log_truth[:, 3:] = np.log(truth.mean(axis=0))
+        errors = np.repeat([0.7, 1.0], [3, MEMBERS - 3])[:, None] * own_noise
     elif kind == "graded":
-        errors = np.linspace(0.3, 3.0, MEMBERS)[:, None] * own
+        errors = np.linspace(0.3, 3.0, MEMBERS)[:, None] * own_noise
     else:
-        errors = 0.8 * together + 0.2 * own
-    P = softmax(known + errors)
+        errors = 0.8 * shared_noise + 0.2 * own_noise
+    P = softmax(log_truth + errors)
     return Pool(P[:, rank_members(Summaries.from_arrays(P, q, y))], q, y)

@@ -42,8 +42,8 @@ def group_texts(rng: np.random.Generator, shared: int, shuffled: bool) -> list[s
     for _ in range(N_GROUPS):
         common = rng.choice(VOCABULARY, shared, replace=False).tolist()
         for _ in range(SIZE):
-            own = rng.choice(VOCABULARY, 12 - shared).tolist()
-            words = [*common, *own]
+            own_words = rng.choice(VOCABULARY, 12 - shared).tolist()
+            words = [*common, *own_words]
             if shuffled:
                 words = rng.permutation(words).tolist()
             texts.append(" ".join(words))
@@ -79,12 +79,12 @@ def gain_of_members(annotations: Annotations, folder: Path, seed: int) -> Gain:
     trained = edokit.train_members(
         annotations, groups, out=folder, cross_fit=5, random_state=seed, jobs=1
     )
-    found = edokit.compare(
+    comparison = edokit.compare(
         trained.predictions["fit"], annotations, methods=["edo"], random_state=seed
     )
-    losses = found.losses
-    test = paired_test(losses["edo"]["ce"], losses["constant"]["ce"], clusters=found.clusters)
-    return Gain.from_test("ce", test, found["constant"])
+    losses = comparison.losses
+    test = paired_test(losses["edo"]["ce"], losses["constant"]["ce"], clusters=comparison.clusters)
+    return Gain.from_test("ce", test, comparison["constant"])
 
 
 def template_runs(runs: int, seed: int, shared: int, shuffled: bool) -> dict[str, list[Gain]]:
@@ -93,8 +93,8 @@ def template_runs(runs: int, seed: int, shared: int, shuffled: bool) -> dict[str
     for run in range(runs):
         rng = np.random.default_rng([seed, shared, run])
         annotations = annotate(group_texts(rng, shared, shuffled), rng)
-        alone = replace(annotations, item_groups=None)
-        for name, data in (("items", alone), ("groups", annotations)):
+        without_groups = replace(annotations, item_groups=None)
+        for name, data in (("items", without_groups), ("groups", annotations)):
             with tempfile.TemporaryDirectory() as folder:
                 gains[name].append(gain_of_members(data, Path(folder) / "members", run))
     return gains
@@ -149,12 +149,12 @@ def main() -> None:
             cells.append(f"{claimed:.0%} (median gain {np.median(shares):+.0%})")
         print(f"| {title} | {' | '.join(cells)} |")
     for copies in (1, 5):
-        alone, together = equal_model_runs(arguments.equal_runs, arguments.seed, copies)
+        rates_alone, rates_together = equal_model_runs(arguments.equal_runs, arguments.seed, copies)
         noun = "copy" if copies == 1 else "copies"
         title = (
             f"difference of equal models: {copies} {noun} of 60 texts ({arguments.equal_runs} runs)"
         )
-        print(f"| {title} | {alone:.1%} | {together:.1%} |")
+        print(f"| {title} | {rates_alone:.1%} | {rates_together:.1%} |")
 
 
 if __name__ == "__main__":

@@ -63,12 +63,12 @@ def losses(annotations: Annotations, items: Predictions, pairs: Predictions) -> 
         rows = held_out.rows
         of_items = np.asarray(ensemble.predict_proba(items.take(test_items)))
         anonymous = of_items[rows.item_codes]
-        asked = pairs.take(pairs.rows.positions(rows))
-        member = asked.members.index(KNOWING)
+        asked_pairs = pairs.take(pairs.rows.positions(rows))
+        member = asked_pairs.members.index(KNOWING)
         codes = people.person_codes(list(map(str, rows.annotator_names)))
         answers = {
             "anonymous": anonymous,
-            "known": asked.probabilities[:, member],
+            "known": asked_pairs.probabilities[:, member],
             "effects": people.answers(anonymous, codes),
         }
         for kind, p in answers.items():

@@ -49,9 +49,9 @@ def learn(texts: list[str], soft_labels: Floats) -> Callable[[list[str]], Floats
     rows = np.repeat(np.arange(n_items), n_classes)
     classes = np.tile(np.arange(n_classes), n_items)
     weights = soft_labels.ravel()
-    kept = weights > 0
+    has_weight = weights > 0
     model = LogisticRegression(max_iter=300)
-    model.fit(vectors[rows[kept]], classes[kept], sample_weight=weights[kept])
+    model.fit(vectors[rows[has_weight]], classes[has_weight], sample_weight=weights[has_weight])
 
     def predict(new_texts: list[str]) -> Floats:
         p = np.full((len(new_texts), n_classes), 1e-9)
@@ -84,8 +84,8 @@ def with_slips(annotations: Annotations, seed: int) -> tuple[Annotations, Bools]
     codes = annotations.label_codes.copy()
     is_slip = rng.random(len(codes)) < SLIPS
     n_classes = len(annotations.classes)
-    others = rng.integers(1, n_classes, is_slip.sum())
-    codes[is_slip] = (codes[is_slip] + others) % n_classes
+    other_classes = rng.integers(1, n_classes, is_slip.sum())
+    codes[is_slip] = (codes[is_slip] + other_classes) % n_classes
     return replace(annotations, label_codes=codes), is_slip[~annotations.repeated]
 
 
@@ -159,14 +159,14 @@ def subset(annotations: Annotations, kept: Bools) -> Annotations:
 def draw_labels(annotations: Annotations, wanted: Ints, kept: Bools, seed: int) -> Bools:
     """Also keep so many further labels of each item as are ``wanted`` [N], drawn at random."""
     rng = np.random.default_rng(seed)
-    chosen = kept.copy()
+    chosen_labels = kept.copy()
     remaining = wanted.copy()
     for row in rng.permutation(len(kept)):
         item = annotations.item_codes[row]
-        if not chosen[row] and remaining[item] > 0:
-            chosen[row] = True
+        if not chosen_labels[row] and remaining[item] > 0:
+            chosen_labels[row] = True
             remaining[item] -= 1
-    return chosen
+    return chosen_labels
 
 
 def posterior(annotations: Annotations, answers: Floats) -> tuple[Pooled, Labelled]:
@@ -185,19 +185,19 @@ def again_once(regime: str, seed: int, budget: int) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     n_items = len(everything.items)
     is_new = rng.random(n_items) < 0.5
-    most = everything.annotations_per_item - 1
-    wanted = np.where(is_new, 0, np.minimum(rng.integers(1, 4, n_items), most))
+    most_labels = everything.annotations_per_item - 1
+    n_labels = np.where(is_new, 0, np.minimum(rng.integers(1, 4, n_items), most_labels))
     nothing = np.zeros(len(everything), dtype=bool)
-    kept = draw_labels(everything, wanted, nothing, seed)
+    drawn_labels = draw_labels(everything, n_labels, nothing, seed)
     texts = np.array([str(text) for text in everything.whole_texts], dtype=object)
-    first = subset(everything, kept)
-    labelled = first.take(np.flatnonzero(~is_new))
+    first_labels = subset(everything, drawn_labels)
+    labelled = first_labels.take(np.flatnonzero(~is_new))
     answers = np.zeros_like(everything.soft_labels)
     answers[~is_new] = cross_fit(labelled)
     predict = learn(list(texts[~is_new]), labelled.soft_labels)
     answers[is_new] = predict(list(texts[is_new]))
 
-    pooled, counts = posterior(first, answers)
+    pooled, counts = posterior(first_labels, answers)
     queue = review(pooled, budget, labelled=counts)
     position = {str(item): i for i, item in enumerate(everything.items)}
     matrix = label_matrix(HumanLabels(labelled))
@@ -213,9 +213,9 @@ def again_once(regime: str, seed: int, budget: int) -> dict[str, float]:
     truth = everything.soft_labels
     errors = {"no label": float(np.square(pooled.probabilities - truth).sum(axis=1).mean())}
     for name, chosen in choices.items():
-        more = np.zeros(n_items, dtype=np.int64)
-        more[chosen] = 1
-        after = subset(everything, draw_labels(everything, more, kept, seed))
+        n_more = np.zeros(n_items, dtype=np.int64)
+        n_more[chosen] = 1
+        after = subset(everything, draw_labels(everything, n_more, drawn_labels, seed))
         spent, _ = posterior(after, answers)
         errors[name] = float(np.square(spent.probabilities - truth).sum(axis=1).mean())
         errors[f"{name}: new items"] = float(is_new[chosen].mean())

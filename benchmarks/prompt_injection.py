@@ -136,20 +136,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1, help="of the model's server")
     parser.add_argument("--dry", action="store_true", help="leave the page as it is")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     lines = [
         "| prompt | appended to the message | label turned | gets either label |",
         "|---|---|---:|---:|",
     ]
     with (
         tempfile.TemporaryDirectory() as cache,
-        running("--threads", str(asked.threads)) as address,
+        running("--threads", str(arguments.threads)) as address,
     ):
         os.environ["EDO_CACHE"] = cache
         for prompt_name, prompt in prompts().items():
             lines += measure(address, prompt_name, prompt)
     print("\n".join(lines))
-    if not asked.dry:
+    if not arguments.dry:
         put_between(PAGE, "injection", "\n".join(lines))
 
 

@@ -182,8 +182,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=10, help="of ten members of twenty, LeWiDi")
     parser.add_argument("--quick", action="store_true", help="one seed, one draw")
     parser.add_argument("--jobs", type=int, default=2)
-    given = parser.parse_args()
-    seeds, draws = (1, 1) if given.quick else (given.seeds, given.draws)
+    arguments = parser.parse_args()
+    seeds, draws = (1, 1) if arguments.quick else (arguments.seeds, arguments.draws)
     pools = {"Simulated": list(simulated(seeds)), "LeWiDi 2023": list(real(draws))}
     print("CE throughout; 50 trials, population 10, five folds; lowest CE on the front is chosen.")
     for solver, space in (
@@ -194,7 +194,7 @@ def main() -> None:
         for where, several in pools.items():
             if several:
                 paper = ", the paper's space" if space == SearchSpace.paper() else ""
-                report(f"{where}, `{solver}`{paper}", several, solver, space, given.jobs)
+                report(f"{where}, `{solver}`{paper}", several, solver, space, arguments.jobs)
 
 
 if __name__ == "__main__":

@@ -571,29 +571,29 @@ def main() -> None:
     parser.add_argument("--clients", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--at-once", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--regression", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.loop:
-        in_a_loop(given.loop, given.device)
-    elif given.load:
-        port, size, rate, seconds = given.load
-        load(int(port), int(size), rate or None, seconds, given.clients)
-    elif given.at_once:
+    arguments = parser.parse_args()
+    if arguments.loop:
+        in_a_loop(arguments.loop, arguments.device)
+    elif arguments.load:
+        port, size, rate, seconds = arguments.load
+        load(int(port), int(size), rate or None, seconds, arguments.clients)
+    elif arguments.at_once:
         answer_at_once()
-    elif given.regression:
+    elif arguments.regression:
         serve_regression()
-    elif given.kind == "beside":
-        text = measure_beside(given.seconds, given.rounds)
+    elif arguments.kind == "beside":
+        text = measure_beside(arguments.seconds, arguments.rounds)
         print(text)
         write_section("Serving beside one regression (`serving.py beside`)", text)
-    elif given.write:
-        write(given.write)
+    elif arguments.write:
+        write(arguments.write)
     else:
         with tempfile.TemporaryDirectory() as name:
-            options = {"model": given.model} if given.model else {}
-            bundle = given.bundle or make_bundle(Path(name), given.kind, options)
-            rows = measure(given.kind, bundle, Path(name), given)
-        if given.json:
-            given.json.write_text(json.dumps(rows, indent=1))
+            options = {"model": arguments.model} if arguments.model else {}
+            bundle = arguments.bundle or make_bundle(Path(name), arguments.kind, options)
+            rows = measure(arguments.kind, bundle, Path(name), arguments)
+        if arguments.json:
+            arguments.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

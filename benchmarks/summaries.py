@@ -89,10 +89,10 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=2)
     parser.add_argument("--dtype", choices=["float32", "float64", "both"], default="both")
     parser.add_argument("--rounds", type=int, default=5)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}")
-    for dtype in ("float32", "float64") if asked.dtype == "both" else (asked.dtype,):
-        measure(asked.items, asked.members, asked.classes, dtype, asked.rounds)
+    for dtype in ("float32", "float64") if arguments.dtype == "both" else (arguments.dtype,):
+        measure(arguments.items, arguments.members, arguments.classes, dtype, arguments.rounds)
 
 
 if __name__ == "__main__":

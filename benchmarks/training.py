@@ -284,18 +284,18 @@ def main() -> None:
     parser.add_argument("--device")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--write", type=Path, nargs="+")
-    given = parser.parse_args()
-    if given.write:
-        write(given.write)
+    arguments = parser.parse_args()
+    if arguments.write:
+        write(arguments.write)
         return
-    if given.device is None and given.recipes != ["linear"]:
+    if arguments.device is None and arguments.recipes != ["linear"]:
         import torch
 
-        given.device = "cuda" if torch.cuda.is_available() else "cpu"
-    rows = [measure(recipe, given) for recipe in given.recipes]
+        arguments.device = "cuda" if torch.cuda.is_available() else "cpu"
+    rows = [measure(recipe, arguments) for recipe in arguments.recipes]
     print("\n".join(table(rows)))
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

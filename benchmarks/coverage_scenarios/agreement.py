@@ -95,8 +95,10 @@ def agreement(runs: int, seed: int) -> Iterator[CoverageRow]:
         for n_items in (30, 100, 300):
             for run in range(runs):
                 rng = np.random.default_rng([seed, n_items, run])
-                found = edokit.agreement(labels.draw(rng, n_items), level=LEVEL).coefficients()
-                for name, interval in found.items():
+                coefficients = edokit.agreement(
+                    labels.draw(rng, n_items), level=LEVEL
+                ).coefficients()
+                for name, interval in coefficients.items():
                     if interval is None or interval["low"] is None:
                         continue
                     value = truth[name]["estimate"]

@@ -78,17 +78,17 @@ def escalation_rows(runs: int, seed: int) -> Iterator[CoverageRow]:
             losses = overruled_shares(population.answers, population.shares, NOMINAL, against)
             sureness = confidence(population.answers, NOMINAL, against)
             for size in SIZES:
-                kept = 0
+                n_kept = 0
                 for _ in range(runs):
                     held_out = queue.draw(size, rng)
-                    chosen = Escalation.fit(held_out, NOMINAL, limit, against)
-                    kept += _is_kept(chosen, sureness, losses)
+                    escalation = Escalation.fit(held_out, NOMINAL, limit, against)
+                    n_kept += _is_kept(escalation, sureness, losses)
                 yield CoverageRow(
                     shown=f"at most {limit:.0%} overruled by {_judges(against)}",
                     data=queue.name,
                     promise="kept",
                     nominal=CONFIDENCE,
-                    count=kept,
+                    count=n_kept,
                     runs=runs,
                     size=f"{size} items",
                 )

@@ -32,16 +32,16 @@ def diagnose(runs: int, seed: int) -> Iterator[CoverageRow]:
     )
     for kind in SCALES:
         name = "" if kind == "ordinal" else "c"
-        shown = 0
+        n_shown = 0
         covered = 0
         for run in range(tables):
             annotations = simulate(kind, balanced=False, shift=0.0, seed=seed + run)
-            found = compare_groups(annotations, ["gender"])
-            woman = found.levels_of("gender")[1]
-            shown += woman.differs == "yes"
+            comparison = compare_groups(annotations, ["gender"])
+            woman = comparison.levels_of("gender")[1]
+            n_shown += woman.differs == "yes"
             low = value_of(woman.low, name)
             high = value_of(woman.high, name)
             covered += low <= 0 <= high
         data = f"{kind}, 12 women and 48 men, no difference"
-        yield CoverageRow("groups differ", data, "false alarms", 1 - LEVEL, shown, tables)
+        yield CoverageRow("groups differ", data, "false alarms", 1 - LEVEL, n_shown, tables)
         yield CoverageRow("difference of groups", data, "covers", LEVEL, covered, tables)

@@ -42,8 +42,8 @@ def draw(n_items: int, people: People, rng: np.random.Generator) -> tuple[Predic
     """Members whose errors correlate, and annotators."""
     q = people.draw(rng, n_items)
     shared = np.sqrt(CORRELATION) * rng.normal(0, 0.1, (n_items, 1))
-    alone = np.sqrt(1 - CORRELATION) * rng.normal(0, 0.1, (n_items, MEMBERS))
-    p = np.clip(q[:, None] + shared + alone, 0.001, 0.999)
+    own_errors = np.sqrt(1 - CORRELATION) * rng.normal(0, 0.1, (n_items, MEMBERS))
+    p = np.clip(q[:, None] + shared + own_errors, 0.001, 0.999)
     votes = (rng.random((n_items, people.annotators)) < q[:, None]).astype(int)
     return as_tables(p, votes)
 
@@ -67,12 +67,12 @@ def audit(runs: int, seed: int) -> Iterator[CoverageRow]:
         People("six members, annotators divided", divided, 5),
         People("six members, annotators agree", clear, 4),
     ):
-        whole = edokit.audit(
+        audit_result = edokit.audit(
             *draw(POPULATION_ITEMS, people, np.random.default_rng([seed, 1])),
             replace=True,
             samples=50,
         )
-        truth = statements(whole)
+        truth = statements(audit_result)
         if people.draw is divided:
             # Nothing is clipped, so the correlation is known.
             truth["number of judges"] = MEMBERS / (1 + (MEMBERS - 1) * CORRELATION)
@@ -83,9 +83,9 @@ def audit(runs: int, seed: int) -> Iterator[CoverageRow]:
                 found = edokit.audit(
                     *draw(n_items, people, rng), replace=True, level=LEVEL, random_state=run
                 )
-                for shown, (low, high) in intervals(found).items():
-                    if shown in truth:
-                        counts.add(shown, n_items, bool(low <= truth[shown] <= high))
+                for quantity, (low, high) in intervals(found).items():
+                    if quantity in truth:
+                        counts.add(quantity, n_items, bool(low <= truth[quantity] <= high))
         yield from counts.rows()
     yield from replacement(n_runs, seed)
 
@@ -94,9 +94,9 @@ def statements(found: edokit.Audit) -> dict[str, float]:
     """The estimates of an audit, by what is shown; of large data, the truth."""
     uniform = next(row for row in found.replacement if row["candidate"] == "uniform")
     overall = next(row for row in found.strata if row["stratum"] == "all")
-    first = next(row for row in found.members if row["member"] == "0")
+    first_member = next(row for row in found.members if row["member"] == "0")
     return {
-        "CE lost without a member": first["uniform"]["difference"],
+        "CE lost without a member": first_member["uniform"]["difference"],
         "agreement, jury less person": overall["above_human"],
         "advantage of the uniform mean": uniform["advantage"],
     }
@@ -106,15 +106,15 @@ def intervals(found: edokit.Audit) -> dict[str, tuple[float, float]]:
     """The intervals of an audit, by what is shown."""
     uniform = next(row for row in found.replacement if row["candidate"] == "uniform")
     overall = next(row for row in found.strata if row["stratum"] == "all")
-    first = next(row for row in found.members if row["member"] == "0")
-    shown = {
-        "CE lost without a member": first["uniform"]["interval"],
+    first_member = next(row for row in found.members if row["member"] == "0")
+    quantities = {
+        "CE lost without a member": first_member["uniform"]["interval"],
         "agreement, jury less person": overall["interval"],
         "advantage of the uniform mean": uniform["interval"],
     }
     if found.judges is not None and found.judges.estimate is not None:
-        shown["number of judges"] = (found.judges.low, found.judges.high)
-    return shown
+        quantities["number of judges"] = (found.judges.low, found.judges.high)
+    return quantities
 
 
 def replacement(runs: int, seed: int) -> Iterator[CoverageRow]:
@@ -125,14 +125,14 @@ def replacement(runs: int, seed: int) -> Iterator[CoverageRow]:
             rng = np.random.default_rng([seed, 4, n_items, run])
             q = rng.uniform(0.1, 0.9, (n_items, 1))
             votes = (rng.random((n_items, 7)) < q).astype(int)
-            found = edokit.audit(
+            audit_result = edokit.audit(
                 *as_tables(votes[:, 6:].astype(float), votes[:, :6]),
                 replace=True,
                 epsilon=0.0,
                 samples=50,
                 level=LEVEL,
             )
-            candidate = next(row for row in found.replacement if row["candidate"] == "0")
+            candidate = next(row for row in audit_result.replacement if row["candidate"] == "0")
             wins = candidate["winning_rate"] > 0
             counts.add("wins against an annotator, ε 0", n_items, wins, "false alarms")
     yield from counts.rows()

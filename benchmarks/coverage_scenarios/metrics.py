@@ -72,12 +72,12 @@ def shared_normal(
     n_items: int, population: Population, rng: np.random.Generator, columns: int = 1
 ) -> np.ndarray:
     """Standard normal values [N, columns], of which items of a group share half the variance."""
-    alone = rng.normal(size=(n_items, columns))
+    own_noise = rng.normal(size=(n_items, columns))
     if population.group_size == 1:
-        return alone
+        return own_noise
     n_groups = -(-n_items // population.group_size)
     shared = rng.normal(size=(n_groups, columns)).repeat(population.group_size, axis=0)[:n_items]
-    return np.sqrt(0.5) * (alone + shared)
+    return np.sqrt(0.5) * (own_noise + shared)
 
 
 def draw(n_items: int, population: Population, rng: np.random.Generator) -> Table:
@@ -123,11 +123,11 @@ class Counts:
 
     def rows(self) -> Iterator[CoverageRow]:
         """A row for each statement and size."""
-        for (shown, promise), by_size in self._outcomes.items():
+        for (quantity, promise), by_size in self._outcomes.items():
             nominal = 1 - LEVEL if promise == "false alarms" else LEVEL
             for n_items, outcomes in by_size.items():
                 yield CoverageRow(
-                    shown,
+                    quantity,
                     self.data,
                     promise,
                     nominal,
@@ -140,9 +140,12 @@ class Counts:
 def evaluate(runs: int, seed: int) -> Iterator[CoverageRow]:
     """Intervals of every metric, on small and large tables."""
     for population in POPULATIONS:
-        whole = draw(POPULATION_ITEMS, population, np.random.default_rng([seed, 1]))
+        population_draw = draw(POPULATION_ITEMS, population, np.random.default_rng([seed, 1]))
         truth = compute_metrics(
-            whole.first, whole.soft_labels, whole.hard_labels, scale=whole.scale
+            population_draw.first,
+            population_draw.soft_labels,
+            population_draw.hard_labels,
+            scale=population_draw.scale,
         )
         counts = Counts(population.name)
         for n_items in ITEMS:
@@ -175,13 +178,17 @@ def item_losses(metric: str, p: np.ndarray, table: Table) -> np.ndarray:
 def compare(runs: int, seed: int) -> Iterator[CoverageRow]:
     """Paired differences of two equal models, and the gain over a constant answer."""
     for population in POPULATIONS:
-        whole = draw(POPULATION_ITEMS, population, np.random.default_rng([seed, 1]))
-        shares = whole.soft_labels.mean(axis=0)
-        names = main_metrics(whole.scale)
-        headline = headline_metric(whole.scale)
+        population_draw = draw(POPULATION_ITEMS, population, np.random.default_rng([seed, 1]))
+        shares = population_draw.soft_labels.mean(axis=0)
+        names = main_metrics(population_draw.scale)
+        headline = headline_metric(population_draw.scale)
         short = METRIC[headline].short
-        of_constant = item_losses(headline, np.tile(shares, (len(whole.first), 1)), whole).mean()
-        true_gain = 1 - item_losses(headline, whole.first, whole).mean() / of_constant
+        of_constant = item_losses(
+            headline, np.tile(shares, (len(population_draw.first), 1)), population_draw
+        ).mean()
+        true_gain = (
+            1 - item_losses(headline, population_draw.first, population_draw).mean() / of_constant
+        )
         counts = Counts(population.name)
         for n_items in ITEMS:
             for run in range(runs):

@@ -96,19 +96,19 @@ def plan(runs: int, seed: int) -> Iterator[CoverageRow]:
         for run in range(max(runs // SHARE_OF_RUNS, 1)):
             rng = np.random.default_rng([seed, 2, run])
             q = pilot.draw(rng, pilot.n_items)
-            made = edokit.plan(
+            plan_result = edokit.plan(
                 pilot_annotations(q, pilot, rng),
                 annotators=ANNOTATORS,
                 train=False,
                 random_state=run,
                 level=LEVEL,
             )
-            for row in made.curve:
+            for row in plan_result.curve:
                 for name, (_, low, high) in row["soft_label"].items():
                     count = row["annotators"]
                     covers = low - 1e-9 <= truth[name, count] <= high + 1e-9
-                    shown = f"{METRIC[name].short} of soft labels"
-                    counts.add(shown, count, covers)
+                    quantity = f"{METRIC[name].short} of soft labels"
+                    counts.add(quantity, count, covers)
         for row in counts.rows():
             yield sized_by_annotators(row)
     yield from differences(runs, seed)
@@ -128,10 +128,10 @@ def true_errors(
     q = pilot.draw(rng, POPULATION_ITEMS)
     truth = {}
     for count in ANNOTATORS:
-        drawn = draw_soft_labels(q, count, scale, rng)
+        soft_labels = draw_soft_labels(q, count, scale, rng)
         for name, formula in item_values(scale).items():
-            truth[name, count] = float(formula(drawn, q, scale.hard(q)).mean())
-        truth["f1", count] = float(same_mode(drawn, q).mean())
+            truth[name, count] = float(formula(soft_labels, q, scale.hard(q)).mean())
+        truth["f1", count] = float(same_mode(soft_labels, q).mean())
     return truth
 
 
@@ -162,10 +162,10 @@ def differences(runs: int, seed: int) -> Iterator[CoverageRow]:
             jury = Predictions.from_arrays(
                 models(q), items=people.items, classes=people.classes, layout="NKC"
             )
-            made = edokit.plan(
+            plan_result = edokit.plan(
                 people, predictions=jury, annotators=(2,), budget=1000, train=False, level=LEVEL
             )
-            (row,) = made.curve
+            (row,) = plan_result.curve
             _, low, high = row["comparison"]["ce"]
             expected = normal * np.sqrt((means.var() + within / 2) / row["items"])
             counts.add("difference in CE that shows", n_items, bool(low <= expected <= high))

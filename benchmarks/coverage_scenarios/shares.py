@@ -75,15 +75,19 @@ def estimate(runs: int, seed: int) -> Iterator[CoverageRow]:
             for _ in range(runs):
                 shares, votes, answers = draw_texts(crowd, TEXTS, rng)
                 groups = rng.choice(TEXTS // crowd.group_size, labelled // crowd.group_size, False)
-                chosen = groups[:, None] * crowd.group_size + np.arange(crowd.group_size)
+                chosen_items = groups[:, None] * crowd.group_size + np.arange(crowd.group_size)
                 clusters = None
                 if crowd.group_size > 1:
                     clusters = np.repeat(groups, crowd.group_size)
-                found = estimate_share(
-                    votes[chosen.ravel()], answers[chosen.ravel()], answers.mean(), clusters, LEVEL
+                share = estimate_share(
+                    votes[chosen_items.ravel()],
+                    answers[chosen_items.ravel()],
+                    answers.mean(),
+                    clusters,
+                    LEVEL,
                 )
-                covered += found.low <= shares.mean() <= found.high
-                narrow += found.width <= found.label_width
+                covered += share.low <= shares.mean() <= share.high
+                narrow += share.width <= share.label_width
             size = f"{labelled} labelled"
             yield CoverageRow(
                 "interval of a share", crowd.name, "covers", LEVEL, covered, runs, size
@@ -101,8 +105,8 @@ def _without_labels(runs: int, seed: int) -> CoverageRow:
     for _ in range(runs):
         _, votes, answers = draw_texts(fit_crowd, FIT_ITEMS, rng)
         shares, _, targets = draw_texts(Crowd("other", mean=0.3), 500, rng)
-        found = transported_share(votes, answers, targets, None, LEVEL)
-        covered += found.low <= shares.mean() <= found.high
+        share = transported_share(votes, answers, targets, None, LEVEL)
+        covered += share.low <= shares.mean() <= share.high
     data = "a fit at a fifth, texts at 30 %"
     return CoverageRow("interval without labels", data, "covers", LEVEL, covered, runs)
 
@@ -134,9 +138,11 @@ def _subsampled_shares(runs: int, seed: int) -> Iterator[CoverageRow]:
             rng = np.random.default_rng([seed, labelled])
             covered = 0
             for _ in range(runs):
-                chosen = rng.choice(len(votes), labelled, replace=False)
-                found = estimate_share(votes[chosen], answers[chosen], answers.mean(), None, LEVEL)
-                covered += found.low <= votes.mean() <= found.high
+                labelled_items = rng.choice(len(votes), labelled, replace=False)
+                share = estimate_share(
+                    votes[labelled_items], answers[labelled_items], answers.mean(), None, LEVEL
+                )
+                covered += share.low <= votes.mean() <= share.high
             data = f"{name}, dev, subsampled"
             size = f"{labelled} labelled"
             yield CoverageRow("interval of a share", data, "covers", LEVEL, covered, runs, size)
@@ -182,7 +188,7 @@ def gate(runs: int, seed: int) -> Iterator[CoverageRow]:
     for crowd in CROWDS[:4]:
         for items in NEW_ITEMS:
             rng = np.random.default_rng([seed, items])
-            found = 0
+            n_found = 0
             for _ in range(runs):
                 reference = draw_losses(crowd, FIT_ITEMS, rng)
                 planned = draw_losses(crowd, items, rng)
@@ -191,13 +197,13 @@ def gate(runs: int, seed: int) -> Iterator[CoverageRow]:
                 )
                 current = draw_losses(crowd, items, rng) + found_change.detectable
                 p = loss_change(reference, current, None, None, level=LEVEL).p
-                found += p <= (1 - LEVEL) / 2 / (SLICES + 1)
+                n_found += p <= (1 - LEVEL) / 2 / (SLICES + 1)
             yield CoverageRow(
                 "finds the rise that it names",
                 crowd.name,
                 "kept",
                 POWER,
-                found,
+                n_found,
                 runs,
                 f"{items} items",
             )

@@ -34,13 +34,13 @@ def main() -> None:
     parser.add_argument("lewidi", type=Path)
     parser.add_argument("runs", type=Path)
     parser.add_argument("--to", type=Path, help="else benchmarks/<task>")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore", EDOWarning)
-    task = load_task(given.task)
+    task = load_task(arguments.task)
     for name, run in task.runs.items():
-        if (given.runs / name / "members").is_dir():
-            target = (given.to or BENCHMARKS / given.task) / run.dataset
-            collect(run, task.read(given.lewidi, run.dataset), given.runs / name, target)
+        if (arguments.runs / name / "members").is_dir():
+            target = (arguments.to or BENCHMARKS / arguments.task) / run.dataset
+            collect(run, task.read(arguments.lewidi, run.dataset), arguments.runs / name, target)
 
 
 def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
@@ -58,8 +58,8 @@ def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
     for group in run_groups:
         members = len({job.member for job in plan.jobs if job.group == group.name})
         if members:
-            own = replace(group, members=members)
-            pools.setdefault(group.name.partition(".")[0], []).append(own)
+            own_group = replace(group, members=members)
+            pools.setdefault(group.name.partition(".")[0], []).append(own_group)
     for pool, groups in pools.items():
         part = _part(plan, groups)
         found = collect_predictions(part, folder, cards)
@@ -74,8 +74,8 @@ def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
             shutil.copy(folder / "predictions" / f"{name}.npz", target / pool / f"{name}.npz")
         shutil.copy(folder / "manifest.json", target / pool / "manifest.json")
         split, scores = next(iter(manifest["mean"].items()))
-        shown = "  ".join(f"{metric} {value:.4f}" for metric, value in scores.items())
-        print(f"{run.dataset} {pool}: {len(manifest['members'])} members  {split} {shown}")
+        score_text = "  ".join(f"{metric} {value:.4f}" for metric, value in scores.items())
+        print(f"{run.dataset} {pool}: {len(manifest['members'])} members  {split} {score_text}")
 
 
 def _part(plan: TrainingPlan, groups: list[Group]) -> TrainingPlan:

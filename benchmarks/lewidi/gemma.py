@@ -36,20 +36,20 @@ _SPACE = "▁"
 
 def pieces_in(texts: list[str], pieces: Iterable[str]) -> set[str]:
     """The pieces that occur in a text, with its spaces spelled out or not."""
-    known = set(pieces)
+    known_pieces = set(pieces)
     beginnings = set[str]()
-    for piece in known:
+    for piece in known_pieces:
         beginnings.update(piece[:end] for end in range(1, len(piece) + 1))
-    found: set[str] = set()
+    found_pieces: set[str] = set()
     spelled = {each for text in texts for each in (text, text.replace(" ", _SPACE))}
     for text in spelled:
         for start in range(len(text)):
             end = start + 1
             while end <= len(text) and (part := text[start:end]) in beginnings:
-                if part in known:
-                    found.add(part)
+                if part in known_pieces:
+                    found_pieces.add(part)
                 end += 1
-    return found
+    return found_pieces
 
 
 def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
@@ -61,12 +61,12 @@ def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
     model = tokenizer["model"]
     numbers: dict[str, int] = model["vocab"]
     found = pieces_in(texts, numbers)
-    kept = [
+    kept_rules = [
         piece
         for piece, number in sorted(numbers.items(), key=lambda item: item[1])
         if piece in found or number < _SPECIAL or (piece.startswith("<0x") and len(piece) == 6)
     ]
-    model["vocab"] = {piece: number for number, piece in enumerate(kept)}
+    model["vocab"] = {piece: number for number, piece in enumerate(kept_rules)}
     model["merges"] = [
         pair
         for pair in model["merges"]
@@ -74,11 +74,11 @@ def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
     ]
     # Some of them, line breaks for one, are looked for before the rules are applied.
     tokenizer["added_tokens"] = [
-        {**one, "id": model["vocab"][one["content"]]}
-        for one in tokenizer["added_tokens"]
-        if one["content"] in model["vocab"]
+        {**token, "id": model["vocab"][token["content"]]}
+        for token in tokenizer["added_tokens"]
+        if token["content"] in model["vocab"]
     ]
-    return [numbers[piece] for piece in kept]
+    return [numbers[piece] for piece in kept_rules]
 
 
 def lines_of(task: Task, lewidi: Path) -> list[str]:
@@ -97,16 +97,16 @@ def main() -> None:
     parser.add_argument("task", help="lewidi2023 or lewidi2025")
     parser.add_argument("lewidi", type=Path)
     parser.add_argument("folder", type=Path)
-    given = parser.parse_args()
-    texts = lines_of(load_task(given.task), given.lewidi)
-    whole = Path(assemble())
-    before = AutoTokenizer.from_pretrained(whole.parent, gguf_file=whole.name)
-    one_way = given.folder / "gemma"
-    both_ways = given.folder / "gemma-bi"
+    arguments = parser.parse_args()
+    texts = lines_of(load_task(arguments.task), arguments.lewidi)
+    folder_of_model = Path(assemble())
+    before = AutoTokenizer.from_pretrained(folder_of_model.parent, gguf_file=folder_of_model.name)
+    one_way = arguments.folder / "gemma"
+    both_ways = arguments.folder / "gemma-bi"
     before.save_pretrained(one_way)
     file = one_way / "tokenizer.json"
     rules = json.loads(file.read_text(encoding="utf-8"))
-    kept = smaller(rules, texts)
+    kept_rules = smaller(rules, texts)
     rules["model"]["merges"] = [list(pair) for pair in rules["model"]["merges"]]
     started = Tokenizer.from_str(json.dumps(rules))
     # The model was never without this token in front.
@@ -114,24 +114,26 @@ def main() -> None:
         single="<bos> $A", pair="<bos> $A <bos>:1 $B:1", special_tokens=[("<bos>", 2)]
     )
     started.save(str(file))
-    model = AutoModel.from_pretrained(whole.parent, gguf_file=whole.name, dtype=torch.float32)
+    model = AutoModel.from_pretrained(
+        folder_of_model.parent, gguf_file=folder_of_model.name, dtype=torch.float32
+    )
     weights = {name: weight.half().contiguous() for name, weight in model.state_dict().items()}
-    weights["embed_tokens.weight"] = weights["embed_tokens.weight"][kept].clone()
+    weights["embed_tokens.weight"] = weights["embed_tokens.weight"][kept_rules].clone()
     save_file(weights, one_way / "model.safetensors", metadata={"format": "pt"})
-    config = {**model.config.to_dict(), "vocab_size": len(kept), "dtype": "float16"}
+    config = {**model.config.to_dict(), "vocab_size": len(kept_rules), "dtype": "float16"}
     config["architectures"] = [type(model).__name__]
     for name in ("quantization_config", "_name_or_path", "_model_name_or_path"):
         config.pop(name, None)
     shutil.copytree(one_way, both_ways, dirs_exist_ok=True)
-    for folder, both in ((one_way, False), (both_ways, True)):
-        own = {**config, "use_bidirectional_attention": both}
-        (folder / "config.json").write_text(json.dumps(own, indent=1), encoding="utf-8")
+    for folder, is_bidirectional in ((one_way, False), (both_ways, True)):
+        own_config = {**config, "use_bidirectional_attention": is_bidirectional}
+        (folder / "config.json").write_text(json.dumps(own_config, indent=1), encoding="utf-8")
     after = AutoTokenizer.from_pretrained(one_way)
     for text in texts:
-        pieces = [kept[number] for number in after(text).input_ids]
+        pieces = [kept_rules[number] for number in after(text).input_ids]
         if pieces != [2, *before(text, add_special_tokens=False).input_ids]:
             raise SystemExit("a text is read in another way than by the whole tokenizer")
-    print(f"{one_way}, {both_ways}: {len(kept)} of {len(before)} pieces kept")
+    print(f"{one_way}, {both_ways}: {len(kept_rules)} of {len(before)} pieces kept")
 
 
 if __name__ == "__main__":

@@ -60,5 +60,5 @@ def load_task(name: str) -> Task:
         raise SystemExit(f"benchmarks/{name} has no pools.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    found: Task = module.TASK
-    return found
+    task: Task = module.TASK
+    return task

@@ -30,9 +30,9 @@ def held_out(pool: Predictions, people: Annotations, method: str) -> float:
     for cut in range(CUTS):
         part = np.random.default_rng(cut).permutation(len(pool)) % PARTS
         answers = np.zeros((len(pool), len(pool.classes)))
-        for held in range(PARTS):
-            learn = np.flatnonzero(part != held)
-            judge = np.flatnonzero(part == held)
+        for held_out_part in range(PARTS):
+            learn = np.flatnonzero(part != held_out_part)
+            judge = np.flatnonzero(part == held_out_part)
             fitted = make_method(method).fit(pool.take(learn), people.take(learn))
             answers[judge] = fitted.predict_proba(pool.take(judge))
         scores.append(ce(answers, np.asarray(people.soft_labels)))
@@ -43,16 +43,16 @@ def main() -> None:
     """A row per kind of members."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("lewidi", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore", EDOWarning)
     everyone = read_predictions(Path(__file__).parent / "ArMIS" / "cross-fitted" / "fit.npz")
-    people = read_annotations(given.lewidi / "ArMIS").split("train", "dev")
+    people = read_annotations(arguments.lewidi / "ArMIS").split("train", "dev")
     people = people.align(everyone.items)
     decoders = [name for name in everyone.members if name.startswith("gemma.")]
-    others = [name for name in everyone.members if not name.startswith("gemma.")]
+    other_members = [name for name in everyone.members if not name.startswith("gemma.")]
     print(f"| members | {' | '.join(METHODS)} |\n|---|{'---|' * len(METHODS)}")
     for name, members in (
-        (f"{len(others)} on similarities", others),
+        (f"{len(other_members)} on similarities", other_members),
         (f"{len(decoders)} decoders", decoders),
         ("all", list(everyone.members)),
     ):

@@ -135,22 +135,22 @@ def components(alike: Any, number: int) -> Any:
 def logistic(alike: Any, rows: Any, targets: Any, strength: float) -> Any:
     """Kernel logistic regression, by Newton's method."""
     # A constant among the features is an intercept that is hardly penalised.
-    known = alike[np.ix_(rows, rows)] + 4.0
+    kernel = alike[np.ix_(rows, rows)] + 4.0
     scores = np.zeros(len(rows))
     for _ in range(8):
         shares = expit(scores)
         bend = np.maximum(shares * (1 - shares), 1e-6)
-        ridge = known + np.diag(1 / (strength * bend))
+        ridge = kernel + np.diag(1 / (strength * bend))
         dual = linalg.solve(ridge, scores + (targets - shares) / bend, assume_a="pos")
-        scores = known @ dual
+        scores = kernel @ dual
     return expit((alike[:, rows] + 4.0) @ dual)
 
 
 def ridge_scores(alike: Any, rows: Any, targets: Any) -> Any:
     """Ridge regression."""
     mean = targets.mean()
-    known = alike[np.ix_(rows, rows)] + np.eye(len(rows))
-    return mean + alike[:, rows] @ linalg.solve(known, targets - mean, assume_a="pos")
+    kernel = alike[np.ix_(rows, rows)] + np.eye(len(rows))
+    return mean + alike[:, rows] @ linalg.solve(kernel, targets - mean, assume_a="pos")
 
 
 def near_scores(alike: Any, rows: Any, targets: Any, neighbours: int) -> Any:
@@ -164,8 +164,8 @@ def near_scores(alike: Any, rows: Any, targets: Any, neighbours: int) -> Any:
 
 def bayes_scores(features: Any, rows: Any, targets: Any, model: Any) -> Any:
     """Log-odds of naive Bayes; shares are weighted rows."""
-    both, answers, weights = _twice(features[rows], targets)
-    log_p = model.fit(both, answers, sample_weight=weights).predict_log_proba(features)
+    stacked, answers, weights = _twice(features[rows], targets)
+    log_p = model.fit(stacked, answers, sample_weight=weights).predict_log_proba(features)
     return log_p[:, 1] - log_p[:, 0]
 
 
@@ -180,13 +180,13 @@ def ratios(reading: Reading, rows: Any, targets: Any) -> Any:
 
 def calibrated(scores: Callable[[Any, Any], Any], rows: Any, targets: Any) -> Any:
     """Scores to shares, by a logistic curve through those of five inner folds."""
-    seen = np.zeros(len(rows))
+    held_out_scores = np.zeros(len(rows))
     for part in np.array_split(np.random.default_rng(0).permutation(len(rows)), 5):
-        rest = np.setdiff1d(np.arange(len(rows)), part)
-        seen[part] = scores(rows[rest], targets[rest])[rows[part]]
-    spread = seen.std()
-    both, answers, weights = _twice(seen[:, None] / spread, targets)
-    curve = LogisticRegression(C=10.0).fit(both, answers, sample_weight=weights)
+        other_rows = np.setdiff1d(np.arange(len(rows)), part)
+        held_out_scores[part] = scores(rows[other_rows], targets[other_rows])[rows[part]]
+    spread = held_out_scores.std()
+    stacked, answers, weights = _twice(held_out_scores[:, None] / spread, targets)
+    curve = LogisticRegression(C=10.0).fit(stacked, answers, sample_weight=weights)
     return curve.predict_proba(scores(rows, targets)[:, None] / spread)[:, 1]
 
 
@@ -218,16 +218,20 @@ _DRAWN = (("both", "plain"), ("within-3-6", "plain"), ("words", "letters"))
 
 def readings(texts: list[str]) -> dict[tuple[str, str], Any]:
     """Every reading that the pool needs; "both" joins words, which count half, and characters."""
-    wanted = {*_LOGISTIC, *_THREE, *_PEOPLE, *_SVD, *_BAYES, *_ALL, *_DRAWN}
-    both = [form for pieces, form in sorted(wanted) if pieces == "both"]
-    wanted |= {(pieces, form) for form in both for pieces in ("words", "within")}
-    found = {one: read(texts, *one) for one in sorted(wanted) if one[0] != "both"}
-    for form in both:
-        mixed = (0.25 * found["words", form].alike + found["within", form].alike) / 1.25
-        found["both", form] = Reading(None, None, mixed)
-    every = np.mean([found[one].alike for one in _ALL], axis=0)
-    found["all", "forms"] = Reading(None, None, every)
-    return found
+    all_forms = {*_LOGISTIC, *_THREE, *_PEOPLE, *_SVD, *_BAYES, *_ALL, *_DRAWN}
+    joined_forms = [form for pieces, form in sorted(all_forms) if pieces == "both"]
+    all_forms |= {(pieces, form) for form in joined_forms for pieces in ("words", "within")}
+    features_of_form = {
+        form_key: read(texts, *form_key) for form_key in sorted(all_forms) if form_key[0] != "both"
+    }
+    for form in joined_forms:
+        mixed = (
+            0.25 * features_of_form["words", form].alike + features_of_form["within", form].alike
+        ) / 1.25
+        features_of_form["both", form] = Reading(None, None, mixed)
+    mean_alike = np.mean([features_of_form[form_key].alike for form_key in _ALL], axis=0)
+    features_of_form["all", "forms"] = Reading(None, None, mean_alike)
+    return features_of_form
 
 
 def members(
@@ -280,20 +284,24 @@ def members(
             joined = (np.exp(2 * (components(alike, number) - 1)) + alike) / 2
             yield "joined", f"{_name(one)}-{number}", linear(soft, joined, 12.0)
     for one in _BAYES:
-        own = found[one]
+        form_features = found[one]
         multinomial = curve(
-            lambda r, t, own=own: bayes_scores(own.present, r, t, MultinomialNB(alpha=0.5))
+            lambda r, t, features=form_features: bayes_scores(
+                features.present, r, t, MultinomialNB(alpha=0.5)
+            )
         )
         complement = curve(
-            lambda r, t, own=own: bayes_scores(own.weighted, r, t, ComplementNB(alpha=0.3))
+            lambda r, t, features=form_features: bayes_scores(
+                features.weighted, r, t, ComplementNB(alpha=0.3)
+            )
         )
         yield "bayes", f"{_name(one)}-multinomial", multinomial
         yield "bayes", f"{_name(one)}-complement", complement
-        yield "bayes", f"{_name(one)}-ratios", ratio(own)
+        yield "bayes", f"{_name(one)}-ratios", ratio(form_features)
     for seed in range(6):
         one = _DRAWN[seed % 3]
-        drawn = random_select(labels, seed)[:, 1]
-        yield "drawn", f"{_name(one)}-{seed}", linear(drawn, found[one].alike, 5.0)
+        drawn_labels = random_select(labels, seed)[:, 1]
+        yield "drawn", f"{_name(one)}-{seed}", linear(drawn_labels, found[one].alike, 5.0)
 
 
 def _name(one: tuple[str, str]) -> str:
@@ -306,34 +314,36 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("pool", type=Path)
     parser.add_argument("--join", type=Path, metavar="RUN")
-    given = parser.parse_args()
-    course = TrainingData.from_annotations(read_annotations(given.data))
+    arguments = parser.parse_args()
+    course = TrainingData.from_annotations(read_annotations(arguments.data))
     folds = fold_numbers(course, FOLDS, seed=0)
     pool = list(members(course, readings([str(text) for text in course.texts])))
     predicted = np.zeros((len(course), len(pool)))
     for k, (_, _, learn) in enumerate(pool):
         for fold in range(FOLDS):
-            own = learn(np.flatnonzero((folds >= 0) & (folds != fold)))
-            predicted[:, k] += np.where(folds == fold, own, 0) + np.where(folds < 0, own / FOLDS, 0)
+            learned = learn(np.flatnonzero((folds >= 0) & (folds != fold)))
+            predicted[:, k] += np.where(folds == fold, learned, 0) + np.where(
+                folds < 0, learned / FOLDS, 0
+            )
     dev = np.flatnonzero(np.array(course.splits)[folds >= 0] == "dev")
     for name, rows in (("fit", folds >= 0), ("test", np.array(course.splits) == "test")):
         shares = predicted[rows]
         table = Predictions.from_arrays(
             np.stack([1 - shares, shares], axis=-1).astype(np.float32),
             items=np.array(course.items)[rows],
-            members=[f"{group}.{own}" for group, own, _ in pool],
+            members=[f"{group}.{form}" for group, form, _ in pool],
             classes=course.classes,
             groups=[group for group, _, _ in pool],
             layout="NKC",
         )
-        file = given.pool / f"{name}.npz"
+        file = arguments.pool / f"{name}.npz"
         write_predictions(table, file)
-        if given.join is not None:
-            table = join_models([file, given.join / "predictions" / f"{name}.npz"])
+        if arguments.join is not None:
+            table = join_models([file, arguments.join / "predictions" / f"{name}.npz"])
             write_predictions(table, file)
         if name == "fit":
-            write_predictions(table.take(dev), given.pool / "dev.npz")
-            print(f"{given.pool}: {len(table.members)} members, {len(table)} items to fit on")
+            write_predictions(table.take(dev), arguments.pool / "dev.npz")
+            print(f"{arguments.pool}: {len(table.members)} members, {len(table)} items to fit on")
 
 
 if __name__ == "__main__":

@@ -18,17 +18,17 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("run", type=Path)
     parser.add_argument("pool", type=Path)
-    given = parser.parse_args()
-    given.pool.mkdir(parents=True, exist_ok=True)
-    found = given.run / "predictions"
+    arguments = parser.parse_args()
+    arguments.pool.mkdir(parents=True, exist_ok=True)
+    predictions_folder = arguments.run / "predictions"
     for name in ("fit", "test"):
-        shutil.copy(found / f"{name}.npz", given.pool / f"{name}.npz")
-    shutil.copy(given.run / "manifest.json", given.pool / "manifest.json")
-    fitted = read_predictions(found / "fit.npz")
-    wanted = set(read_annotations(given.data).split("dev").items)
-    rows = [place for place, item in enumerate(fitted.items) if item in wanted]
-    write_predictions(fitted.take(rows), given.pool / "dev.npz")
-    print(f"{given.pool}: {len(fitted.items)} items to fit on, {len(rows)} of them dev")
+        shutil.copy(predictions_folder / f"{name}.npz", arguments.pool / f"{name}.npz")
+    shutil.copy(arguments.run / "manifest.json", arguments.pool / "manifest.json")
+    fitted = read_predictions(predictions_folder / "fit.npz")
+    dev_items = set(read_annotations(arguments.data).split("dev").items)
+    rows = [place for place, item in enumerate(fitted.items) if item in dev_items]
+    write_predictions(fitted.take(rows), arguments.pool / "dev.npz")
+    print(f"{arguments.pool}: {len(fitted.items)} items to fit on, {len(rows)} of them dev")
 
 
 if __name__ == "__main__":

@@ -30,19 +30,19 @@ def main() -> None:
     for split in ("dev", "test"):
         part = people.split(split)
         pairs = read_predictions(HERE / f"{split}-pairs.npz")
-        own = pairs.take(np.flatnonzero(pairs.annotators != ""))
+        named_pairs = pairs.take(np.flatnonzero(pairs.annotators != ""))
         row_of = {item: row for row, item in enumerate(part.items)}
-        rows = np.array([row_of[item] for item in own.items])
-        seen = np.array([labels.get(str(name), 0) for name in own.annotators])
+        rows = np.array([row_of[item] for item in named_pairs.items])
+        labels_seen = np.array([labels.get(str(name), 0) for name in named_pairs.annotators])
         anonymous = pairs.anonymous().align(part.items).uniform
-        offset = own.uniform[:, 1] - anonymous[rows, 1]
+        offset = named_pairs.uniform[:, 1] - anonymous[rows, 1]
         print(
-            f"{split}: labels in train of who gives a label, median {np.median(seen):.0f}, none"
-            f" {np.mean(seen == 0):.1%}; predicted offset of known annotators, mean"
-            f" {offset[seen > 0].mean():+.4f}"
+            f"{split}: labels in train of who gives a label, median {np.median(labels_seen):.0f},"
+            f" none {np.mean(labels_seen == 0):.1%}; predicted offset of known annotators, mean"
+            f" {offset[labels_seen > 0].mean():+.4f}"
         )
         if split == "dev":
-            on_dev(part, own, anonymous, rows, seen)
+            on_dev(part, named_pairs, anonymous, rows, labels_seen)
 
 
 def on_dev(part: Any, own: Any, anonymous: Any, rows: Any, seen: Any) -> None:
@@ -60,12 +60,15 @@ def on_dev(part: Any, own: Any, anonymous: Any, rows: Any, seen: Any) -> None:
     names, code = np.unique(own.annotators.astype(str), return_inverse=True)
     rng = np.random.default_rng(0)
     for share in (0.3, 0.7):
-        drawn = [(rng.random(len(names)) >= share)[code] for _ in range(30)]
-        print(f"  {share:.0%} hidden at random: {np.mean([change(kept) for kept in drawn]):+.4f}")
-    for most in (20, 50, 100):
-        print(f"  fewer than {most} labels: {change((seen > 0) & (seen < most)):+.4f}")
-    given = part.pairs()
-    labels = given.soft_labels[given.rows.positions(own.rows), 1]
+        hidden_draws = [(rng.random(len(names)) >= share)[code] for _ in range(30)]
+        changes = [change(is_kept) for is_kept in hidden_draws]
+        print(f"  {share:.0%} hidden at random: {np.mean(changes):+.4f}")
+    for most_labels in (20, 50, 100):
+        print(
+            f"  fewer than {most_labels} labels: {change((seen > 0) & (seen < most_labels)):+.4f}"
+        )
+    dev_pairs = part.pairs()
+    labels = dev_pairs.soft_labels[dev_pairs.rows.positions(own.rows), 1]
     true = labels - anonymous[rows, 1]
     offset = own.uniform[:, 1] - anonymous[rows, 1]
     for low, high in ((1, 20), (20, 50), (50, 300), (300, 10**6)):

@@ -139,8 +139,8 @@ def decoder_groups() -> list[Group]:
     """Members of Gemma 3 270M (gemma.py); learning rates were chosen by held-out folds."""
 
     def group(name: str, members: int, supervision: str = "soft", **options: Any) -> Group:
-        chosen = {**DECODER, **options}
-        return Group("transformer", members, f"gemma.{name}", supervision, "epoch", chosen)
+        decoder_options = {**DECODER, **options}
+        return Group("transformer", members, f"gemma.{name}", supervision, "epoch", decoder_options)
 
     return [
         group("soft", 6),
@@ -158,8 +158,10 @@ def knowing_groups() -> list[Group]:
     common = {**DECODER, **KNOWS, "model": "gemma-bi"}
 
     def group(name: str, members: int, supervision: str, **options: Any) -> Group:
-        chosen = {**common, **options}
-        return Group("transformer", members, f"annotators.{name}", supervision, "epoch", chosen)
+        pool_options = {**common, **options}
+        return Group(
+            "transformer", members, f"annotators.{name}", supervision, "epoch", pool_options
+        )
 
     return [
         group("soft", 2, "soft"),

@@ -24,13 +24,16 @@ def main() -> None:
     for folder in sorted(path.parent for path in HERE.glob("*/*/test.npz")):
         dataset, pool = folder.parts[-2:]
         people = read_annotations(lewidi / dataset)
-        found = {}
+        scores = {}
         for split in ("dev", "test"):
             part = people.split(split)
             answers = read_predictions(folder / f"{split}.npz").align(part.items)
-            found[split] = compute_metrics(answers.uniform, part.soft_labels, part.hard_labels())
-        shown = [found["dev"]["ce"], *(found["test"][name] for name in ("f1", "ce", "md", "bs"))]
-        figures = " | ".join(f"{value:.4f}" for value in shown)
+            scores[split] = compute_metrics(answers.uniform, part.soft_labels, part.hard_labels())
+        shown_scores = [
+            scores["dev"]["ce"],
+            *(scores["test"][name] for name in ("f1", "ce", "md", "bs")),
+        ]
+        figures = " | ".join(f"{value:.4f}" for value in shown_scores)
         print(f"| {dataset} | {pool} | {len(answers.members)} | {figures} |")
 
 

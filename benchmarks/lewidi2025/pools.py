@@ -51,8 +51,8 @@ def groups_of(dataset: str) -> list[Group]:
     """All groups that a GPU trains, the longest trainings first."""
 
     def group(name: str, members: int, supervision: str = "soft", **options: Any) -> Group:
-        chosen = {**COMMON, **OWN[dataset], **options}
-        return Group("transformer", members, name, supervision, "epoch", chosen)
+        pool_options = {**COMMON, **OWN[dataset], **options}
+        return Group("transformer", members, name, supervision, "epoch", pool_options)
 
     knows = {"annotators": True}
     if dataset == "MP":
@@ -116,8 +116,8 @@ def intermediate_groups(dataset: str) -> list[Group]:
     knows = {**COMMON, **OWN[dataset], "annotators": True}
 
     def group(name: str, members: int, model: str, **options: Any) -> Group:
-        chosen = {**knows, **options, "model": model}
-        return Group("transformer", members, f"intermediate.{name}", "soft", "epoch", chosen)
+        pool_options = {**knows, **options, "model": model}
+        return Group("transformer", members, f"intermediate.{name}", "soft", "epoch", pool_options)
 
     inference = [f"{INFERENCE}-0{k}" for k in (1, 2)]
     similarity = [f"{SIMILARITY}{k}-01" for k in (1, 2)]
