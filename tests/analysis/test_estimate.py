@@ -13,7 +13,7 @@ from run_cases import quick_run
 
 import edokit
 from commands import answer, assert_one_line, edo
-from edokit import Annotations, InputError
+from edokit import Annotations
 from edokit.analysis.estimate.options import EstimateOptions
 from edokit.analysis.estimate.statistics import (
     estimate_share,
@@ -22,6 +22,7 @@ from edokit.analysis.estimate.statistics import (
 )
 from edokit.metrics.sample_mean import sample_mean
 from edokit.metrics.score_interval import score_interval
+from tests.errors import raises_code
 
 # --- Statistics -----------------------------------------------------------------------------------
 
@@ -250,5 +251,5 @@ def test_bad_input_gets_one_clear_line(small_run: Path, files: Path, camps: Anno
     assert_one_line(edo(*some, "--by", "land"), "land", "country")
     assert_one_line(edo(*some, "--panel", "group=nobody"), "nobody", "bystanders")
     assert_one_line(edo(*words[:-2], files / "nothing.csv"), "nothing.csv")
-    with pytest.raises(InputError, match="level"):
+    with raises_code("invalid-number", "level"):
         EstimateOptions(level=2)

@@ -24,6 +24,7 @@ from edokit.analysis.plan.soft_labels import (
     soft_label_errors,
 )
 from edokit.metrics import item_values
+from tests.errors import raises_code
 
 QUICK = {"train": False, "samples": 50}
 
@@ -376,12 +377,12 @@ def test_all_may_agree(scale: str | None) -> None:
 
 @pytest.mark.parametrize("votes", [[[0], [1]], [[0, None], [None, 1]]], ids=["one", "no overlap"])
 def test_one_annotator_an_item_is_refused(votes: list[list[int | None]]) -> None:
-    with pytest.raises(InputError, match="two annotators"):
+    with raises_code("too-few-labels"):
         edokit.plan(Annotations.from_matrix(votes))
 
 
 def test_a_budget_for_nothing_is_refused(truth: Any) -> None:
-    with pytest.raises(InputError, match=r"budget=0\.5"):
+    with raises_code("invalid-number", "budget=0.5"):
         edokit.plan(pilot_of(truth, 2), budget=0.5, **QUICK)
 
 

@@ -12,7 +12,8 @@ import pytest
 from export_cases import anything, damaged
 from hypothesis import given
 
-from edokit import EDOError, EDOWarning, InputError, read_annotations
+from edokit import EDOError, EDOWarning, read_annotations
+from tests.errors import raises_code
 
 
 def example(number: int, *labels: str) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def test_each_file_is_an_annotator(tmp_path: Path) -> None:
 
 def test_several_classes_need_a_scale(tmp_path: Path) -> None:
     write_lines(tmp_path / "ann.jsonl", example(1, "calm", "kind"))
-    with pytest.raises(InputError, match="multi-label"):
+    with raises_code("undeclared-sets", "multi-label"):
         read_annotations(tmp_path)
     assert read_annotations(tmp_path, scale="multi-label").classes == ("calm", "kind")
 
@@ -63,9 +64,9 @@ def test_old_exports_name_users_by_numbers(tmp_path: Path) -> None:
 def test_a_folder_with_other_files_is_not_an_export(tmp_path: Path) -> None:
     write_lines(tmp_path / "ann.jsonl", example(1, "calm"))
     write_lines(tmp_path / "ben.jsonl", {"item": "1", "annotator": "ben", "label": "calm"})
-    with pytest.raises(InputError, match="columns"):
+    with raises_code("columns-differ"):
         read_annotations(tmp_path)
-    with pytest.raises(InputError, match="no file in it"):
+    with raises_code("wrong-folder"):
         read_annotations(tmp_path, format="doccano")
 
 

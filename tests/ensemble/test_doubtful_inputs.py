@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from edokit import EDOClassifier, EDOEnsemble, InputError, Predictions, load
+from edokit import EDOClassifier, EDOEnsemble, Predictions, load
+from tests.errors import raises_code
 
 P = np.random.default_rng(0).dirichlet([1, 1], size=(6, 2))
 LABELS = np.array([[0, 0, -1], [1, 1, 0], [0, 0, 1], [1, -1, 1], [0, 0, 0], [1, 1, 1]])
@@ -20,23 +21,23 @@ def members(y: np.ndarray) -> EDOClassifier:
 
 @pytest.mark.parametrize("fit", [members, lambda y: EDOEnsemble().fit(P, y)])
 def test_minus_one_beside_zero_is_asked_about(fit: Callable[[np.ndarray], object]) -> None:
-    with pytest.raises(InputError, match=r"−1 beside 0 \(2 such entries\).*put NaN or None"):
+    with raises_code("ambiguous-labels", "1", "0", "2", "NaN"):
         fit(LABELS)
     fit(np.where(LABELS < 0, np.nan, LABELS))
 
 
 @pytest.mark.parametrize("fit", [members, lambda y: EDOEnsemble().fit(P, y)])
 def test_soft_labels_must_sum_to_one(fit: Callable[[np.ndarray], object]) -> None:
-    with pytest.raises(InputError, match=r"sum to 1\.2 to 1\.2, not to 1.*divide each row"):
+    with raises_code("invalid-probabilities", "1.2", "1"):
         fit(np.tile([0.9, 0.3], (6, 1)))
 
 
 def test_a_tensor_with_gradients_is_refused_with_the_remedy() -> None:
     torch = pytest.importorskip("torch")
     tensor = torch.tensor(P, requires_grad=True)
-    with pytest.raises(InputError, match=r"requires grad.*detach"):
+    with raises_code("not-numbers"):
         EDOEnsemble().fit(tensor, np.abs(LABELS))
-    with pytest.raises(InputError, match=r"requires grad.*detach"):
+    with raises_code("not-numbers"):
         Predictions.from_arrays(tensor, layout="NKC")
 
 

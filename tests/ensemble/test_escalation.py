@@ -12,7 +12,7 @@ import pytest
 
 import edokit
 from commands import edo
-from edokit import Annotations, EDOEnsemble, InputError, Predictions, Scale
+from edokit import Annotations, EDOEnsemble, Predictions, Scale
 from edokit._io.documents import read_json, write_json
 from edokit.ensemble.escalation import (
     Escalation,
@@ -23,6 +23,7 @@ from edokit.ensemble.escalation import (
 )
 from edokit.ensemble.held_out import HeldOut
 from edokit.scales import NOMINAL
+from tests.errors import raises_code
 
 ORDINAL = Scale("ordinal", (1.0, 2.0, 3.0))
 SETS = Scale("multi-label")
@@ -141,13 +142,13 @@ def test_bets_reject_false_hypotheses_rarely() -> None:
 
 @pytest.mark.parametrize("limit", ["0", "0%", "100%", "5", "many", "-1%", "nan"])
 def test_a_limit_that_is_no_share_is_refused(limit: str) -> None:
-    with pytest.raises(InputError, match="is not a share above 0 % and below 100 %"):
+    with raises_code("invalid-number", "0", "100"):
         parse_share(limit)
 
 
 def test_one_annotator_of_sets_is_refused() -> None:
     shares = np.array([[0.5, 0.5]])
-    with pytest.raises(InputError, match="not defined for multi-label data"):
+    with raises_code("inapplicable-option", "multi-label"):
         Escalation.fit(HeldOut(shares, shares), SETS, 0.05, "annotator")
 
 
@@ -229,11 +230,11 @@ def test_an_ensemble_of_an_earlier_version_says_what_it_lacks(fitted: Path, tmp_
     document = read_json(fitted / "ensemble" / "ensemble.json")
     del document["held_out"]
     write_json(document, tmp_path / "ensemble.json")
-    with pytest.raises(InputError, match="an earlier version fitted it"):
+    with raises_code("missing-held-out"):
         EDOEnsemble.load(tmp_path).escalation("5%")
     document["held_out"] = {"answers": [[0.5]], "shares": [[1.0, 0.0]]}
     write_json(document, tmp_path / "ensemble.json")
-    with pytest.raises(InputError, match="held_out"):
+    with raises_code("wrong-content", "held_out"):
         EDOEnsemble.load(tmp_path)
 
 

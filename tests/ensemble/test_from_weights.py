@@ -9,6 +9,7 @@ import pytest
 
 from edokit import EDOEnsemble, InputError, Objective
 from flat_options import flat_ensemble
+from tests.errors import raises_code
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1, 1, 1], (40, 4))
@@ -55,7 +56,7 @@ def test_it_is_kept_like_any_other_and_its_card_says_where_weights_came_from(
 
 @pytest.mark.parametrize("weights", [[1.0], [0.5, 0.5, 0.5, -0.5], [0.3] * 4, [np.nan, 1, 0, 0]])
 def test_what_are_no_weights_of_these_members_is_refused(weights: list[float]) -> None:
-    with pytest.raises(InputError, match="one for each of the 4 members"):
+    with raises_code("invalid-weights", "4"):
         EDOEnsemble.from_weights(weights, P, Q)
 
 

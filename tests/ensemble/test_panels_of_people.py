@@ -12,6 +12,7 @@ import edokit
 from commands import answer, edo
 from edokit import Annotations, EDOEnsemble, InputError, Panel, Predictions, write_predictions
 from edokit.ensemble.panel_table import PanelTable
+from tests.errors import raises_code
 
 STRICT = [f"strict-{number}" for number in range(6)]
 LENIENT = [f"lenient-{number}" for number in range(6)]
@@ -93,7 +94,7 @@ def test_effects_are_saved_with_the_ensemble_and_left_out_on_request(tmp_path: P
     without = EDOEnsemble(ties="random", people=False).fit(predictions, people)
     assert without.people_ is None
     np.testing.assert_array_equal(without.weights_, ensemble.weights_)
-    with pytest.raises(InputError, match="without people"):
+    with raises_code("missing-people"):
         without.predict_proba(predictions, panel=["strict-1"])
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from edokit import Annotations, InputError
+from edokit import Annotations
 from edokit.ensemble.people import PeopleEffects
+from tests.errors import raises_code
 
 KINDS = ["nominal", "ordinal", "multi-label"]
 
@@ -131,10 +132,10 @@ def test_a_slope_tells_apart_two_people_who_follow_the_text_in_opposite_ways():
 
 def test_unknown_attributes_and_levels_are_named_in_one_line():
     pool, annotations, _ = simulated("nominal", np.random.default_rng(5))
-    with pytest.raises(InputError, match="group"):
+    with raises_code("unknown-attribute"):
         PeopleEffects.fit(pool, annotations, ["gender"])
     people = PeopleEffects.fit(pool, annotations)
-    with pytest.raises(InputError, match=r"'f'.*'m'"):
+    with raises_code("unknown-choice", "'f'", "'m'"):
         people.people_with("group", ["women"])
     assert len(people.people_with("group", ["f", "m"])) == len(people.annotators)
 
@@ -150,7 +151,7 @@ def test_a_name_is_no_attribute_and_is_refused_where_it_is_asked_for():
     annotations = Annotations.from_table(table)
     pool = np.array([[0.5, 0.5]])
     assert PeopleEffects.fit(pool, annotations).attributes == ()
-    with pytest.raises(InputError, match=r"'name'.*a different value"):
+    with raises_code("unusable-attribute", "'name'"):
         PeopleEffects.fit(pool, annotations, ["name"])
 
 

@@ -13,7 +13,7 @@ import pytest
 from ensemble_cases import people_and_pool
 
 from commands import status
-from edokit import EDOEnsemble, InputError, read_annotations, write_predictions
+from edokit import EDOEnsemble, read_annotations, write_predictions
 from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.ensemble.pooled import Pooled
@@ -24,6 +24,7 @@ from edokit.ensemble.reviews import (
     write_review,
 )
 from edokit.rows import Rows
+from tests.errors import raises_code
 
 
 def pooled(
@@ -85,7 +86,7 @@ def test_asking_for_more_items_than_there_are_gives_all() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, True, 1.5])
 def test_asking_for_no_items_is_refused(count: Any) -> None:
-    with pytest.raises(InputError, match="at least 1"):
+    with raises_code("invalid-number", "1"):
         review(CASES, count)
 
 
@@ -147,9 +148,9 @@ def test_what_people_answer_in_label_studio_is_read_back(
 
 
 def test_missing_texts_and_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="'item-1'"):
+    with raises_code("missing-texts", "'item-1'"):
         label_studio_tasks(review(CASES, 1), {"item-0": "text"})
-    with pytest.raises(InputError, match=r"\.json"):
+    with raises_code("unknown-ending"):
         write_review(review(CASES, 1), CASES.classes, tmp_path / "queue.csv")
 
 

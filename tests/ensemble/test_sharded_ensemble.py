@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit import EDOEnsemble, EDOWarning, Gumbel, InputError, Objective, fit
+from edokit import EDOEnsemble, EDOWarning, Gumbel, Objective, fit
 from edokit.fitdata.data import FitData
 from edokit.metrics import METRIC
 from edokit.objective.settings import Pool
 from edokit.predictions.shards import Shards
 from flat_options import flat_ensemble
 from shard_cases import Cut, cut
+from tests.errors import raises_code
 
 SAMPLE = 200  # items, in these tests
 
@@ -129,7 +130,7 @@ def test_shards_are_pooled_one_after_the_other(made: Cut) -> None:
 def test_choices_that_do_not_go_together_are_refused_before_anything_is_read(made: Cut) -> None:
     (made.predictions.parent / "broken").mkdir()
     shards = Shards.open(made.predictions)
-    with pytest.raises(InputError, match="ce must be one of"):
+    with raises_code("unknown-choice", "ce"):
         EDOEnsemble(objective=Objective(ce="median")).fit(
             shards, made.predictions.parent / "broken"
         )

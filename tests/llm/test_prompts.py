@@ -19,6 +19,7 @@ from edokit.members.recipes._prompts import (
     fields_of,
     read_descriptions,
 )
+from tests.errors import raises_code
 
 SCALES = (Scale(), Scale("ordinal", (1, 2, 3)), Scale("multi-label"))
 TONE = Choices.from_classes(["polite", "rude", "very rude"], listed=True)
@@ -76,7 +77,7 @@ def test_labels_are_listed_with_their_keys_and_descriptions() -> None:
     found = read_descriptions("rude: hurts\n very rude = hurts: badly\n", TONE.names)
     assert TONE.lines(found) == "A. polite\nB. rude: hurts\nC. very rude: hurts: badly"
     assert Choices.from_classes(["0", "1"], listed=True).lines({"1": "yes"}) == "0\n1: yes"
-    with pytest.raises(InputError, match=r"'cruel: x'.*'polite', 'rude', 'very rude'"):
+    with raises_code("unknown-label", "'cruel: x'", "'polite'", "'rude'", "'very rude'"):
         read_descriptions("cruel: x", TONE.names)
 
 

@@ -12,12 +12,13 @@ from member_cases import small_people
 from test_judges import NEW
 
 from commands import printed
-from edokit import EDOWarning, InputError, read_predictions
+from edokit import EDOWarning, read_predictions
 from edokit._io.tables import write_table
 from edokit.members import Group, parse_groups, score_members, train_members
 from edokit.members.plan import member_names
 from edokit.members.texts import Texts
 from edokit.predictions.shards import describe_predictions
+from tests.errors import raises_code
 
 PEOPLE = small_people()
 NAMES = ["person-0", "person-1", "person-2"]
@@ -136,7 +137,7 @@ def test_annotators_alone_are_asked_about_every_item(name: str, tmp_path: Path) 
     assert scored.annotators.tolist() == wanted.annotators.tolist()
     np.testing.assert_array_equal(scored.probabilities, wanted.probabilities)
     (tmp_path / "empty.txt").write_text("\n")
-    with pytest.raises(InputError, match="empty has no annotators"):
+    with raises_code("empty-panel"):
         printed("score", *given, tmp_path / "empty.txt", "--out", tmp_path / "q.npz")
 
 
@@ -164,9 +165,9 @@ def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None
         }
         assert describe_predictions(out)["annotators"] == 3
     asked = ("--annotators", tmp_path / "j.csv", "--out", tmp_path / "p.npz")
-    with pytest.raises(InputError, match="annotators is for trained members"):
+    with raises_code("inapplicable-option", "annotators"):
         printed("score", "--model", "x", "--texts", tmp_path / "t.csv", *asked)
-    with pytest.raises(InputError, match="--judges one per item"):
+    with raises_code("conflicting-options", "--judges"):
         printed("score", *given, "--judges", "x.csv", *asked)
 
 

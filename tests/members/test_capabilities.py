@@ -24,6 +24,7 @@ from edokit.members.loaded import LoadedMembers
 from edokit.members.plan import make_plan
 from edokit.members.registry import find_recipe
 from edokit.members.training_data import TrainingData
+from tests.errors import raises_code
 
 PEOPLE = small_people(36)
 
@@ -136,7 +137,7 @@ def test_an_undeclared_recipe_trains_on_all_items_and_draws_once() -> None:
     assert usual_members(NAMESAKE) == 10
     data = fit_data(NAMESAKE)
     assert len(data.texts) == len(fit_data("member_cases:PriorMember").texts)
-    with pytest.raises(InputError, match="draw"):
+    with raises_code("unknown-choice", "draw"):
         parse_groups(NAMESAKE, draw="epoch")
 
 
@@ -178,7 +179,7 @@ def test_declared_epochs_hold_dev_texts_out_and_draw_every_epoch() -> None:
 
 
 def test_a_declared_option_learns_people() -> None:
-    with pytest.raises(InputError, match=r"voices.*per-annotator"):
+    with raises_code("conflicting-options", "voices"):
         parse_groups(PASSES, supervision="per-annotator", options={"voices": "true"})
     assert parse_groups(PASSES, supervision="per-annotator")
 
@@ -201,7 +202,7 @@ def test_a_declared_option_gets_a_title() -> None:
 def test_a_declared_endpoint_is_asked_once_and_says_where(tmp_path: Path) -> None:
     (group,) = parse_groups(ASKING)
     assert group.members == 1
-    with pytest.raises(InputError, match="would all be the same"):
+    with raises_code("identical-members"):
         parse_groups(ASKING, members=2)
     trained = train_members(PEOPLE, [group], out=tmp_path, cross_fit=3)
     assert not trained.failed

@@ -16,6 +16,7 @@ from edokit import InputError, simulate
 from edokit.members import Group, train_members
 from edokit.members.familiarity import UNFAMILIAR, Familiarity
 from edokit.members.layout import FAMILIARITY
+from tests.errors import raises_code
 
 PEOPLE = simulate("two-camps", items=(200, 80, 60), random_state=0).annotations
 ORDINARY = [str(text) for text in PEOPLE.split("test").texts]
@@ -93,7 +94,7 @@ def test_unfamiliar_texts_are_for_people_where_a_promise_is_made(made: Path) -> 
     person = str(PEOPLE.annotators[0])
     (record,) = Answerer(bundle, None, escalation)(Question(texts[:1], panel=(person,)))
     assert "decision" not in record
-    with pytest.raises(InputError, match="not about single annotators or a panel"):
+    with raises_code("conflicting-options"):
         bundle.describe(texts, escalate="45%", panel=[person])
 
 
@@ -137,7 +138,7 @@ def test_a_folder_of_an_earlier_version_says_that_familiarity_is_not_known(
     (members / FAMILIARITY).unlink()
     bundle = edokit.Bundle.create(made / "ensemble", members, tmp_path / "bundle")
     assert bundle.describe(ORDINARY[:2]).familiarity is None
-    with pytest.raises(InputError, match="trained by an earlier version"):
+    with raises_code("missing-familiarity"):
         bundle.describe(ORDINARY[:2], unfamiliar="people")
     (tmp_path / "new.txt").write_text(ORDINARY[0], encoding="utf-8")
     given = ["predict", tmp_path / "bundle", "--texts", tmp_path / "new.txt"]

@@ -11,6 +11,7 @@ import pytest
 from edokit import InputError
 from edokit.members import Group, parse_groups
 from edokit.members.groups import check_groups
+from tests.errors import raises_code
 
 DOCS = Path(__file__).parents[2] / "docs" / "members.md"
 
@@ -112,7 +113,7 @@ def test_what_does_not_make_a_file_is_refused(tmp_path: Path, toml: str, reason:
 
 
 def test_a_pool_needs_a_group() -> None:
-    with pytest.raises(InputError, match="no group"):
+    with raises_code("empty-option"):
         check_groups([])
 
 
@@ -137,7 +138,7 @@ def test_a_file_can_not_have_code_imported(
     with pytest.raises(InputError, match=named):
         parse_groups("pool.toml")
     assert not (tmp_path / "ran").exists()
-    with pytest.raises(InputError, match="planted"):  # a person may name it; there is no class
+    with raises_code("failed-import"):  # a person may name it; there is no class
         parse_groups("planted:Member")
     assert (tmp_path / "ran").exists()
 
@@ -167,12 +168,12 @@ def test_an_option_with_several_values_makes_a_group_for_each() -> None:
     personas = {"persona": ["You are a cook.", "You are a pilot."], "model": "m"}
     named = [group.name for group in parse_groups("llm", options=personas)]
     assert named == ["llm-persona-1", "llm-persona-2"]
-    with pytest.raises(InputError, match="members=2, which would all be the same"):
+    with raises_code("identical-members", "members=2"):
         parse_groups("llm:2", options={"model": "m"})
     assert parse_groups("llm:2", options={"model": "m", "examples": "4"})[0].members == 2
-    with pytest.raises(InputError, match=r"words has '0\.3' twice"):
+    with raises_code("repeated-option", "'0.3'"):
         parse_groups("linear", options={"words": ["0.3", "0.3"]})
-    with pytest.raises(InputError, match="strength is an empty list"):
+    with raises_code("empty-option"):
         parse_groups("linear", options={"strength": []})
 
 

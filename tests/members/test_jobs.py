@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from member_cases import small_people
 
-from edokit import InputError
 from edokit.members import TrainingOptions, parse_groups
 from edokit.members.plan import make_plan
 from edokit.members.training_data import TrainingData, fold_numbers
+from tests.errors import raises_code
 
 COURSE = TrainingData.from_annotations(small_people())
 
@@ -49,7 +49,7 @@ def test_all_members_have_their_own_seed() -> None:
 def test_per_annotator_members_learn_from_the_most_active_of_train() -> None:
     plan = make_plan(COURSE, parse_groups("linear:3", supervision="per-annotator"))
     assert [job.annotator for job in plan.jobs] == ["person-0", "person-1", "person-2"]
-    with pytest.raises(InputError, match=r"4 per-annotator members .* there are 3 annotators"):
+    with raises_code("too-many-members", "4", "3"):
         make_plan(COURSE, parse_groups("linear:4", supervision="per-annotator"))
 
 
@@ -72,5 +72,5 @@ def test_a_fingerprint_changes_with_the_data_and_with_the_folds() -> None:
 
 
 def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(InputError, match=r"random_state is -1, but must be a whole number"):
+    with raises_code("invalid-number", "random_state", "1"):
         make_plan(COURSE, parse_groups("linear:1"), TrainingOptions(random_state=-1))

@@ -16,6 +16,7 @@ from edokit._io.tables import write_table
 from edokit.members import parse_groups, score_members, train_members
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.members.texts import Texts, read_annotators
+from tests.errors import raises_code
 
 pytestmark = pytest.mark.filterwarnings("ignore:all members of a group:edokit._errors.EDOWarning")
 PEOPLE = small_people()
@@ -71,7 +72,7 @@ def test_members_that_cannot_tell_people_apart_answer_as_always(tmp_path: Path) 
 
 
 def test_judges_of_other_items_are_refused(pool: Path) -> None:
-    with pytest.raises(InputError, match="use the same item ids"):
+    with raises_code("unknown-item"):
         score_members(pool, NEW, trust=TRUST, annotators={"z": ["person-0"]})
 
 
@@ -134,7 +135,7 @@ def test_the_command_scores_with_judges(tmp_path: Path) -> None:
 
 
 def test_judges_are_for_trained_members(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="judges is for trained members"):
+    with raises_code("inapplicable-option", "judges"):
         printed(
             *("score", "--model", "x", "--texts", tmp_path / "t.csv", "--out", tmp_path / "p.npz"),
             *("--judges", tmp_path / "j.csv"),

@@ -21,7 +21,6 @@ from member_cases import small_people
 from edokit import (
     Annotations,
     EDOWarning,
-    InputError,
     read_predictions,
     score_members,
     train_members,
@@ -33,6 +32,7 @@ from edokit.members.plan import TrainingJob, make_plan
 from edokit.members.train import Trained, train_plan
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce, f1
+from tests.errors import raises_code
 
 PEOPLE = small_people()
 PRIOR = "member_cases:PriorMember"
@@ -153,7 +153,7 @@ def test_a_small_pool_starts_no_workers(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("joblib.Parallel", started)
     train("linear:4", tmp_path / "decided", jobs=None)
     assert folder_bytes(tmp_path / "decided") == folder_bytes(tmp_path / "one")
-    with pytest.raises(InputError, match="a worker was started"):
+    with raises_code("failed-member"):
         train("linear:4", jobs=4)  # as asked
 
 
@@ -197,9 +197,9 @@ def test_a_pool_can_grow(tmp_path: Path) -> None:
 
 def test_members_trained_otherwise_are_refused_or_replaced(tmp_path: Path) -> None:
     train("linear:2", tmp_path)
-    with pytest.raises(InputError, match="trained on other data or with other settings"):
+    with raises_code("other-settings"):
         train("linear:2", tmp_path, options={"strength": 1})
-    with pytest.raises(InputError, match="overwrite=True"):
+    with raises_code("other-settings", "overwrite=True"):
         train("linear:2", tmp_path, people=small_people(seed=1))
     replaced = train("linear:2", tmp_path, options={"strength": 1}, overwrite=True)
     assert replaced.manifest["groups"][0]["options"]["strength"] == 1.0
@@ -287,7 +287,7 @@ def test_a_member_whose_process_dies_takes_no_other_with_it(tmp_path: Path) -> N
 
 
 def test_answers_that_are_no_probabilities_make_a_failed_member() -> None:
-    with pytest.raises(InputError, match="probabilities of 18 of 18 texts are not finite"):
+    with raises_code("failed-member", "18"):
         train("member_cases:BrokenMember:2")
 
 
@@ -397,19 +397,19 @@ def test_the_history_of_a_member_is_in_its_card(tmp_path: Path) -> None:
 
 
 def test_a_recipe_refuses_its_options_before_anything_is_trained(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"strength is -1.*number above 0"):
+    with raises_code("invalid-number", "strength", "1", "0"):
         train("linear:2", tmp_path / "out", options={"strength": -1})
     assert not (tmp_path / "out").exists()
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="file is a file"):
+    with raises_code("not-a-folder"):
         train("linear:1", tmp_path / "file")
 
 
 def test_fewer_jobs_than_one_are_refused() -> None:
-    with pytest.raises(InputError, match="jobs is 0, but must be"):
+    with raises_code("invalid-number", "jobs", "0"):
         train("linear:1", jobs=0)
 
 

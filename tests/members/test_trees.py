@@ -9,11 +9,11 @@ import pytest
 from member_cases import small_people
 from sklearn.ensemble import ExtraTreesRegressor
 
-from edokit import InputError
 from edokit.members import MemberData
 from edokit.members.arrays import read_arrays, write_arrays
 from edokit.members.recipes.trees import PackedTrees, TreesMember
 from edokit.members.supervision import soft
+from tests.errors import raises_code
 
 
 def fitted(**options: int) -> TreesMember:
@@ -59,5 +59,5 @@ def test_damaged_trees_are_refused(name: str, value: int, tmp_path: Path) -> Non
     arrays = read_arrays(path, None)  # type: ignore[arg-type]
     arrays[name].flat[-1] = value
     write_arrays(path, **arrays)
-    with pytest.raises(InputError, match="damaged"):
+    with raises_code("damaged-file"):
         TreesMember.load(tmp_path)

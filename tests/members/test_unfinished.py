@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit import EDOWarning, InputError, train_members
+from edokit import EDOWarning, train_members
 from edokit.members import parse_groups
 from edokit.members.train import Trained
+from tests.errors import raises_code
 
 
 def train(out: Path, members: int = 2, **how: Any) -> Trained:
@@ -24,14 +25,14 @@ def cards(out: Path) -> dict[str, int]:
 
 def test_members_with_and_without_folds_never_share_a_folder(tmp_path: Path) -> None:
     train(tmp_path, cross_fit=2)
-    with pytest.raises(InputError, match="other settings: 'linear-01/fold-0'"):
+    with raises_code("other-settings", "'linear-01/fold-0'"):
         train(tmp_path)
     again = train(tmp_path, overwrite=True)
     assert not list(tmp_path.glob("members/*/fold-*"))
     np.testing.assert_array_equal(
         again.predictions["test"].probabilities, train(tmp_path).predictions["test"].probabilities
     )
-    with pytest.raises(InputError, match="other settings: 'linear-01', 'linear-02'"):
+    with raises_code("other-settings", "'linear-01'", "'linear-02'"):
         train(tmp_path, cross_fit=2)
     train(tmp_path, cross_fit=2, overwrite=True)
     assert len(cards(tmp_path)) == 4

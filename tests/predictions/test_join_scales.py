@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit import InputError, Predictions, Scale, read_predictions, write_predictions
+from edokit import Predictions, Scale, read_predictions, write_predictions
 from edokit.predictions.join import join_models
 from edokit.predictions.shards import describe_predictions
 from tests.cli.test_commands import answer, edo
@@ -51,7 +51,7 @@ def test_points_keep_their_order_and_positions(tmp_path: Path) -> None:
     assert joined.probabilities[0, 0].tolist() == [0.25, 0.25, 0.5]
     with raises_code("not-a-number", "two.csv", "'high'"):
         join_models([file], scale="ordinal")
-    with pytest.raises(InputError, match=r"'mid'.*'never'"):
+    with raises_code("classes-differ", "'mid'", "'never'"):
         join_models([file], scale="ordinal:low,never,high")
 
 

@@ -16,12 +16,13 @@ import pandas as pd
 import pytest
 from report_cases import ARABIC, HOSTILE, make_run, make_search, people_and_pool, texts_for
 
-from edokit import EDOEnsemble, InputError, fit, write_annotations, write_predictions, write_report
+from edokit import EDOEnsemble, fit, write_annotations, write_predictions, write_report
 from edokit._io.documents import read_json, write_json
 from edokit._io.tables import read_table
 from edokit.report import collect
 from edokit.report.page import render
 from edokit.runs.record import RunRecord
+from tests.errors import raises_code
 
 SECTIONS = [
     *("summary", "answers", "right", "handover", "groups", "caveats"),
@@ -348,7 +349,7 @@ def test_a_fit_records_its_files_and_a_page_knows_its_items_from_others(tmp_path
 def test_annotations_alone_are_refused(tmp_path: Path) -> None:
     make_run(tmp_path)
     people, _ = people_and_pool(10)
-    with pytest.raises(InputError, match="pass predictions"):
+    with raises_code("missing-option"):
         collect(tmp_path, annotations=people)
 
 
@@ -356,7 +357,7 @@ def test_annotations_alone_are_refused(tmp_path: Path) -> None:
 def test_what_is_no_run_is_refused(tmp_path: Path, what: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="folder"):
+    with raises_code("wrong-folder"):
         collect(tmp_path / what)
 
 
@@ -392,5 +393,5 @@ def test_a_member_of_small_weight_is_not_listed_as_having_none(tmp_path: Path) -
 def test_collected_data_need_a_place_for_the_page(tmp_path: Path) -> None:
     people, pool = people_and_pool()
     EDOEnsemble(ties="random").fit(pool, people).save(tmp_path)
-    with pytest.raises(InputError, match="do not name a folder for the page; give out"):
+    with raises_code("missing-option"):
         write_report(collect(tmp_path))

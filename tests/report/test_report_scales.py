@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from report_cases import POINTS, ratings_and_pool, sets_and_pool
 
-from edokit import Annotations, EDOEnsemble, InputError, Objective, Predictions, Scale, write_report
+from edokit import Annotations, EDOEnsemble, Objective, Predictions, Scale, write_report
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reviews import label_studio_tasks, labelling_config, review
 from edokit.metrics import w1
@@ -31,6 +31,7 @@ from edokit.report.results import (
 from edokit.report.summary import summarize
 from edokit.rows import Rows
 from edokit.scales import DeclaredScale
+from tests.errors import raises_code
 
 SEVEN = DeclaredScale(POINTS).resolve("1234567")
 SETS = Scale("multi-label")
@@ -233,7 +234,7 @@ def test_annotations_of_another_scale_are_refused_by_name() -> None:
     nominal = Annotations.from_table(
         people.to_table().to_pandas().drop(columns="answer_scale"), classes=people.classes
     )
-    with pytest.raises(InputError, match=r"nominal.*ordinal"):
+    with raises_code("scales-differ", "nominal", "ordinal"):
         evaluate_items(ensemble, pool, nominal, name="test items", held_out=True)
 
 

@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 import edokit
-from edokit import EDOEnsemble, InputError, Predictions, write_report
+from edokit import EDOEnsemble, Predictions, write_report
 from edokit.analysis.diagnose.groups import compare_groups
 from edokit.analysis.diagnose.groups.result import GroupComparison
 from edokit.report.charts import all_charts, group_levels
 from edokit.report.data import collect
+from tests.errors import raises_code
 
 
 def votes(levels: int, scale: str) -> edokit.Annotations:
@@ -93,5 +94,5 @@ def test_a_run_compares_groups_and_keeps_the_result(tmp_path: Path):
     assert "Whose view?" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     again = collect(tmp_path / "run")
     assert again.groups is not None
-    with pytest.raises(InputError, match="'gender'"):
+    with raises_code("unknown-attribute", "'gender'"):
         edokit.run(votes(2, "ordinal"), tmp_path / "other", by=["gender"])

@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import pytest
 
-from edokit import InputError
 from reproduction import paper
 from reproduction.lewidi2023.study import DATASETS
+from tests.errors import raises_code
 
 COUNTS = {
     "dataset_statistics": 4,
@@ -94,5 +94,5 @@ def test_quoted_items_are_kept_as_ids_and_digests_only() -> None:
 
 
 def test_an_unknown_table_is_refused() -> None:
-    with pytest.raises(InputError, match="must be one of"):
+    with raises_code("unknown-choice"):
         paper.rows("nothing")

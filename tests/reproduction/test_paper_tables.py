@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from reproduction_cases import small_lewidi, small_pool, small_study
 
-from edokit import InputError
 from edokit.analysis.compare.methods import wel
 from edokit.metrics import MAIN_METRICS
 from reproduction.lewidi2023 import benchmark as bars
@@ -32,6 +31,7 @@ from reproduction.lewidi2023.searches import within_seeds
 from reproduction.lewidi2023.study import Missing, Study
 from reproduction.outcomes import Outcome
 from reproduction.section import Section
+from tests.errors import raises_code
 
 
 @pytest.fixture(scope="module")
@@ -357,12 +357,12 @@ def test_cross_fitted_pools_are_told_apart_by_all_their_items(
 
 
 def test_an_unknown_table_is_refused(study: Study) -> None:
-    with pytest.raises(InputError, match="the table must be one of"):
+    with raises_code("unknown-choice"):
         reproduce(study, ["table-7"])
 
 
 def test_tables_without_data_or_predictions_say_what_to_do() -> None:
-    with pytest.raises(InputError, match="edo data get lewidi2023"):
+    with raises_code("missing-data", "2023"):
         reproduce(Study(None, None), ["benchmark"])
     assert reproduce(Study(None, None), ["checks"])[0].name == "checks"
 

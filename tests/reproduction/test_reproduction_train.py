@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from reproduction_cases import small_lewidi
 
-from edokit import EDOWarning, InputError
+from edokit import EDOWarning
 from edokit.datasets.lewidi import read_lewidi
 from edokit.members.registry import make_member
 from reproduction.lewidi2023.backbone import tune_backbone
 from reproduction.lewidi2023.protocol import clean_text, protocol_plans
 from reproduction.lewidi2023.study import Pool, Study
 from reproduction.lewidi2023.train import committed_plans, recipe_plans, train_pools
+from tests.errors import raises_code
 
 
 def test_linear_members_stand_in_for_every_pool_of_the_paper(tmp_path: Path) -> None:
@@ -96,12 +97,12 @@ def test_an_arabic_backbone_goes_by_hub_id_and_a_tiny_bert_stands_in(
 
 
 def test_a_transformer_needs_a_backbone() -> None:
-    with pytest.raises(InputError, match="needs a backbone"):
+    with raises_code("missing-option"):
         recipe_plans("transformer", {"ArMIS": 3})
 
 
 def test_training_as_committed_needs_manifests(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="needs manifests"):
+    with raises_code("wrong-folder"):
         committed_plans(tmp_path)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edokit import Annotations, InputError, agreement, diagnose
+from edokit import Annotations, agreement, diagnose
 from edokit.analysis.agreement.coefficients import (
     CoefficientEstimate,
     WeightKind,
@@ -21,6 +21,7 @@ from edokit.analysis.agreement.coefficients import (
 )
 from edokit.analysis.agreement.result import Agreement
 from edokit.metrics import Interval
+from tests.errors import raises_code
 
 # Written by tools/agreement_reference.py, with other packages.
 TABLES = json.loads((Path(__file__).parent / "reference.json").read_text())
@@ -159,7 +160,7 @@ def test_annotators_who_share_few_items_have_no_cohens_kappa() -> None:
 
 
 def test_weights_need_an_order() -> None:
-    with pytest.raises(InputError, match="weights='linear' needs classes with an order"):
+    with raises_code("unordered-scale", "weights='linear'"):
         agreement(votes(20), weights="linear")
 
 

@@ -12,7 +12,8 @@ import pytest
 
 import edokit
 from commands import status
-from edokit import Annotations, InputError, disagreement_card
+from edokit import Annotations, disagreement_card
+from tests.errors import raises_code
 
 TITLES = [
     "Who labelled",
@@ -118,5 +119,5 @@ def test_the_command_writes_it(
 
 def test_another_ending_is_refused() -> None:
     card = disagreement_card(Annotations.from_matrix([["a", "b"], ["b", "b"]]), by=[])
-    with pytest.raises(InputError, match=r"\.md or \.tex"):
+    with raises_code("unknown-ending"):
         card.write("card.pdf")

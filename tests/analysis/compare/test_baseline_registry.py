@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pool_cases import sample
 
-from edokit import InputError, compare
+from edokit import compare
 from edokit.analysis.compare import method as methods
 from edokit.analysis.compare.method import (
     WeightedPool,
@@ -19,6 +19,7 @@ from edokit.analysis.compare.method import (
 )
 from edokit.datasets.read import sources
 from edokit.fitdata.reading import FILE_OPTIONS, READING_OPTIONS
+from tests.errors import raises_code
 
 THEIRS = "their_methods:Theirs"
 
@@ -40,7 +41,7 @@ def test_the_names_that_scripts_rely_on_are_there() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match="'uniform', 'majority'"):
+    with raises_code("unknown-method", "'uniform'", "'majority'"):
         make_method("unifrom")
 
 
@@ -55,7 +56,7 @@ def test_a_new_method_is_one_class_under_a_name(monkeypatch: pytest.MonkeyPatch)
 
     assert isinstance(make_method("first-one"), FirstOne)
     assert method_names()[:3] == ["constant", "uniform", "first-one"]
-    with pytest.raises(InputError, match="taken"):
+    with raises_code("taken-name"):
         register_method("first-one", "another")(make_method)
 
 
@@ -75,15 +76,15 @@ def test_a_method_of_another_package_needs_no_registration(
     assert [score.name for score in found.scores] == ["constant", "uniform", THEIRS]
     assert found[THEIRS].about == "The mean, as they have it."
     assert found[THEIRS].metrics == found["uniform"].metrics
-    with pytest.raises(InputError, match="lacks predict_proba and predict"):
+    with raises_code("invalid-plugin", "predict_proba"):
         find_method("their_methods:Half")
-    with pytest.raises(InputError, match="can't be imported"):
+    with raises_code("failed-import"):
         find_method("their_methods:Missing")
 
 
 def test_a_keyword_that_nothing_takes_is_called_unknown() -> None:
     dev, test = sample(20), sample(10, seed=1, prefix="new")
-    with pytest.raises(InputError, match="there is no option 'method'; did you mean 'methods'"):
+    with raises_code("unknown-option", "'method'", "'methods'"):
         compare(*dev, *test, method="edo")
 
 

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 from diagnose_cases import camps, noise
 
-from edokit import Annotations, InputError, diagnose, read_annotations, write_annotations
+from edokit import Annotations, diagnose, read_annotations, write_annotations
 from edokit.analysis.diagnose import advice, overview
 from edokit.analysis.diagnose.result import Diagnosis
+from tests.errors import raises_code
 
 KEYS = {
     *("items", "annotators", "annotations", "classes", "scale", "coverage", "balance"),
@@ -88,15 +89,15 @@ def test_declared_groups_are_an_attribute() -> None:
 
 def test_groups_that_do_not_fit_are_refused() -> None:
     people = camps(items=20)
-    with pytest.raises(InputError, match="'camp'"):
+    with raises_code("unknown-attribute", "'camp'"):
         diagnose(people, groups="party", permutations=0)
-    with pytest.raises(InputError, match="no annotator to a group"):
+    with raises_code("empty-option"):
         diagnose(in_groups(people, [""] * 8), groups="group", permutations=0)
 
 
 @pytest.mark.parametrize("permutations", [-1, 5, 2.5, True])
 def test_shuffles_too_few_to_say_anything_are_refused(permutations: object) -> None:
-    with pytest.raises(InputError, match="permutations"):
+    with raises_code("invalid-number", "permutations"):
         diagnose(noise(items=20), permutations=permutations)  # type: ignore[arg-type]
 
 
@@ -357,5 +358,5 @@ def test_a_path_is_read_and_anything_else_is_refused(tmp_path: Path) -> None:
     found = diagnose(path, permutations=0)
     assert str(found) == str(diagnose(annotations, permutations=0))
     assert "\n  1 item with a single label\n" in str(found)
-    with pytest.raises(InputError, match="annotations is empty"):
+    with raises_code("no-annotations"):
         diagnose([["a", "b"]])  # type: ignore[arg-type]

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edokit import Annotations, InputError, diagnose
+from edokit import Annotations, diagnose
 from edokit.analysis.diagnose.groups import compare_groups
 from edokit.analysis.sequential import decide, holm, look_sizes, run_tests
+from tests.errors import raises_code
 
 KEYS = {"attribute", "level", "people", "mean", "difference", "low", "high", "p", "p_adjusted"}
 
@@ -136,7 +137,7 @@ def test_the_items_that_divide_most_come_first():
 
 
 def test_unknown_attributes_are_named_with_those_that_exist():
-    with pytest.raises(InputError, match="'race'") as refused:
+    with raises_code("unknown-attribute", "'race'") as refused:
         diagnose(ratings(0.0, people=10), by=["race"])
     assert "'gender'" in str(refused.value.hint)
 

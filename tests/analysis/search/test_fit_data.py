@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from search_cases import arrays, data
 
-from edokit import InputError, SearchSpace
+from edokit import SearchSpace
 from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.statistics import solve
 from edokit.fitdata.data import FitData
@@ -14,6 +14,7 @@ from edokit.metrics import ce, ce_items, f1, md
 from edokit.objective.pools import pool
 from edokit.objective.settings import Pool
 from edokit.solvers.gumbel import solve_gumbel
+from tests.errors import raises_code
 
 SPACE = SearchSpace.paper(epochs=2)
 
@@ -89,7 +90,7 @@ def test_folds_depend_on_the_seed_and_on_nothing_else() -> None:
 
 
 def test_more_folds_than_items_are_refused() -> None:
-    with pytest.raises(InputError, match="5 folds are more than the 4 items"):
+    with raises_code("too-many-folds", "5", "4"):
         data(items=4).folds(5, 0)
 
 

@@ -20,6 +20,7 @@ from edokit.analysis.search.result import SearchTrial
 from edokit.analysis.search.statistics import Evaluator, TrialEvaluation
 from edokit.analysis.search.storage import StudyStorage, open_storage
 from edokit.analysis.search.study import PLACE, SearchStudy, run_study
+from tests.errors import raises_code
 
 PLAN = SearchPlan(space=QUICK, population=4, folds=0, judge="optimistic")
 
@@ -211,7 +212,7 @@ def test_another_search_under_the_same_name_is_refused(
 
 def test_other_data_under_the_same_name_are_refused(memory: StudyStorage) -> None:
     run(memory, 4)
-    with pytest.raises(InputError, match=r"different data \(items, digest\)"):
+    with raises_code("other-settings"):
         run_study(memory, PLAN, data(items=61))
     other = replace(PLAN, study="another", trials=4)
     assert len(run_study(memory, other, data(items=61))[0]) == 4
@@ -222,7 +223,7 @@ def test_a_study_of_something_else_is_left_alone(memory: StudyStorage) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     optuna.create_study(study_name="edo", storage=memory.storage)
     optuna.logging.set_verbosity(verbosity)
-    with pytest.raises(InputError, match="not an EDO search"):
+    with raises_code("wrong-content", "EDO"):
         run(memory, 4)
 
 

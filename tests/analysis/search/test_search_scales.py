@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from search_cases import arrays
 
-from edokit import InputError, Scale, SearchSpace, search
+from edokit import Scale, SearchSpace, search
 from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.result import ParetoFront
 from edokit.analysis.search.space import trial_settings
@@ -23,6 +23,7 @@ from edokit.fitdata.data import FitData
 from edokit.metrics import METRIC, compute_metrics, rps
 from edokit.objective.pools import pool
 from shard_cases import cut
+from tests.errors import raises_code
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*tied:edokit._errors.EDOWarning")
 UNEVEN = Scale("ordinal", (0, 1, 4))
@@ -150,9 +151,9 @@ def test_gumbel_searches_terms_of_ordered_classes() -> None:
 
 
 def test_classes_without_an_order_have_no_terms_of_it() -> None:
-    with pytest.raises(InputError, match="need ordered classes"):
+    with raises_code("unordered-scale"):
         search(*arrays()[:2], trials=2, population=2, space="ordinal")
-    with pytest.raises(InputError, match="linear"):
+    with raises_code("conflicting-options", "linear"):
         SearchSpace(lambda_w1=0.5, pool=["linear", "log"])
 
 

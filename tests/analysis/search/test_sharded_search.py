@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit import EDOWarning, InputError, Objective
+from edokit import EDOWarning, Objective
 from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.statistics import Evaluator, solve
 from edokit.config import FitConfig
@@ -17,6 +17,7 @@ from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective.settings import PAPER_SOLVERS, Pool
 from shard_cases import Cut, cut
+from tests.errors import raises_code
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
 POOLS = [Pool.LINEAR, Pool.LOG, Pool.LINEAR]
@@ -88,7 +89,7 @@ def test_folds_judge_every_item_once(shards: ShardedData) -> None:
     assert len(learn) + len(judge) == 300
     (solution,) = solve(learn, CHOSEN[:1], SearchPlan(solver="exact"))
     assert not isinstance(solution, str)
-    with pytest.raises(InputError, match="301 folds are more than the 300 items"):
+    with raises_code("too-many-folds", "301", "300"):
         shards.folds(301)
 
 

@@ -29,6 +29,7 @@ from edokit import InputError, MissingExtraError
 from edokit.analysis.search import storage as storage_module
 from edokit.analysis.search.storage import StudyStorage, find_storage, masked, open_storage, quiet
 from edokit.runs.record import command_text
+from tests.errors import raises_code
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SPACE = {"x": FloatDistribution(0, 1)}
@@ -142,7 +143,7 @@ def test_damage_in_the_middle_is_told_and_left_alone(tmp_path: Path, number: int
     lines = path.read_bytes().splitlines(keepends=True)
     lines[number - 1] = b"\0" * 40 + b"\n"
     path.write_bytes(b"".join(lines))
-    with pytest.raises(InputError, match="not a journal"), open_storage(path):
+    with raises_code("unreadable-file"), open_storage(path):
         pass
     assert path.read_bytes() == b"".join(lines)
 
@@ -155,23 +156,23 @@ def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) 
     path = tmp_path / "other"
     path.write_bytes(content)
     for _ in range(2):
-        with pytest.raises(InputError, match="journal"), open_storage(path):
+        with raises_code("unreadable-file"), open_storage(path):
             pass
     assert path.read_bytes() == content
 
 
 def test_a_folder_or_a_place_that_can_not_be_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="folder or a device"), open_storage(tmp_path):
+    with raises_code("not-a-file"), open_storage(tmp_path):
         pass
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="write"), open_storage(tmp_path / "file" / "a.log"):
+    with raises_code("unwritable-file"), open_storage(tmp_path / "file" / "a.log"):
         pass
 
 
 def test_a_file_is_for_one_search_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "journal.log"
     again = open_storage(path)
-    with open_storage(path), pytest.raises(InputError, match="one search at a time"), again:
+    with open_storage(path), raises_code("locked-output"), again:
         pass
     with open_storage(path):
         pass
@@ -188,7 +189,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"open\n"
-        with pytest.raises(InputError, match="one search at a time"), open_storage(path):
+        with raises_code("locked-output"), open_storage(path):
             pass
         holder.send_signal(signal.SIGKILL)
         holder.wait()
@@ -278,7 +279,7 @@ def test_a_database_that_goes_away_ends_the_search_in_one_line(
 
     url = database_server.new_database()
     try:
-        with pytest.raises(InputError, match="everything finished is kept") as refused:
+        with raises_code("unreachable-server") as refused:
             work()
     finally:
         database_server.start()

@@ -13,13 +13,14 @@ import pytest
 from optuna.trial import TrialState
 from postgres import Server, silence_workers
 
-from edokit import InputError, search
+from edokit import search
 from edokit.analysis.search import study as study_module
 from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.statistics import Evaluator
 from edokit.analysis.search.storage import StudyStorage, open_storage
 from edokit.analysis.search.study import SearchStudy, run_study
 from edokit.fitdata.data import FitData
+from tests.errors import raises_code
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -157,7 +158,7 @@ def signs(opened: StudyStorage) -> list[float]:
 
 def test_workers_need_a_database(tmp_path: Any) -> None:
     data, plan = data_and_plan()
-    with open_storage(tmp_path / "journal.log") as opened, pytest.raises(InputError, match="share"):
+    with open_storage(tmp_path / "journal.log") as opened, raises_code("inapplicable-option"):
         run_study(opened, replace(plan, trials=5, worker=True), data)
 
 
@@ -165,7 +166,7 @@ def test_a_study_of_another_shape_is_not_joined(database_server: Server) -> None
     with open_storage(database_server.new_database()) as opened:
         data, plan = data_and_plan()
         run_study(opened, replace(plan, trials=6, worker=True), data)
-        with pytest.raises(InputError, match="seed 3 and not 4"):
+        with raises_code("other-settings", "3", "4"):
             run_study(
                 opened, replace(data_and_plan(random_state=4)[1], trials=6, worker=True), data
             )
