@@ -14,6 +14,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=$root/constraints.txt
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+unset PYTHONPATH  # which would stand before what is installed
 
 pythons=("$@")
 if [ ${#pythons[@]} -eq 0 ]; then
