@@ -84,7 +84,8 @@ def finished(
         shown = edo("run", votes, "--out", folder, *words)
     assert shown.returncode == 0, shown.stderr
     result = Run.load(folder)
-    assert shown.stdout.rstrip().endswith(result.summary)
+    lines = [result.summary, *result.quality]
+    assert all(line in shown.stdout for line in lines)
     assert all(command in shown.stdout for command in result.commands)
     return result, before, cards(folder)
 
