@@ -39,7 +39,8 @@ def status(*words: object) -> int:
 
 def edo(*words: object) -> Done:
     """Run a command to its end."""
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = status(*words)
     return Done(code, out.getvalue(), err.getvalue())
@@ -61,12 +62,15 @@ class Result(NamedTuple):
 
 def invoke(*words: object) -> Result:
     """Run a command whose errors are left as they are: the result has its exception."""
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            code, error = call(make_app(), [str(word) for word in words]), None
+            code = call(make_app(), [str(word) for word in words])
+            error = None
         except Exception as raised:
-            code, error = 1, raised
+            code = 1
+            error = raised
     return Result(code, out.getvalue(), err.getvalue(), error)
 
 

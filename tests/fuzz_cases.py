@@ -61,7 +61,8 @@ def _ensemble(path: Path) -> EDOEnsemble:
     loaded = EDOEnsemble.load(path.parent)
     loaded.summary()
     loaded.explain()
-    k, c = len(loaded.members_), len(loaded.classes_)
+    k = len(loaded.members_)
+    c = len(loaded.classes_)
     shares = np.full((2, k, c), 1 / c)
     answers = loaded.predict_proba(
         Predictions.from_arrays(

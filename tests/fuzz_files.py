@@ -316,7 +316,8 @@ def whole_folders(folder: Path, *, runs: bool = True, networks: bool = False) ->
 
 
 def _run(people: Annotations, made: Predictions, folder: Path) -> None:
-    dev, test = people.split("dev"), people.split("test")
+    dev = people.split("dev")
+    test = people.split("test")
     inputs = folder.with_name("run-inputs")  # an output folder holds no inputs
     data = (inputs / "dev.npz", inputs / "dev.csv")
     write_predictions(made, data[0])

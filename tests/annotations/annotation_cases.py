@@ -23,7 +23,9 @@ def long_tables(draw: st.DrawFn) -> pa.Table:
         words = draw(st.lists(NAMES, min_size=1, max_size=most))
         return [f"<{k}{word}>" for k, word in enumerate(words)]
 
-    items, people, classes = numbered(5), numbered(4), numbered(12)
+    items = numbered(5)
+    people = numbered(4)
+    classes = numbered(12)
     pairs = [(i, a) for i in range(len(items)) for a in range(len(people))]
     chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
     labels = draw(st.lists(st.sampled_from(classes), min_size=len(chosen), max_size=len(chosen)))
@@ -31,7 +33,8 @@ def long_tables(draw: st.DrawFn) -> pa.Table:
     def per(size: int, values: st.SearchStrategy[str]) -> list[str]:
         return draw(st.lists(values, min_size=size, max_size=size))
 
-    texts, homes = per(len(items), WORDS), per(len(people), WORDS)
+    texts = per(len(items), WORDS)
+    homes = per(len(people), WORDS)
     splits = per(len(items), st.sampled_from(["train", "dev"]))
     hard = per(len(items), st.sampled_from(["", *labels]))
     return pa.table(

@@ -77,7 +77,9 @@ class PriorMember(Member):
     capabilities = Capabilities(multi_label=True)
 
     def __init__(self, n_classes: int, *, weight: float = 1.0, note: str = "") -> None:
-        self.n_classes, self.weight, self.note = n_classes, weight, note
+        self.n_classes = n_classes
+        self.weight = weight
+        self.note = note
         self.answer: Floats = np.zeros(n_classes)
 
     def fit(

@@ -36,7 +36,8 @@ def simplices(draw: st.DrawFn, items: int, classes: int) -> Array:
 @st.composite
 def problems(draw: st.DrawFn, min_items: int = 1) -> Problem:
     """Up to 12 items and 11 classes; y need not be the majority."""
-    items, classes = draw(st.integers(min_items, 12)), draw(st.integers(2, 11))
+    items = draw(st.integers(min_items, 12))
+    classes = draw(st.integers(2, 11))
     y = draw(hnp.arrays(np.int64, items, elements=st.integers(0, classes - 1)))
     return Problem(draw(simplices(items, classes)), draw(simplices(items, classes)), y)
 

@@ -19,7 +19,8 @@ def effective_weights_vjp(
     lowest = -80.0 if theta.dtype == xp.float32 else -600.0
     theta = theta - xp.max(theta, axis=-1, keepdims=True)
     w = softmax(xp.where(theta < lowest, xp.full_like(theta, lowest), theta))
-    zeros, last = xp.zeros_like(theta), min_members - 1 + sizes.shape[-1]
+    zeros = xp.zeros_like(theta)
+    last = min_members - 1 + sizes.shape[-1]
     padded = [zeros[..., : min_members - 1], sizes, zeros[..., last:]]
     sums = xp.cumulative_sum(w, axis=-1)
     shares = xp.concat(padded, axis=-1) / sums

@@ -84,7 +84,8 @@ def ratings_and_pool(
     names = scale.partition(":")[2].split(",")
     classes = [name.partition("=")[0] for name in names]
     at = np.arange(len(classes))
-    middle, members = rng.uniform(0, at[-1], items), {}
+    middle = rng.uniform(0, at[-1], items)
+    members = {}
     codes = np.rint(middle[:, None] + rng.normal(0, 1, (items, 5))).clip(0, at[-1]).astype(int)
     for k, name in enumerate(("good", "fair", "noise")):
         guess = middle + rng.normal(0, 0.5 + k, items)
@@ -169,9 +170,13 @@ def make_search(folder: Path, trials: int, seed: int = 0, failed: int = 0) -> No
     def scores(low: float, high: float) -> list[float | None]:
         return [*rng.uniform(low, high, done).tolist(), *gaps]
 
-    f1, ce, md = scores(0.8, 0.9), scores(0.3, 0.4), scores(0.2, 0.3)
+    f1 = scores(0.8, 0.9)
+    ce = scores(0.3, 0.4)
+    md = scores(0.2, 0.3)
     if done:
-        f1[0], ce[0], md[0] = 0.91, 0.29, 0.19
+        f1[0] = 0.91
+        ce[0] = 0.29
+        md[0] = 0.19
     signs = [("preserve", "suppress")[i % 2] for i in range(trials)]
     write_table(
         pa.table(

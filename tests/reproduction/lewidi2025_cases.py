@@ -28,7 +28,8 @@ def classes_of(dataset: str) -> tuple[str, ...]:
 def write_data(folder: Path, *, test_labels: bool = False) -> Path:
     """The files as published; the labels of test only if asked for."""
     for dataset, (first, second, scale) in FIELDS.items():
-        classes, rng = classes_of(dataset), np.random.default_rng(len(dataset))
+        classes = classes_of(dataset)
+        rng = np.random.default_rng(len(dataset))
         (folder / dataset).mkdir(parents=True)
         for split, size in SIZES.items():
             items: dict[str, Any] = {}
@@ -57,7 +58,8 @@ def write_data(folder: Path, *, test_labels: bool = False) -> Path:
 def write_pools(data: Path, folder: Path, *, known: bool = True) -> Path:
     """Two pools per dataset; the members of one also predict pairs."""
     for dataset, (*_, scale) in FIELDS.items():
-        rng, classes = np.random.default_rng(7), classes_of(dataset)
+        rng = np.random.default_rng(7)
+        classes = classes_of(dataset)
         for split in ("dev", "test"):
             path = data / dataset / f"{dataset}_{split}.json"
             found = json.loads(path.read_text(encoding="utf-8"))

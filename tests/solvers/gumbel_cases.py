@@ -72,7 +72,8 @@ def step_by_step(
     whole = Summaries.from_arrays(*data, steps=steps_between)
     draws = Draws(seed)
     sizes = min(options.max_members, members) - options.min_members + 1
-    theta, pi = np.zeros(members), np.zeros(sizes)
+    theta = np.zeros(members)
+    pi = np.zeros(sizes)
     averages = [np.zeros(members + sizes), np.zeros(members + sizes)]
     steps = 0
     for epoch in range(options.epochs):
@@ -103,8 +104,10 @@ def step_by_step(
             steps += 1
             averages[0] = 0.9 * averages[0] + 0.1 * gradient
             averages[1] = 0.999 * averages[1] + 0.001 * gradient**2
-            mean, square = averages[0] / (1 - 0.9**steps), averages[1] / (1 - 0.999**steps)
+            mean = averages[0] / (1 - 0.9**steps)
+            square = averages[1] / (1 - 0.999**steps)
             move = options.learning_rate * mean / (np.sqrt(square) + 1e-8)
-            theta, pi = theta - move[:members], pi - move[members:]
+            theta = theta - move[:members]
+            pi = pi - move[members:]
     size = options.min_members + int(pi.argmax())
     return np.concatenate([softmax(theta[:size]), np.zeros(members - size)])
