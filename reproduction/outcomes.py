@@ -49,7 +49,8 @@ class Predicted(NamedTuple):
 
 def item_scores(predicted: Predicted, labels: Labels) -> Floats:
     """F1, CE, MD and BS of each item [4, N]; their means are the metrics."""
-    p, hard = np.asarray(predicted.probabilities), predicted.hard
+    p = np.asarray(predicted.probabilities)
+    hard = predicted.hard
     is_correct = (
         f1_items(p, labels.hard) if hard is None else (hard == labels.hard).astype(np.float64)
     )

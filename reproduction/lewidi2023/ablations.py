@@ -146,7 +146,8 @@ def _appendix(study: Study, sign: str) -> Table:
         for metric in ("f1", "ce", "md"):
             spread = gap = None
             if not isinstance(outcome, Missing):
-                spread, gap = outcome.spread(metric), outcome.gap(metric)
+                spread = outcome.spread(metric)
+                gap = outcome.gap(metric)
             rows.append(
                 [
                     paper_row["dataset"],
@@ -311,7 +312,8 @@ def _per_dataset(study: Study) -> Table:
             ours: list[Cell] = [None, None, None, None]
             gap = None
             if not isinstance(pair, Missing):
-                without, with_ = pair[0].mean(metric), pair[1].mean(metric)
+                without = pair[0].mean(metric)
+                with_ = pair[1].mean(metric)
                 gap = with_ - without
                 ours = [without, with_, gap, max(outcome.spread(metric) for outcome in pair)]
             printed = [paper_row[f"{metric}_{column}"] for column in ("without", "with", "delta")]

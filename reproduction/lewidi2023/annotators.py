@@ -56,7 +56,8 @@ def annotators(study: Study) -> Section:
             for setting, end in SETTINGS.items()
         }
         for pool, method in product(POOLS, METHODS):
-            outcomes, scores = {}, {}
+            outcomes = {}
+            scores = {}
             for setting, end in SETTINGS.items():
                 outcome = method_outcome(study, dataset, pool + end, method)
                 assert isinstance(outcome, Outcome)
@@ -135,7 +136,8 @@ def _each_annotator(study: Study, dataset: str, known: Pool) -> dict[str, dict[s
     labels = known.test_labels.annotations.pairs()
     pair_predictions = read_predictions(study.predictions / dataset / ANNOTATORS / "test-pairs.npz")
     pairs = pair_predictions.pairs().align(labels.rows).order_classes(labels.classes)
-    soft, people = np.asarray(labels.soft_labels), labels.rows.annotator_names
+    soft = np.asarray(labels.soft_labels)
+    people = labels.rows.annotator_names
     row_of = {name: row for row, name in enumerate(known.test.items)}
     rows = np.array([row_of[name] for name in labels.items])
     anonymous_members = study.pool(dataset, ANNOTATORS)
@@ -162,7 +164,8 @@ def _each_annotator(study: Study, dataset: str, known: Pool) -> dict[str, dict[s
             )
             for kind, p in answers.items()
         }
-        (ce, errors), (own_ce, own_errors) = member_scores["anonymous"], member_scores["known"]
+        (ce, errors) = member_scores["anonymous"]
+        (own_ce, own_errors) = member_scores["known"]
         means = [float(x.mean()) for x in (ce, own_ce, errors, own_errors)]
         counts = dict(zip(_COUNTS, [len(ce), len(at), *means], strict=True))
         changes = [_paired(own_ce, ce), _paired(own_errors, errors)]

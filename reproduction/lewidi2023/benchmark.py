@@ -29,7 +29,8 @@ from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
 from reproduction.outcomes import HEADS, Outcome, effect
 from reproduction.section import Section, difference, signed
 
-SEARCHED, SINGLE = "searched", "single"
+SEARCHED = "searched"
+SINGLE = "single"
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,9 @@ class Chosen:
         return f"{self.method} on {self.pool}"
 
 
-BETTER, WORSE, UNDECIDED = "clearly better", "clearly worse", "undecided"
+BETTER = "clearly better"
+WORSE = "clearly worse"
+UNDECIDED = "undecided"
 _MARKS = {BETTER: " ▲", WORSE: " ▼", UNDECIDED: ""}
 
 

@@ -165,7 +165,9 @@ def implied_uniform(study: Study) -> Check:
 def annotators_per_item(study: Study) -> Check:
     """Counts of the dataset table, which may be those of train alone."""
     question = "Are the annotators per item as in the paper's dataset table?"
-    differences, same_on_train, compared = [], [], 0
+    differences = []
+    same_on_train = []
+    compared = 0
     for row in paper.rows("dataset_statistics"):
         annotations = study.annotations(row["dataset"])
         if isinstance(annotations, Missing):
@@ -236,7 +238,8 @@ def duplicates(
         assert annotations.texts is not None
         assert annotations.splits is not None
         alike = NearDuplicates.among(annotations.texts)
-        train, test = annotations.splits == "train", annotations.splits == "test"
+        train = annotations.splits == "train"
+        test = annotations.splits == "test"
         return alike.has_match(train, verbatim=True)[test], alike.has_match(train)[test]
 
     labels = study.labels(dataset, "test")

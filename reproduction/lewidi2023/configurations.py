@@ -129,7 +129,8 @@ def by_gumbel(members: Pool, settings: Sequence[ObjectiveSettings], seed: int) -
 
 def by_exact(members: Pool, settings: Sequence[ObjectiveSettings], seed: int) -> list[Solution]:
     """The optimum of the same objectives; a drawn member is taken in expectation."""
-    data, max_members = _data(members), GumbelSteps().max_members
+    data = _data(members)
+    max_members = GumbelSteps().max_members
     return [solve_exact(data, setting, max_members=max_members) for setting in settings]
 
 
@@ -236,7 +237,8 @@ def searched_outcome(
     study: Study, dataset: str, pool_name: str, **wanted: Any
 ) -> Outcome | Missing:
     """The chosen trial of each seed, on test."""
-    trials, members = searched(study, dataset, pool_name), study.pool(dataset, pool_name)
+    trials = searched(study, dataset, pool_name)
+    members = study.pool(dataset, pool_name)
     if isinstance(trials, Missing):
         return trials
     assert isinstance(members, Pool)

@@ -42,7 +42,10 @@ from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
 from reproduction.outcomes import HEADS, Effect, Outcome, effect
 from reproduction.section import Section, signed
 
-HOLDS, PARTLY, FAILS, OPEN = "holds", "holds in part", "does not replicate", "not available"
+HOLDS = "holds"
+PARTLY = "holds in part"
+FAILS = "does not replicate"
+OPEN = "not available"
 ENOUGH = 0.5
 LEAST_REDUCTION = 0.4
 """The least reduction of CE that the paper's abstract names."""
@@ -218,7 +221,8 @@ def size(study: Study) -> Measured:
     for dataset in DATASETS:
         points = size_curve(study, dataset)
         if len(points) > 1:
-            smallest, largest_point = points[min(points)], points[max(points)]
+            smallest = points[min(points)]
+            largest_point = points[max(points)]
             best = min(points, key=lambda k: points[k].mean("ce"))
             curve.append(
                 f"{dataset} {smallest.mean('ce'):.4f} at K = {min(points)},"
@@ -252,7 +256,8 @@ def _by_sign(found: Correlations) -> str:
 
 def variants(study: Study) -> Measured:
     """Is CE-mean the most stable variant?"""
-    parts, claimed = [], 0
+    parts = []
+    claimed = 0
     for dataset in DATASETS:
         outcomes = fixed_outcomes(study, dataset)
         if isinstance(outcomes, Missing):
@@ -291,7 +296,8 @@ def heat_maps(study: Study) -> Measured:
 
 def lowest(study: Study) -> Measured:
     """Has EDO-Random the lowest CE?"""
-    parts, supported = [], 0
+    parts = []
+    supported = 0
     for dataset in DATASETS:
         edo = searched_outcome(study, dataset, PAPERS_POOL)
         if isinstance(edo, Missing):
@@ -324,7 +330,9 @@ def _first(found: Outcome, seeds: int) -> Outcome:
 
 def reductions(study: Study) -> Measured:
     """By how much does it lower the CE of each baseline?"""
-    parts, supported, cases = [], 0, 0
+    parts = []
+    supported = 0
+    cases = 0
     for dataset in DATASETS:
         edo = searched_outcome(study, dataset, PAPERS_POOL)
         if isinstance(edo, Missing):
@@ -334,7 +342,8 @@ def reductions(study: Study) -> Measured:
             rival = line.outcome(study, dataset)
             if line.label in ("EDO-Random", "EDO-PerAnn") or isinstance(rival, Missing):
                 continue
-            seeds, level = min(len(edo.items), len(rival.items)), rival.mean("ce")
+            seeds = min(len(edo.items), len(rival.items))
+            level = rival.mean("ce")
             difference = effect(_first(edo, seeds), _first(rival, seeds), "ce")
             cases += 1
             supported += difference.claimed and -difference.value / level >= LEAST_REDUCTION
@@ -356,7 +365,8 @@ def reductions(study: Study) -> Measured:
 
 def per_annotator(study: Study) -> Measured:
     """Has EDO-PerAnn the lowest MD where annotators are few?"""
-    parts, supported = [], 0
+    parts = []
+    supported = 0
     for dataset in ("ConvAbuse", "HS-Brexit"):
         searched = searched_outcome(study, dataset, "per-annotator")
         if isinstance(searched, Missing):
@@ -385,7 +395,8 @@ def per_annotator(study: Study) -> Measured:
 
 def stable(study: Study) -> Measured:
     """Are results stable over seeds?"""
-    parts, supported = [], 0
+    parts = []
+    supported = 0
     highest_ce = max(row["ce"] for row in paper.matching("deviations", method="EDO-Random"))
     for dataset in DATASETS:
         searched = searched_outcome(study, dataset, PAPERS_POOL)
@@ -429,7 +440,8 @@ def beyond(study: Study) -> list[str]:
     words += _without_encoder(study)
     abuse = choice(study, "ConvAbuse")
     if not isinstance(abuse, Missing):
-        power, pooled_outcome = abuse.held_out.power, abuse.outcome
+        power = abuse.held_out.power
+        pooled_outcome = abuse.outcome
         sharp = sharpened(study, "ConvAbuse", abuse, power)
         words.append(
             "On ConvAbuse sharper answers trade CE for MD. Held-out fifths of dev choose the power"
@@ -438,7 +450,8 @@ def beyond(study: Study) -> list[str]:
             f" {pooled_outcome.mean('md'):.4f} at {pooled_outcome.mean('ce'):.4f} without."
         )
     for dataset in DATASETS:
-        near_duplicates, chosen_row = duplicates(study, dataset), choice(study, dataset)
+        near_duplicates = duplicates(study, dataset)
+        chosen_row = choice(study, dataset)
         if (
             near_duplicates is None
             or isinstance(chosen_row, Missing)

@@ -84,7 +84,8 @@ def _panel(sign: str, correlated: Sequence[Correlation]) -> Spec:
         _text=text.fillna("–").to_numpy().ravel(),
     )
     title = f"{sign} ({count(int(frame['trials'].max()), 'trial')})"
-    x, y = vega.names("metric", columns, labelAngle=0), vega.names("parameter", labels)
+    x = vega.names("metric", columns, labelAngle=0)
+    y = vega.names("parameter", labels)
     # A cell without a value must not look like one with a low value.
     background = {"view": {"fill": FAINT, "stroke": None}}
     chart = vega.chart(title, _layers(cells), x, y, 110 + 32 * len(labels))

@@ -227,13 +227,15 @@ def _quoted(study: Study, quoted: paper.Row) -> list[list[Cell]]:
 
 def _instructive(study: Study, dataset: str) -> list[list[Cell]]:
     """Divided items with the nearest and farthest prediction, and the worst unanimous item."""
-    row, labels = choice(study, dataset), study.labels(dataset, "test")
+    row = choice(study, dataset)
+    labels = study.labels(dataset, "test")
     if isinstance(row, Missing) or isinstance(labels, Missing):
         return []
     predicted = Line("", row.pool, row.method).predicted(study, dataset)
     assert not isinstance(predicted, Missing)
     p = np.mean(predicted[0], axis=0)
-    distance, entropy = md_items(p, labels.soft), labels.annotations.entropy
+    distance = md_items(p, labels.soft)
+    entropy = labels.annotations.entropy
     divided = np.flatnonzero(entropy >= entropy.max() - 1e-9)
     united = np.flatnonzero(entropy < 1e-9)
     picked = [

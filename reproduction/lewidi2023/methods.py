@@ -46,7 +46,8 @@ def fitted(members: Pool, name: str, seed: int) -> tuple[Predicted, Predicted, i
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         method = make(name, seed).fit(members.fit, members.fit_labels.annotations)
-        fit, test = _predicted(method, members.fit), _predicted(method, members.test)
+        fit = _predicted(method, members.fit)
+        test = _predicted(method, members.test)
     return fit, test, int(getattr(method, "size_", len(members.fit.members)))
 
 
@@ -77,7 +78,8 @@ def method_outcome(
     study: Study, dataset: str, pool: str, name: str, power: float = 1.0
 ) -> Outcome | Missing:
     """Its scores; ``power`` sharpens the odds of its predictions."""
-    predictions, members = method_predictions(study, dataset, pool, name), study.pool(dataset, pool)
+    predictions = method_predictions(study, dataset, pool, name)
+    members = study.pool(dataset, pool)
     if isinstance(predictions, Missing):
         return predictions
     assert isinstance(members, Pool)
@@ -112,7 +114,8 @@ def single_outcome(study: Study, dataset: str, pool: str) -> Outcome | Missing:
 
 def constant_outcome(study: Study, dataset: str) -> Outcome | Missing:
     """The shares of the training set as the answer for every test item."""
-    answer, test = study.constant(dataset), study.labels(dataset, "test")
+    answer = study.constant(dataset)
+    test = study.labels(dataset, "test")
     if isinstance(answer, Missing):
         return answer
     assert not isinstance(test, Missing)
@@ -187,13 +190,12 @@ def _held_out(members: Pool, name: str, seed: int) -> HeldOut:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         for held_out_fold in range(FOLDS):
-            inside, outside = (
-                np.flatnonzero(fold != held_out_fold),
-                np.flatnonzero(fold == held_out_fold),
-            )
+            inside = np.flatnonzero(fold != held_out_fold)
+            outside = np.flatnonzero(fold == held_out_fold)
             method = make(name, seed).fit(members.fit.take(inside), annotations.take(inside))
             predicted[outside] = method.predict_proba(members.fit.take(outside))
-    soft, dev = members.fit_labels.soft, members.dev
+    soft = members.fit_labels.soft
+    dev = members.dev
     powers = []
     for power in POWERS:
         is_correct, losses, distances, _ = item_scores(

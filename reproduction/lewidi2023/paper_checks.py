@@ -183,7 +183,8 @@ def correlated_changes(study: Study) -> Check:
 
 def zero_diversity(study: Study) -> Check:
     """Without diversity its sign cannot matter; the two rows are two runs of the same thing."""
-    rows, gaps = [], {}
+    rows = []
+    gaps = {}
     for plus in paper.matching("diversity_per_dataset", diversity="suppress"):
         minus = paper.row(
             "diversity_per_dataset",
@@ -259,7 +260,8 @@ def mixed_variants(study: Study) -> Check:
 
 def averages(study: Study) -> Check:
     """The averaged ablation should be the mean of the four datasets."""
-    rows, flips = [], []
+    rows = []
+    flips = []
     for row in paper.rows("diversity_averaged"):
         parts = list(
             paper.matching(

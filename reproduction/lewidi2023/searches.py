@@ -215,7 +215,8 @@ def within_seeds(
     trials: Sequence[Trial], setting: str, metric: str
 ) -> tuple[float, float, float] | None:
     """Spearman's ρ over ranks within each seed, since seeds have other members; p-value, spread."""
-    ranks, seed_ranks = [], []
+    ranks = []
+    seed_ranks = []
     for seed in sorted({t.seed for t in trials}):
         seed_trials = [t for t in trials if t.seed == seed]
         x = np.array([t.size if setting == "size" else t.settings[setting] for t in seed_trials])

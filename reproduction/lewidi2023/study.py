@@ -104,7 +104,8 @@ def joined(dataset: str, pools: Sequence[Pool | Missing], name: str = EVERYTHING
 
 
 def _side_by_side(pools: Sequence[Pool], parts: Sequence[Predictions]) -> Predictions:
-    members, groups = [], []
+    members = []
+    groups = []
     for group_names, part in zip(pools, parts, strict=True):
         inner = part.groups or ("",) * len(part.members)
         members += [f"{group_names.name}/{name}" for name in part.members]
@@ -244,7 +245,8 @@ class Study:
             return annotations
         if self.predictions is None:
             return Missing("no predictions were given")
-        base_name, knows_annotators = name.removesuffix(KNOWN), name.endswith(KNOWN)
+        base_name = name.removesuffix(KNOWN)
+        knows_annotators = name.endswith(KNOWN)
         if base_name in (EVERYTHING, WITH_ANNOTATORS):
             annotator_pools = (
                 [ANNOTATORS, ANNOTATORS + KNOWN][: 1 + knows_annotators]
@@ -258,7 +260,8 @@ class Study:
         folder = self.predictions / dataset / base_name
         crossed = (folder / "fit.npz").is_file()
         end = "-pairs.npz" if knows_annotators else ".npz"
-        fitted, test = folder / f"{'fit' if crossed else 'dev'}{end}", folder / f"test{end}"
+        fitted = folder / f"{'fit' if crossed else 'dev'}{end}"
+        test = folder / f"test{end}"
         if not (fitted.is_file() and test.is_file()):
             return Missing(f"there are no predictions of the pool {dataset}/{name}")
         fit_labels = self.labels(dataset, *(_DEVELOPMENT if crossed else ("dev",)))
@@ -301,7 +304,8 @@ class Study:
 
     def constant(self, dataset: str) -> Floats | Missing:
         """The training set's mean distribution as the prediction of every test item [N, C]."""
-        train, test = self.labels(dataset, "train"), self.labels(dataset, "test")
+        train = self.labels(dataset, "train")
+        test = self.labels(dataset, "test")
         if isinstance(train, Missing):
             return train
         assert isinstance(test, Labels)

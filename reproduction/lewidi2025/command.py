@@ -98,7 +98,9 @@ def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
 
 def table(studies: Sequence[Study], results: Path | None, command: str) -> dict[str, Any]:
     """Both tasks on dev, and the members, as a page and as plain values."""
-    pages, values, rows_by_dataset = [], {}, {}
+    pages = []
+    values = {}
+    rows_by_dataset = {}
     for study in studies:
         rows = {"A": list(study.task_a()), "B": list(study.task_b()), "members": study.members()}
         rows_by_task = {task: list(task_rows) for task, task_rows in rows.items()}
@@ -204,7 +206,9 @@ def _values(row: Row) -> dict[str, Any]:
 
 def submit(studies: Sequence[Study], out: Path) -> dict[str, Any]:
     """Refit on all of dev what did best on its held-out parts, and answer for test."""
-    files, choices, lines = [], {}, []
+    files = []
+    choices = {}
+    lines = []
     for study in studies:
         test = read_test(study.data, study.name)
         a, b = (chosen(list(rows)) for rows in (study.task_a(), study.task_b()))

@@ -23,7 +23,8 @@ def observations(tables: Tables) -> Iterator[str]:
 
 def _against_constant(tables: Tables) -> str:
     """The chosen rows less the constant answers, and where they are not clearly below."""
-    parts, unclear = [], []
+    parts = []
+    unclear = []
     for dataset, tasks in tables.items():
         for task in ("A", "B"):
             constant = next(row for row in tasks[task] if row.pool == CONSTANT)

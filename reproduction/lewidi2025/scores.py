@@ -40,7 +40,8 @@ def lewidi2025_b_items(
     >>> lewidi2025_b_items([0, 0, 1], [1, 0, 1], [1, 1, 1], Scale())
     array([0.5, 0. ])
     """
-    answers, labels = np.asarray(predicted), np.asarray(given)
+    answers = np.asarray(predicted)
+    labels = np.asarray(given)
     if scale.kind == "ordinal":
         errors: Floats = np.abs(answers - labels) / points
     else:

@@ -25,7 +25,8 @@ from reproduction.lewidi2025.scores import lewidi2025_b_items
 FOLDS = 5
 KNOWN = " (known)"
 """Ends the name of a pool whose answers are those for the annotators of an item."""
-ALL, ALL_ANONYMOUS = "all", "all, annotators unknown"
+ALL = "all"
+ALL_ANONYMOUS = "all, annotators unknown"
 OBJECTIVES: Mapping[str, Objective | None] = {
     "uniform": None,
     "EDO, CE": Objective(),
@@ -138,7 +139,8 @@ class Study:
 
     def task_a(self) -> Iterator[Row]:
         """The distribution of answers of each item."""
-        dev, train = self.labels["dev"], self.labels["train"]
+        dev = self.labels["dev"]
+        train = self.labels["train"]
         constant = Predictions.from_arrays(
             np.tile(train.soft_labels.mean(axis=0), (len(dev.items), 1, 1)),
             layout="NKC",
@@ -170,9 +172,11 @@ class Study:
                 yield self._row_a(pool, name, None, p)
 
     def _row_a(self, pool: str, method: str, answer_for: str | None, p: Floats) -> Row:
-        q, scale = np.asarray(self.labels["dev"].soft_labels), self.scale
+        q = np.asarray(self.labels["dev"].soft_labels)
+        scale = self.scale
         p = np.asarray(p)
-        rows, soft = scale.rows(p), scale.rows(q)
+        rows = scale.rows(p)
+        soft = scale.rows(q)
         losses = [
             scale.per_item(values, len(q))
             for values in (item_distances(rows, soft, scale), ce_items(rows, soft))
@@ -208,7 +212,8 @@ class Study:
 
     def usual_answers(self, asked: Annotations) -> Codes:
         """Each annotator's most frequent answer in train; of sets no label (the task's rule)."""
-        train, scale = self.labels["train"], self.scale
+        train = self.labels["train"]
+        scale = self.scale
         if scale.is_multi_label or train.label_codes is None:
             return np.zeros((len(asked.items), len(train.classes)), dtype=np.int32)
         counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
@@ -244,10 +249,8 @@ class Study:
             answer_for: np.empty((len(pool), len(pool.classes))) for answer_for in (None, metric)
         }
         for held_out_fold in range(self.folds):
-            learn, test_rows = (
-                np.flatnonzero(fold != held_out_fold),
-                np.flatnonzero(fold == held_out_fold),
-            )
+            learn = np.flatnonzero(fold != held_out_fold)
+            test_rows = np.flatnonzero(fold == held_out_fold)
             ensemble = fit(pool.take(learn), labels.take(learn), method)
             for answer_for, p in answer_rows.items():
                 p[test_rows] = answers(ensemble, pool.take(test_rows), answer_for)

@@ -45,7 +45,8 @@ def write_dataset(folder: Path, asked: Asked, soft: Floats, own: Sequence[Codes]
     ``soft`` [N, C] are probabilities; ``own`` are class codes [n] of an item's n annotators, or
     [n, L] for sets.
     """
-    scale, classes = asked.scale, asked.classes
+    scale = asked.scale
+    classes = asked.classes
     lines: dict[str, list[Any]] = {"soft": [], "pe": []}
     for p, answers in zip(soft, own, strict=True):
         rows = scale.rows(np.asarray(p, dtype=np.float64)[None])
@@ -78,7 +79,8 @@ def write_zip(path: Path, files: Sequence[Path]) -> None:
 
 def check_soft(path: Path, asked: Asked) -> None:
     """Refuse a file whose items or distributions are not those that the task asks for."""
-    scale, classes = asked.scale, asked.classes
+    scale = asked.scale
+    classes = asked.classes
     for item, value in _lines(path, asked.test):
         place = f"{path}: item {item!r}"
         rows = value if scale.is_multi_label else [value]
@@ -101,7 +103,8 @@ def check_soft(path: Path, asked: Asked) -> None:
 
 def check_pe(path: Path, asked: Asked) -> None:
     """Refuse a file that does not have one possible answer of each annotator of each item."""
-    scale, classes = asked.scale, asked.classes
+    scale = asked.scale
+    classes = asked.classes
     possible = {0, 1} if scale.is_multi_label else {int(name) for name in classes}
     annotators = dict(zip(map(_key, asked.test.items), asked.test.annotators or (), strict=True))
     for item, value in _lines(path, asked.test):
@@ -148,7 +151,8 @@ def _lines(path: Path, test: Texts) -> list[tuple[str, list[Any]]]:
                 code="wrong-content",
             )
         entries.append((item, value))
-    expected, submitted = [_key(item) for item in test.items], [item for item, _ in entries]
+    expected = [_key(item) for item in test.items]
+    submitted = [item for item, _ in entries]
     if submitted != expected:
         problem = "has its items in another order than the test file"
         if missing := [item for item in expected if item not in set(submitted)]:
