@@ -476,7 +476,7 @@ class Bundle:
             if folder.is_dir():
                 problem = "has none"
             raise InputError(
-                f"a bundle is a folder with {BUNDLE}, but {folder} {problem}",
+                f"a bundle is a folder with {BUNDLE}, but '{folder}' {problem}",
                 "make one with `edo bundle`",
                 code="wrong-folder",
             )

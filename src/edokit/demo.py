@@ -18,6 +18,8 @@ from edokit._progress import Progress, no_progress
 from edokit._types import Floats
 from edokit.analysis.compare import compare
 from edokit.analysis.compare.result import Comparison
+from edokit.analysis.diagnose.groups import compare_groups
+from edokit.analysis.diagnose.groups.text import level_sentence
 from edokit.annotations.core import Annotations
 from edokit.datasets.simulate.simulation import Simulation, simulate
 from edokit.ensemble.estimator import EDOEnsemble
@@ -36,6 +38,8 @@ from edokit.runs.record import RunRecord, begin_run
 TRIALS = 50
 CAMPS = "two-camps"
 """The regime whose two groups of annotators are the panels."""
+CAMPS_FILE = "camps.parquet"
+"""Their annotations, which are others than those that the ensemble of the demo learns from."""
 METHODS = ("best-single", "edo", "edo-paper")
 """What is compared, besides the constant answer and the uniform mean."""
 TRAIN_SHARES = (1.0, 1.0, 1.0, 1.0, 0.2, 0.2, 0.2, 0.04, 0.04, 0.04)
@@ -105,6 +109,7 @@ def run_demo(
                 ensemble.describe(predictions["test"]).to_table(), out / "probabilities.csv"
             )
             write_table(panels.to_table(), out / "panels.csv")
+            write_table(simulate_camps(random_state).to_table(), out / CAMPS_FILE)
             inputs = write_inputs(annotations, predictions, out)
             RunRecord("demo", inputs, seed=random_state, command=command).save(out)
     return result, panels
@@ -136,12 +141,27 @@ def write_inputs(
     return inputs
 
 
+def simulate_camps(random_state: int) -> Annotations:
+    """The labels of the two groups of annotators that are compared."""
+    return simulate(CAMPS, random_state=random_state).annotations
+
+
+def camps_test_sentence(random_state: int) -> str:
+    """Whether the two groups differ beyond chance, in a sentence."""
+    attribute = "group"
+    comparison = compare_groups(
+        simulate_camps(random_state), [attribute], random_state=random_state
+    )
+    level = comparison.levels_of(attribute)[0]
+    return f"As groups, by a test over people: {level_sentence(comparison, level)}."
+
+
 def compare_camps(random_state: int) -> PanelComparison:
     """What the two groups of a simulation's annotators would answer.
 
     Two quick members know nobody; how each annotator differs from their pool is learned on dev.
     """
-    annotations = simulate(CAMPS, random_state=random_state).annotations
+    annotations = simulate_camps(random_state)
     predictions = train_quick_members(annotations, 2, random_state)
     ensemble = EDOEnsemble(random_state=random_state)
     ensemble.fit(predictions["dev"], annotations.split("dev"))

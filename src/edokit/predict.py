@@ -332,6 +332,12 @@ class PredictOptions:
 
         if "=" in text and not Path(text).exists():
             return panel_of_levels(parse_levels(text), people)
+        if people is not None and text in map(str, people.annotators) and not Path(text).exists():
+            raise InputError(
+                f"{option('panel', text)} names a person, not a panel or a file",
+                f"for one person, write {option('as_annotator', text)}",
+                code="wrong-declaration",
+            )
         if self.annotators is not None:
             return read_panel(Path(text), _read_people(self.annotators, columns))
         if people is not None:
@@ -362,9 +368,16 @@ def _check_panel(panel: Panel, known_annotators: Sequence[str]) -> None:
     from edokit.panels import unknown_hint
 
     if not {*panel.annotators} & {*known_annotators}:
+        hint = unknown_hint(known_annotators)
+        names = [name.strip() for name in ",".join(panel.annotators).split(",")]
+        if len(names) > len(panel.annotators) and {*names} & {*known_annotators}:
+            hint = (
+                "for several people as one panel, put their names into a file, one per line:"
+                f" {option('panel', 'FILE')}"
+            )
         raise InputError(
             f"the ensemble does not know {panel}",
-            unknown_hint(known_annotators),
+            hint,
             code="unknown-annotator",
         )
 
@@ -399,6 +412,12 @@ class Predictor:
         from edokit.bundle import Bundle, is_bundle
         from edokit.ensemble.estimator import EDOEnsemble
 
+        if not folder.is_dir():
+            raise InputError(
+                f"there is no folder '{folder}'",
+                "name a folder that `edo run`, `edo fit` or `edo bundle` made",
+                code="missing-file",
+            )
         bundled = is_bundle(folder)
         options.check(folder, bundled=bundled)
         self.options = options

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -484,6 +485,10 @@ ROW_CLASSES = ("no", "yes")
 ScaleLike: TypeAlias = Scale | str
 
 
+_RANGE = re.compile(r"\s*(\d{1,3})\s*(?:-|\u2013|\.\.|to)\s*(\d{1,3})\s*")
+"""A range of points, which people write for a scale."""
+
+
 class DeclaredScale:
     """A scale declared by a user; `resolve` returns the `Scale` once the classes are known.
 
@@ -512,6 +517,14 @@ class DeclaredScale:
             self._positions = declaration.positions
             return
         kind, colon, listed = str(declaration).partition(":")
+        points = _RANGE.fullmatch(str(declaration))
+        if points is not None and int(points[1]) < int(points[2]):
+            numbers = ",".join(map(str, range(int(points[1]), int(points[2]) + 1)))
+            raise InputError(
+                f"{option('scale', str(declaration))} does not say what kind of scale it is",
+                f"for points in order, write {option('scale', f'ordinal:{numbers}')}",
+                code="invalid-scale",
+            )
         one_of("scale", kind, get_args(ScaleKind))
         self.kind = kind  # type: ignore[assignment]
         if not colon:

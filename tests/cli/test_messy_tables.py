@@ -95,3 +95,23 @@ def test_in_python_the_same_are_arguments(tmp_path: Path) -> None:
     last = str(refused.value).splitlines()[-1]
     words = "empty='drop', duplicates='first', scale='ordinal', drop_label=['44']"
     assert last == f"With the first choice of each: {words}"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["--time", "10"], "--time 10 has no unit"),
+        (["--scale", "1-5"], "--scale ordinal:1,2,3,4,5"),
+        (["--colum", "item=Nr"], "did you mean --column?"),
+        (["--by", "gendre"], "did you mean 'Gender'?"),
+    ],
+)
+def test_a_slip_gets_the_words_that_are_meant(words: list[str], hint: str, tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    lines = [
+        f"{number},tea and cake {number},{person},{label},{gender}"
+        for number in range(4)
+        for person, label, gender in (("Ann", "ok", "w"), ("Ben", "no", "m"), ("Cem", "ok", "w"))
+    ]
+    path.write_text("\n".join(["item,text,annotator,label,Gender", *lines]), encoding="utf-8")
+    assert_one_line(edo("run", path, "--out", tmp_path / "run", *words), hint)

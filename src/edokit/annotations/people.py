@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -338,10 +339,16 @@ def contradictions(
 
 def unknown_attribute(name: str, names: Iterable[str]) -> InputError:
     """The error for an attribute that annotators do not have; ``names`` are those they have."""
+    known = list(names)
+    by_lower_case = {other.lower(): other for other in known}
+    close = get_close_matches(name.lower(), by_lower_case, 1)
+    suggestion = ""
+    if close:
+        suggestion = f"did you mean {by_lower_case[close[0]]!r}? "
     return InputError(
         f"{word(name)} is not an attribute of the annotators",
-        "attributes are columns with the same value in all rows of an annotator:"
-        f" {headings(names) or 'none here'}",
+        f"{suggestion}attributes are columns with the same value in all rows of an annotator:"
+        f" {headings(known) or 'none here'}",
         code="unknown-attribute",
     )
 

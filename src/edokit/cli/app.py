@@ -13,6 +13,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import get_args
@@ -277,6 +278,9 @@ def _reason(error: Exception, options: Options) -> str:
             return options.render(cause.text)
     if isinstance(error, CycloptsError):
         command = " ".join(["edo", *(error.command_chain or ())])
+        misspelt = options.misspelt()
+        if misspelt:
+            return f"{misspelt} See `{command} --help`."
         return f"{error} See `{command} --help`."
     if isinstance(error, OSError):
         # A full disk for temporary files, a connection that broke.
@@ -363,6 +367,18 @@ class Options:
             for argument in arguments_of(self.app, self.words)
             if argument.name.startswith("--")
         }
+
+    def misspelt(self) -> str:
+        """The first flag that the command does not take and one that it does, in a sentence."""
+        known = {name for argument in self.by_name.values() for name in argument.names}
+        for argument in self.by_name.values():
+            known.update(argument.negatives)
+        for word in self.words:
+            flag = word.partition("=")[0]
+            close = get_close_matches(flag, known, 1)
+            if flag.startswith("--") and flag not in {*known, *HELP} and close:
+                return f"there is no option {flag}; did you mean {close[0]}?"
+        return ""
 
     def command_with(self, arguments: Mapping[str, object]) -> str:
         """The command as it was typed, with these arguments; empty if it does not take them."""

@@ -159,7 +159,15 @@ def print_request_costs(info: Mapping[str, Mapping[str, Any]]) -> None:
         print_records("Requests to servers", records)
 
 
-def print_panels(comparison: PanelComparison, files: str = "", rows: int = 5) -> None:
+GROUP_TEST = (
+    "To test whether groups of annotators differ beyond chance: edo diagnose ANNOTATIONS"
+    " --by COLUMN"
+)
+
+
+def print_panels(
+    comparison: PanelComparison, files: str = "", rows: int = 5, test: str = GROUP_TEST
+) -> None:
     """Print how much two panels differ, and the items on which they differ most."""
     summary = comparison.summary()
     answers = comparison.answers
@@ -172,7 +180,7 @@ def print_panels(comparison: PanelComparison, files: str = "", rows: int = 5) ->
     if summary["follows"] is not None and differ:
         shares = ", ".join(f"{name} {count}" for name, count in summary["follows"].items())
         notes.append(f"There the anonymous answer decides as: {shares}.")
-    notes.append("To test whether groups of annotators differ beyond chance: edo diagnose --by")
+    notes.append(test)
     if files:
         notes.append(f"All items, largest distance first: {files}")
     print_table(

@@ -46,7 +46,7 @@ def demo(
     """
     with console.progress() as bars:
         progress = console.add_stages(bars, "starting")
-        from edokit.demo import run_demo
+        from edokit.demo import CAMPS_FILE, camps_test_sentence, run_demo
 
         result, panels = run_demo(
             regime,
@@ -64,7 +64,16 @@ def demo(
         return
     _print_scores(result)
     console.print_lines([""])
-    console.print_panels(panels, rows=3)
+    console.print_lines(
+        [
+            "Another simulation, two-camps, has two groups of annotators; its posts are not those"
+            " above."
+        ]
+    )
+    test = camps_test_sentence(random_state)
+    if out is not None:
+        test += f" In full: edo diagnose {out / CAMPS_FILE} --by group"
+    console.print_panels(panels, rows=3, test=test)
     if out:
         console.print_lines(
             [f"Kept in {out}: data, predictions, ensemble, search, results; see report.html."]

@@ -240,6 +240,10 @@ def read_annotations(
     [[0.5, 0.5], [1.0, 0.0]]
     """
     path = Path(source)
+    if path.is_dir() and not any(path.iterdir()):
+        raise InputError(
+            f"the folder '{path}' is empty", "name a file of annotations", code="not-a-file"
+        )
     if scale is not None:
         DeclaredScale(scale)  # refused before the file is read
     kind = _kind(path, format)

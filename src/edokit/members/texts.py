@@ -137,7 +137,7 @@ class Texts:
         if missing:
             raise InputError(
                 f"{are(len(missing), len(self.items), HAVE)} no text: {examples(missing)}",
-                "fill the gap or drop these items",
+                "fill them in, or remove these rows from the file",
                 code="missing-value",
             )
         return self

@@ -410,6 +410,7 @@ class _RunSteps:
             comparison, record, predictions, labels, name=self.folder.resolve().name
         )
         page.groups = groups
+        page.has_bundle = True
         if gain is not None:
             page.remarks.append(gain.sentence)
         write_report(page, self.folder / REPORT, texts=not self.options.no_texts, overwrite=True)

@@ -76,8 +76,11 @@ class RunOptions:
         with suppress(ValueError):
             seconds = pd.Timedelta(self.time).total_seconds()
         if not seconds >= 1:
+            problem = "must be at least one second"
+            if str(self.time).strip().replace(".", "", 1).isdecimal():
+                problem = "has no unit"
             raise InputError(
-                f"{option('time', self.time)} must be at least one second",
+                f"{option('time', self.time)} {problem}",
                 f"write {option('time', '10m')}, {option('time', '90s')} or"
                 f" {option('time', '1h30m')}",
                 code="invalid-number",

@@ -58,6 +58,8 @@ class ReportData:
         Which annotations these are.
     groups : GroupComparison or None
         How groups of people differ, where it was asked for.
+    has_bundle : bool
+        Whether members beside the ensemble answer for new texts.
     remarks : list of str
         Further sentences on the result, for the evidence.
     inputs : dict[str, str]
@@ -75,6 +77,7 @@ class ReportData:
     diagnosis: dict[str, Any] | None = None
     diagnosed: str = ""
     groups: GroupComparison | None = None
+    has_bundle: bool = False
     remarks: list[str] = field(default_factory=list)
     inputs: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -146,6 +149,7 @@ def collect(
         folder = top / "comparison"
     data = _read_folder(folder)
     data.name = top.resolve().name
+    data.has_bundle = (top / "bundle").is_dir()
     if (top / GROUPS).exists():
         data.groups = data.attempt("Groups of people", lambda: read_groups(top / GROUPS))
     if (top / ENCODER).exists():

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from edokit._errors import EDOError, InputError, counted
+from edokit._errors import EDOError, InputError, counted, word
 from edokit._io.documents import parse_json
 from edokit.ensemble.escalation import Escalation
 from edokit.ensemble.people import PeopleEffects
@@ -246,7 +246,10 @@ def _invalid(error: ValidationError) -> RefusedError:
     if not details["loc"]:
         return RefusedError(422, "the body is not a JSON object", _HINT, code="invalid-json")
     if details["type"] == "extra_forbidden":
-        return RefusedError(422, "the request has an unknown field", _HINT, code="unknown-field")
+        name = word(details["loc"][-1])
+        return RefusedError(
+            422, f"the request has an unknown field, {name}", _HINT, code="unknown-field"
+        )
     field, *keys = details["loc"]
     if field == "panel" and details["type"] in ("list_type", "dict_type"):
         message = "must be a list of annotators, or levels of attributes"
