@@ -114,7 +114,7 @@ PredictionsPath = Annotated[
 ]
 Json = Annotated[bool, Parameter(help="One JSON object on stdout, nothing else.")]
 Overwrite = Annotated[
-    bool, Parameter(help="Replace what is there already, also what edo did not write.")
+    bool, Parameter(help="Replace existing files, even those that edo did not write.")
 ]
 By = Annotated[
     list[str] | None,

@@ -107,7 +107,7 @@ def _unfamiliar(count: int, policy: str | None) -> str:
         return f"{texts} with the constant answer"
     if policy == "people":
         return f"{texts} for people"
-    return f"{texts}; those that can't be read have the constant answer"
+    return f"{texts}; unreadable texts get the average answer"
 
 
 def _rows(result: dict[str, Any]) -> str:

@@ -99,7 +99,7 @@ class TrainingFlags:
     keep_models : bool
         Keep the models beside their predictions.
     overwrite : bool
-        Replace what is there already, also what edo did not write.
+        Replace existing files, even those that edo did not write.
     budget : float, optional
         What the requests of this run to servers may cost together, in the unit of their prices.
         Members that it does not cover fail; all answers are kept, and not asked again.

@@ -452,7 +452,7 @@ class BodyReader:
             hint = "send content-type: application/json, and do not compress the body"
             raise RefusedError(
                 415,
-                "the headers declare something else than plain JSON",
+                "the Content-Type is not application/json, or the body is compressed",
                 hint,
                 code="invalid-request",
             )

@@ -21,6 +21,7 @@ def headline(gate: Gate) -> list[str]:
     total = gate.total
     metric = METRIC[gate.metric].short
     items = counted(total.items, "item")
+    new_items = counted(total.items, "new item")
     numbers = f"{metric} {total.loss:.4f}, {total.fit_loss:.4f} on the items of the fit"
     change = ""
     if total.change is not None and total.low is not None and total.high is not None:
@@ -28,7 +29,7 @@ def headline(gate: Gate) -> list[str]:
     if total.is_fall:
         lines = [f"FAIL: {items} are answered clearly worse ({numbers}{change})."]
     elif gate.passes:
-        lines = [f"PASS: {items} are not clearly answered worse ({numbers}{change})."]
+        lines = [f"PASS: No clear drop in quality on {new_items} ({numbers}{change})."]
     else:
         lines = [f"FAIL: not all {items} together, but a part of them ({numbers}{change})."]
     fallen = [row for row in gate.slices if row.is_fall]
