@@ -56,11 +56,12 @@ def alike(value: Any) -> Any:
 def lasting(results: dict[str, Any]) -> dict[str, Any]:
     """The results without the time, and without intervals and the sentence made of them.
 
-    Intervals of means were percentiles of a bootstrap at first; groups and the encoder came later.
+    Intervals of means were percentiles of a bootstrap at first; groups, the encoder and the
+    sentences on quality came later.
     """
     rows = [{**row, "low": None, "high": None} for row in results["leaderboard"]]
     shares = {name: gain["share"] for name, gain in results["gains"].items()}
-    changed = {"seconds": 0, "summary": "", "leaderboard": rows, "gains": shares}
+    changed = {"seconds": 0, "summary": "", "quality": [], "leaderboard": rows, "gains": shares}
     return {"groups": [], "encoder": "", "encoder_note": "", **results, **changed}
 
 
