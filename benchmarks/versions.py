@@ -5,7 +5,8 @@
 
 Every task runs in a process of its own with the ``src`` of one checkout on its path, and with the
 same installed packages. The checkouts take turns; the median of the processor's seconds counts, on
-one thread and without the start of Python where a call is timed. Written into RESULTS.md.
+one thread and without the start of Python where a call is timed. Written into RESULTS.md after
+every task. What the earlier checkout needs and this one no longer does goes onto PYTHONPATH.
 
 What defaults do has changed since: an ensemble also estimates how annotators differ, and pools have
 other members. A command gets ``--no-people`` where it knows the flag; the pool is that of
@@ -163,14 +164,14 @@ def time_calls(make: Callable[[Path], Callable[[], object]], folder: Path) -> fl
 
 INPUTS = ["--predictions", "{data}/dev.npz", "--annotations", "{data}/table.csv"]
 COMMANDS = {
+    "`edo run --quality fast`, 5,000 annotations": [
+        "run", "{data}/table.csv", "--quality", "fast", "--jobs", "1", "--out", "{out}"
+    ],
     "`edo fit`": ["fit", *INPUTS, "--out", "{out}"],
     "`edo fit --solver gumbel`": ["fit", *INPUTS, "--solver", "gumbel", "--out", "{out}"],
     "`edo search --trials 50`": ["search", *INPUTS, "--trials", "50", "--out", "{out}"],
     "`edo evaluate`": [
         "evaluate", "--probabilities", "{data}/pool.npz", "--annotations", "{data}/table.csv"
-    ],
-    "`edo run --quality fast`, 5,000 annotations": [
-        "run", "{data}/table.csv", "--quality", "fast", "--jobs", "1", "--out", "{out}"
     ],
 }  # fmt: skip
 OLD_DEFAULTS = ("--no-people",)
@@ -181,7 +182,8 @@ EDO = [sys.executable, "-c", "from edokit.cli import main; main()"]
 def environment(checkout: Path) -> dict[str, str]:
     """The environment of a process that imports this checkout."""
     one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-    return {**os.environ, **one_thread, "PYTHONPATH": str(checkout / "src")}
+    folders = [str(checkout / "src"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, **one_thread, "PYTHONPATH": os.pathsep.join(folders)}
 
 
 def run_command(checkout: Path, arguments: list[str], data: Path, out: Path) -> float:
@@ -248,43 +250,57 @@ def processor_seconds(pid: int) -> float:
 # --- Side by side ---------------------------------------------------------------------------------
 
 
-def compare(checkouts: Sequence[Path], data: Path, rounds: int) -> dict[str, list[list[float]]]:
-    """Seconds by task, checkout and round."""
-    seconds: dict[str, list[list[float]]] = {}
-    for name in CALLABLES:
-        seconds[name] = [[], []]
-        for _ in range(rounds):
-            for side, checkout in enumerate(checkouts):
-                program = [sys.executable, __file__, "--call", name, str(data)]
-                printed = subprocess.check_output(program, env=environment(checkout), text=True)
-                seconds[name][side].append(float(printed.split()[-1]))
-        report(name, seconds[name])
-    bundles = [data / f"run-{side}" for side in range(2)]
+def make_tasks(checkouts: Sequence[Path], data: Path) -> dict[str, Callable[[int], float]]:
+    """Every task by name: the seconds that it takes in one of the checkouts, by its number."""
+    tasks: dict[str, Callable[[int], float]] = {}
     for name, arguments in COMMANDS.items():
-        seconds[name] = [[], []]
-        for _ in range(rounds):
-            for side, checkout in enumerate(checkouts):
-                flags = old_defaults(checkout, arguments[0])
-                out = data / f"{arguments[0]}-{side}"
-                shutil.rmtree(out, ignore_errors=True)
-                taken = run_command(checkout, [*arguments, *flags], data, out)
-                seconds[name][side].append(taken)
-        report(name, seconds[name])
-    name = f"`edo serve`, {REQUESTS} requests of one text"
-    seconds[name] = [[], []]
-    for _ in range(rounds):
-        for side, checkout in enumerate(checkouts):
-            seconds[name][side].append(serve(checkout, bundles[side]))
-    report(name, seconds[name])
-    return seconds
+
+        def command(side: int, arguments: list[str] = arguments) -> float:
+            flags = old_defaults(checkouts[side], arguments[0])
+            out = data / f"{arguments[0]}-{side}"
+            shutil.rmtree(out, ignore_errors=True)
+            return run_command(checkouts[side], [*arguments, *flags], data, out)
+
+        tasks[name] = command
+
+    def served(side: int) -> float:
+        return serve(checkouts[side], data / f"run-{side}")
+
+    tasks[f"`edo serve`, {REQUESTS} requests of one text"] = served
+    for name in CALLABLES:
+
+        def call(side: int, name: str = name) -> float:
+            program = [sys.executable, __file__, "--call", name, str(data)]
+            printed = subprocess.check_output(program, env=environment(checkouts[side]), text=True)
+            return float(printed.split()[-1])
+
+        tasks[name] = call
+    return tasks
 
 
-def report(name: str, seconds: list[list[float]]) -> str:
-    """Print and return a row of the table."""
-    earlier, later = (statistics.median(side) for side in seconds)
-    row = f"| {name} | {earlier:.3g} | {later:.3g} | {later / earlier:.2f} |"
-    print(row, flush=True)
-    return row
+def write_results(seconds: dict[str, list[list[float]]], earlier: str, rounds: int) -> None:
+    """Write the rows that are measured so far."""
+    rows = []
+    slower = []
+    for name, sides in seconds.items():
+        before, after = (statistics.median(side) for side in sides)
+        ratio = after / before
+        rows.append(f"| {name} | {before:.3g} | {after:.3g} | {ratio:.2f} |")
+        if ratio > SLOWER:
+            slower.append(f"{name} ({ratio:.2f})")
+    print(rows[-1], flush=True)
+    about = (__doc__ or "").split("\n\n")
+    lines = [
+        f"    python benchmarks/versions.py EARLIER . --rounds {rounds}",
+        machine("numpy", "scipy", "scikit-learn", "optuna"),
+        f"Beside commit {earlier}, slower than {SLOWER} times is {', '.join(slower) or 'nothing'}.",
+        *about[2:],
+        "\n".join(
+            ["| task | earlier (s) | later (s) | later / earlier |", "|---|---|---|---|", *rows]
+        ),
+    ]
+    text = "\n\n".join(line.strip("\n") for line in lines)
+    write_section("Beside an earlier version (`versions.py`)", text)
 
 
 def main() -> None:
@@ -299,28 +315,15 @@ def main() -> None:
         print(time_calls(CALLABLES[name], Path(folder)))
         return
     checkouts = [folder.resolve() for folder in arguments.checkouts]
-    earlier = commit(checkouts[0])
+    seconds: dict[str, list[list[float]]] = {}
     with tempfile.TemporaryDirectory() as place:
         prepare(Path(place))
-        seconds = compare(checkouts, Path(place), arguments.rounds)
-    ratios = {
-        name: statistics.median(new) / statistics.median(old)
-        for name, (old, new) in seconds.items()
-    }
-    slower = [f"{name} ({ratio:.2f})" for name, ratio in ratios.items() if ratio > SLOWER]
-    lines = [
-        f"    python benchmarks/versions.py EARLIER . --rounds {arguments.rounds}",
-        "",
-        machine("numpy", "scipy", "scikit-learn", "optuna"),
-        "",
-        f"Beside commit {earlier}, slower than {SLOWER} times is {', '.join(slower) or 'nothing'}.",
-        "",
-        *__doc__.split("\n\n")[2:],
-        "| task | earlier (s) | later (s) | later / earlier |",
-        "|---|---|---|---|",
-        *(report(name, pair) for name, pair in seconds.items()),
-    ]
-    write_section("Beside an earlier version (`versions.py`)", "\n".join(lines))
+        for name, task in make_tasks(checkouts, Path(place)).items():
+            seconds[name] = [[], []]
+            for _ in range(arguments.rounds):
+                for side in range(2):
+                    seconds[name][side].append(task(side))
+            write_results(seconds, commit(checkouts[0]), arguments.rounds)
 
 
 def commit(checkout: Path) -> str:

@@ -403,3 +403,15 @@ def test_ties_follow_their_policy() -> None:
         EDOEnsemble().fit(part, people)
     with raises_code("tied-item"):
         EDOEnsemble(ties="error").fit(part, people)
+
+
+def test_metrics_are_those_of_the_labels_that_were_fitted_whenever_they_are_read() -> None:
+    probabilities = np.array(POOL.probabilities)
+    shares = np.array(PEOPLE.soft_labels)
+    expected = EDOEnsemble().fit(probabilities, shares).metrics_
+    ensemble = EDOEnsemble().fit(probabilities, shares)
+    copied = pickle.loads(pickle.dumps(EDOEnsemble().fit(probabilities, shares)))
+    probabilities[:] = 0.5
+    shares[:] = 0.5
+    assert ensemble.metrics_ == expected
+    assert copied.metrics_ == expected
