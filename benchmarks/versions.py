@@ -64,7 +64,7 @@ def prepare(folder: Path) -> None:
     np.savez(
         folder / "dev.npz",
         probabilities=probabilities,
-        items=np.array(annotations.items),
+        items=np.array(annotations.items, dtype=str),
         members=np.array([f"m{number}" for number in range(20)]),
         classes=np.array(annotations.classes),
     )
