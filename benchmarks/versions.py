@@ -10,7 +10,8 @@ every task. What the earlier checkout needs and this one no longer does goes ont
 
 What defaults do has changed since: an ensemble also estimates how annotators differ, and pools have
 other members. A command gets ``--no-people`` where it knows the flag; the pool is that of
-``--quality fast`` in both, whose members are not the same.
+``--quality fast`` in both, whose members are not the same. `edo evaluate` also looks for texts that
+are near-duplicates, and imports scipy's sparse matrices for that.
 """
 
 from __future__ import annotations
