@@ -41,9 +41,10 @@ def test_latex_holds_nothing_that_pdflatex_stumbles_over() -> None:
 
 
 def test_every_sign_of_latex_is_escaped_once() -> None:
-    text = latex(Table("", ["x"], [["\\ ~ ^ { } # $ − ± … ≈"]]))
+    text = latex(Table("", ["x"], [["\\ ~ ^ { } # $ − ± … ≈ ▲ ▼"]]))
     assert r"\textbackslash{} \textasciitilde{} \textasciicircum{} \{ \} \# \$ $-$" in text
     assert "\\caption" not in text
+    assert text.isascii()
 
 
 def test_all_forms_are_written_side_by_side(tmp_path: Path) -> None:

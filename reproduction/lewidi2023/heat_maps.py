@@ -21,7 +21,7 @@ PARAMETERS = {
     "lambda_div": "λ Div",
     "lambda_reg": "λ Reg",
     "learning_rate": "learning rate η",
-    "temperature": "temperature T₀",
+    "temperature": "temperature T0",
     "temperature_decay": "decay γ",
     "size": "size K*",
 }

@@ -24,6 +24,7 @@ _WORDS = {
 }
 _MATHS = (
     r"− -, ± \pm, × \times, ≤ \leq, ≥ \geq, ≈ \approx, ↑ \uparrow, ↓ \downarrow, → \to, · \cdot,"
+    r"▲ \bigtriangleup, ▼ \bigtriangledown,"
     r"< <, > >, | |, ‖ \|, ² ^2, ₀ _0, ₁ _1, ₂ _2, α \alpha, β \beta, γ \gamma, δ \delta, η \eta,"
     r"λ \lambda, μ \mu, π \pi, ρ \rho, σ \sigma, φ \varphi, Δ \Delta, Σ \Sigma"
 )
