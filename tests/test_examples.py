@@ -34,6 +34,7 @@ def test_every_example_has_a_page_and_a_script() -> None:
     folders = sorted(path.name for path in EXAMPLES.iterdir() if (path / "README.md").exists())
     assert folders == [
         "content-moderation",
+        "end-to-end",
         "llm-jury",
         "mixed-members",
         "other-tools",
@@ -62,6 +63,18 @@ def test_members_of_different_kinds_are_joined_and_weighed(
     saved = json.loads((tmp_path / "mixed" / "ensemble" / "ensemble.json").read_text())
     assert {"llm", "encoder", "classic"} <= set(saved["groups"])
     assert (tmp_path / "mixed" / "pooled.csv").read_text().count("\n") == 301
+
+
+def test_members_and_weights_are_trained_together_and_beat_a_constant_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch", reason="needs the extra transformers")
+    run_here("end-to-end", tmp_path / "joint", monkeypatch)
+    printed = capfd.readouterr().out
+    constant, ensemble = (float(line.split()[-1]) for line in printed.splitlines()[-2:])
+    assert ensemble < constant - 0.1
+    saved = json.loads((tmp_path / "joint" / "ensemble" / "ensemble.json").read_text())
+    assert sum(saved["weights"]) == pytest.approx(1)
 
 
 def test_a_pool_of_scikit_learn_comes_closer_to_people_than_a_majority_vote(

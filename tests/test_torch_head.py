@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from inspect import signature
+from typing import Any
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from edokit import MissingExtraError, Objective  # noqa: E402
+from edokit import EDOEnsemble, Gumbel, MissingExtraError, Objective  # noqa: E402
 from edokit.objective.loss import joint_loss  # noqa: E402
 from edokit.objective.pools import effective_weights, pool, softmax  # noqa: E402
-from edokit.objective.settings import ObjectiveSettings  # noqa: E402
 from edokit.objective.summaries import Problem  # noqa: E402
 from edokit.torch import EDOHead  # noqa: E402
 from tests.errors import raises_code  # noqa: E402
 
 N, K, C = 30, 4, 3
 VARIANTS = [
-    Objective().resolve(),
-    Objective(f1=1.0, div=1.0, class_weights=True).resolve(),
-    Objective(ce="all", diversity="suppress").resolve(),
-    Objective(ce="random", class_weights=True).resolve(),
-    Objective().resolve("log"),
-    Objective(reg=0.1).resolve(),
+    (Objective(), "linear"),
+    (Objective(f1=1.0, div=1.0, class_weights=True), "linear"),
+    (Objective(ce="all", diversity="suppress"), "linear"),
+    (Objective(ce="random", class_weights=True), "linear"),
+    (Objective(), "log"),
+    (Objective(reg=0.1), "linear"),
 ]
 
 
@@ -36,8 +37,8 @@ def data(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return P, q, np.concatenate([np.arange(C), rng.integers(0, C, N - C)])
 
 
-def head(settings: ObjectiveSettings | str = "default", **given: object) -> EDOHead:
-    made = EDOHead(K, settings=settings, min_members=2, **given)
+def head(objective: Objective | None = None, **given: Any) -> EDOHead:
+    made = EDOHead(K, objective=objective, min_members=2, **given)
     rng = np.random.default_rng(5)
     with torch.no_grad():
         made.theta.copy_(torch.from_numpy(rng.normal(size=K)))
@@ -45,19 +46,20 @@ def head(settings: ObjectiveSettings | str = "default", **given: object) -> EDOH
     return made
 
 
-@pytest.mark.parametrize("settings", VARIANTS)
+@pytest.mark.parametrize(("objective", "pooled"), VARIANTS)
 def test_with_frozen_members_it_is_the_objective_of_prediction_space(
-    settings: ObjectiveSettings,
+    objective: Objective, pooled: Any
 ) -> None:
     P, q, y = data()
     rng = np.random.default_rng(1)
     size_noise, member_noise = rng.gumbel(size=K - 1), rng.gumbel(size=(N, K))
-    edo = head(settings)
+    edo = head(objective, pool=pooled)
     edo.set_epoch(3)
     theta, logits = edo.theta.detach().numpy(), edo.size_logits.detach().numpy()
     temperature = max(0.1, 0.5 * np.exp(-0.05 * 3))
     z = logits - np.log(np.exp(logits).sum()) + size_noise
     v = effective_weights(theta, softmax(z / temperature), 2)
+    settings = objective.resolve(pooled)
     problem = Problem.from_arrays(P, q, y, class_weights=settings.class_weights, pool=settings.pool)
     wanted = joint_loss(v, problem, settings, noise=member_noise, temperature=temperature)
     given = edo.loss(
@@ -71,11 +73,11 @@ def test_with_frozen_members_it_is_the_objective_of_prediction_space(
         )
 
 
-@pytest.mark.parametrize("settings", VARIANTS)
-def test_gradients_reach_weights_sizes_and_members(settings: ObjectiveSettings) -> None:
+@pytest.mark.parametrize(("objective", "pooled"), VARIANTS)
+def test_gradients_reach_weights_sizes_and_members(objective: Objective, pooled: Any) -> None:
     P, q, y = map(torch.from_numpy, data())
     scores = P.log().requires_grad_()
-    edo = head(settings)
+    edo = head(objective, pool=pooled)
     edo.loss(torch.softmax(scores, dim=-1), q, y).total.backward()
     for part in (edo.theta, edo.size_logits, scores):
         assert part.grad is not None
@@ -83,11 +85,13 @@ def test_gradients_reach_weights_sizes_and_members(settings: ObjectiveSettings) 
         assert part.grad.abs().max() > 0
 
 
-@pytest.mark.parametrize("settings", [s for s in VARIANTS if s.ce != "random"])
-def test_gradients_are_those_of_finite_differences(settings: ObjectiveSettings) -> None:
+@pytest.mark.parametrize(
+    ("objective", "pooled"), [case for case in VARIANTS if case[0].ce != "random"]
+)
+def test_gradients_are_those_of_finite_differences(objective: Objective, pooled: Any) -> None:
     P, q, y = map(torch.from_numpy, data())
     noise = torch.from_numpy(np.random.default_rng(1).gumbel(size=K - 1))
-    edo = head(settings)
+    edo = head(objective, pool=pooled)
 
     def total(scores: torch.Tensor, theta: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
         from torch.func import functional_call
@@ -108,11 +112,11 @@ def test_gradients_are_those_of_finite_differences(settings: ObjectiveSettings) 
 
 def test_class_counts_make_batches_weigh_classes_like_all_items() -> None:
     P, q, y = map(torch.from_numpy, data())
-    settings = Objective(class_weights=True).resolve()
+    objective = Objective(class_weights=True)
     noise = torch.zeros(K - 1, dtype=torch.float64)
-    counted = head(settings, class_counts=np.bincount(y.numpy()).tolist())
+    counted = head(objective, class_counts=np.bincount(y.numpy()).tolist())
     whole = counted.loss(P, q, y, size_noise=noise)
-    plain = head(settings).loss(P, q, y, size_noise=noise)
+    plain = head(objective).loss(P, q, y, size_noise=noise)
     assert float(whole.total.detach()) == pytest.approx(float(plain.total.detach()), rel=1e-12)
     halves = [
         float(counted.loss(P[s], q[s], y[s], size_noise=noise).terms["ce"].detach())
@@ -125,8 +129,8 @@ def test_a_batch_without_a_class_needs_class_counts() -> None:
     P, q, y = map(torch.from_numpy, data())
     zeros = torch.zeros_like(y)
     with raises_code("missing-class"):
-        head(Objective(class_weights=True).resolve()).loss(P, q, zeros)
-    head(Objective(class_weights=True).resolve(), class_counts=[10, 10, 10]).loss(P, q, zeros)
+        head(Objective(class_weights=True)).loss(P, q, zeros)
+    head(Objective(class_weights=True), class_counts=[10, 10, 10]).loss(P, q, zeros)
 
 
 def test_a_batch_of_logits_or_other_labels_is_refused() -> None:
@@ -141,8 +145,8 @@ def test_the_ensemble_keeps_the_likeliest_size() -> None:
     edo = head()
     with torch.no_grad():
         edo.size_logits.copy_(torch.tensor([0.0, 1.0, 0.5]))
-    weights = edo.final_weights().detach().numpy()
-    assert edo.size == 3
+    weights = edo.weights_
+    assert edo.size_ == 3
     w = softmax(edo.theta.detach().numpy())
     np.testing.assert_allclose(weights, [*(w[:3] / w[:3].sum()), 0.0])
     P, _, _ = data()
@@ -176,7 +180,7 @@ def test_training_the_head_alone_finds_the_good_member() -> None:
         optimizer.step()
         losses.append(float(loss.detach()))
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
-    assert edo.final_weights()[0] > 0.8
+    assert edo.weights_[0] > 0.8
 
 
 def test_temperature_falls_to_its_floor() -> None:
@@ -191,8 +195,21 @@ def test_temperature_falls_to_its_floor() -> None:
 def test_a_state_dict_holds_weights_and_sizes() -> None:
     edo, other = head(), EDOHead(K, min_members=2)
     other.load_state_dict(edo.state_dict())
-    assert torch.equal(other.final_weights(), edo.final_weights())
+    np.testing.assert_array_equal(other.weights_, edo.weights_)
     assert sorted(edo.state_dict()) == ["size_logits", "theta"]
+
+
+def test_names_are_those_of_the_ensemble_and_its_solver() -> None:
+    own = set(signature(EDOHead).parameters) - {"n_members", "class_counts"}
+    others = {*signature(EDOEnsemble).parameters, *signature(Gumbel).parameters}
+    assert own <= others
+    P, q, _ = data()
+    edo = head(Objective(f1=0.5))
+    ensemble = EDOEnsemble.from_weights(edo.weights_, P, q, objective=edo.objective)
+    np.testing.assert_allclose(ensemble.weights_, edo.weights_)
+    assert ensemble.size_ == edo.size_
+    pooled = edo(torch.from_numpy(P)).detach().numpy()
+    np.testing.assert_allclose(ensemble.predict_proba(P), pooled)
 
 
 def test_impossible_sizes_are_refused() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
-from edokit._errors import InputError, missing_extra
+from edokit._errors import InputError, missing_extra, one_of
+from edokit._types import Floats
 from edokit.objective.loss import Loss, joint_loss
 from edokit.objective.pools import effective_weights, pool, softmax
-from edokit.objective.settings import CE, Objective, ObjectiveSettings, preset_objective
+from edokit.objective.settings import CE, Objective, preset_objective
 from edokit.objective.summaries import Problem
 from edokit.scales import TOLERANCE
 
@@ -21,12 +23,11 @@ except ImportError as error:
         f"edokit.torch needs the package torch, but it can't be imported: {error}", "transformers"
     ) from error
 
-_COLDEST = 0.1
-
 
 class EDOHead(nn.Module):  # type: ignore[misc]
     """Weights and size of an ensemble of K members, trained together with the members.
 
+    Parameters and fitted attributes have the names that they have in `EDOEnsemble` and `Gumbel`.
     While training, sizes are drawn with Gumbel noise at a temperature that `set_epoch` lowers; in
     eval mode nothing is drawn.
 
@@ -34,19 +35,34 @@ class EDOHead(nn.Module):  # type: ignore[misc]
     ----------
     n_members : int
         Members K, in rank order: size j keeps the first j.
-    settings : Objective or str, default="default"
-        The objective, or the name of a preset.
+    preset : {"default", "paper-fixed"}, default="default"
+        The objective where none is given.
+    pool : {"linear", "log"}, default="linear"
+        Linear or logarithmic opinion pool.
+    objective : Objective, default=None
+        Weights and modes of the loss; None for those of the preset. ``reg="auto"`` is 0.03 here,
+        since nothing is cross-validated.
     min_members : int, default=1
-        The smallest size.
+        The smallest size (K_min).
     max_members : int, default=10
-        The largest size; at most K.
+        The largest size (K_max); at most K.
     temperature : float, default=0.5
-        Temperature of the first epoch.
-    cooling : float, default=0.05
-        Decay of the temperature per epoch.
+        Of the Gumbel-Softmax in the first epoch (T₀).
+    temperature_decay : float, default=0.05
+        The temperature falls at this rate: T₀·exp(−γ·epoch), epochs counted from 0 (γ).
+    min_temperature : float, default=0.1
+        It falls no further than this.
     class_counts : sequence of float of length C, default=None
         Counts of the hard labels of all fit data, all above 0, for class weights on mini-batches.
         None: each batch is weighed by its own.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (K,)
+        Weight of each member, on the simplex: those of the first ``size_`` members, the rest 0.
+        `EDOEnsemble.from_weights` makes an ensemble of them.
+    size_ : int
+        How many members carry weight: the likeliest size (K*).
 
     Raises
     ------
@@ -63,17 +79,22 @@ class EDOHead(nn.Module):  # type: ignore[misc]
     >>> head.loss(probabilities, soft, torch.tensor([0])).total.backward()
     >>> head.theta.grad.shape
     torch.Size([2])
+    >>> head.weights_, head.size_
+    (array([1., 0.]), 1)
     """
 
     def __init__(
         self,
         n_members: int,
+        preset: Literal["default", "paper-fixed"] = "default",
         *,
-        settings: Objective | ObjectiveSettings | str = "default",
+        pool: Literal["linear", "log"] = "linear",
+        objective: Objective | None = None,
         min_members: int = 1,
         max_members: int = 10,
         temperature: float = 0.5,
-        cooling: float = 0.05,
+        temperature_decay: float = 0.05,
+        min_temperature: float = 0.1,
         class_counts: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
@@ -85,24 +106,26 @@ class EDOHead(nn.Module):  # type: ignore[misc]
                 "choose another range of sizes",
                 code="invalid-range",
             )
-        objective = preset_objective(settings) if isinstance(settings, str) else settings
-        if isinstance(objective, Objective):
-            objective = objective.resolve()
-        self.settings = objective
+        one_of("pool", pool, ("linear", "log"))
+        self.objective = preset_objective(preset, objective)
+        self.pool = pool
         self.min_members = min_members
         self.start_temperature = temperature  # T0
-        self.cooling = cooling  # γ
+        self.temperature_decay = temperature_decay  # γ
+        self.min_temperature = min_temperature
         self.theta = nn.Parameter(torch.zeros(n_members, dtype=torch.float64))  # θ
         self.size_logits = nn.Parameter(  # π
             torch.zeros(largest - min_members + 1, dtype=torch.float64)
         )
+        self._settings = self.objective.resolve(pool)
         counts = None if class_counts is None else torch.tensor(class_counts, dtype=torch.float64)
         self.register_buffer("class_counts", counts, persistent=False)
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
         """Cool the temperature down to where it is in this epoch, counted from 0."""
-        self.temperature = max(_COLDEST, self.start_temperature * math.exp(-self.cooling * epoch))
+        cooled = self.start_temperature * math.exp(-self.temperature_decay * epoch)
+        self.temperature = max(self.min_temperature, cooled)
 
     def sizes(self, noise: torch.Tensor | None = None) -> torch.Tensor:
         """A distribution over the sizes [M]: drawn with Gumbel ``noise`` [M], else the learned."""
@@ -131,36 +154,42 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         _check_batch(probabilities, soft_labels, hard_labels, len(self.theta))
         if self.training and size_noise is None:
             size_noise = _gumbel(self.size_logits.shape, self.theta.device)
-        random_members = self.settings.ce is CE.RANDOM
+        random_members = self._settings.ce is CE.RANDOM
         if random_members and member_noise is None:
             member_noise = _gumbel(probabilities.shape[:2], probabilities.device)
         return joint_loss(
             self.weights(size_noise),
             self._problem(probabilities, soft_labels, hard_labels),
-            self.settings,
+            self._settings,
             noise=member_noise if random_members else None,
             temperature=self.temperature,
         )
 
     def forward(self, probabilities: torch.Tensor) -> torch.Tensor:
-        """Pooled probabilities [B, C] of members' probabilities [B, K, C], with `final_weights`."""
-        weights = self.final_weights()
-        return pool(probabilities, weights.to(probabilities.dtype), str(self.settings.pool))
+        """Pooled probabilities [B, C] of members' probabilities [B, K, C], with ``weights_``."""
+        weights = self._kept_weights().to(probabilities.dtype)
+        return pool(probabilities, weights, self.pool)
 
     @property
-    def size(self) -> int:
-        """How many members are kept: the likeliest size, K*."""
+    def size_(self) -> int:
+        """How many members carry weight: the likeliest size, K*."""
         return self.min_members + int(self.size_logits.detach().argmax())
 
-    def final_weights(self) -> torch.Tensor:
-        """Weights [K] of the ensemble: those of the first ``size`` members, the rest 0."""
+    @property
+    def weights_(self) -> Floats:
+        """Weight of each member [K]: those of the first ``size_`` members, the rest 0."""
+        weights: Floats = self._kept_weights().detach().cpu().numpy()
+        return weights
+
+    def _kept_weights(self) -> torch.Tensor:
+        """``weights_`` as a tensor that gradients pass through."""
         size = torch.zeros_like(self.size_logits)
-        size[self.size - self.min_members] = 1.0
+        size[self.size_ - self.min_members] = 1.0
         return effective_weights(self.theta, size, self.min_members)
 
     def _problem(self, P: torch.Tensor, q: torch.Tensor, y: torch.Tensor) -> Problem:
-        kind = self.settings.pool
-        weighted = self.settings.class_weights
+        kind = self._settings.pool
+        weighted = self._settings.class_weights
         counts = self.class_counts
         if not weighted or counts is None:
             return Problem.from_arrays(P, q, y, class_weights=weighted, pool=kind)
