@@ -76,6 +76,11 @@ def test_lines_of_a_few_people_do_not_hide_the_others():
     found = replace(found, levels=(first, *found.levels[1:]))
     axis = group_levels(found, "band", "")["encoding"]["x"]
     assert 0 < axis["scale"]["domain"][1] < 2.0
+    assert "cut off" in axis["title"]
+    everyone = tuple(replace(level, few_people=True) for level in found.levels)
+    whole = group_levels(replace(found, levels=everyone), "band", "")["encoding"]["x"]
+    assert "domain" not in whole["scale"]
+    assert "cut off" not in whole["title"]
 
 
 def test_a_comparison_survives_its_file():

@@ -246,6 +246,7 @@ def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spe
     ends = [*lows, *highs]
     if reach is not None:
         ends = [-reach, reach]
+        axis_title += "; intervals of few people are cut off"
     axis = vega.numbers(unit, axis_title)
     if class_name:
         axis = vega.percents(unit, axis_title, ends)
@@ -267,7 +268,9 @@ def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spe
 
 
 def _reach(levels: Sequence[LevelComparison], class_name: str) -> float | None:
-    """Where the axis ends if lines of a few people would hide the others; None: where they do."""
+    """Where the axis ends if intervals of few people would hide the others; None: where they do."""
+    if all(level.few_people for level in levels):
+        return None
     ends = []
     ends_of_few = []
     for level in levels:
