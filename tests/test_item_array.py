@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import edokit
 from edokit import (
@@ -149,3 +150,126 @@ def test_a_fit_matches_soft_labels_by_id() -> None:
     wanted = EDOEnsemble(objective=Objective(f1=0), ties="random").fit(members, LABELS).weights_
     found = EDOEnsemble(objective=Objective(f1=0), ties="random").fit(members, LABELS.soft_labels)
     np.testing.assert_allclose(found.weights_, wanted)
+
+
+# Item ids that are numbers: only rows in order of the table may pass for them.
+NUMBERS = Annotations.from_matrix(
+    [[0, 0], [1, 1], [0, 1], [1, 1]] * 10, items=[*range(20, 40), *range(20)]
+)
+ROWS = np.stack([1 - NUMBERS.shares[:, 1] * 0.8, NUMBERS.shares[:, 1] * 0.8], axis=1)
+ARRAY = np.stack([ROWS, ROWS[:, ::-1] * 0.5 + 0.25], axis=1)
+NAMED = Predictions.from_arrays(ARRAY, items=NUMBERS.items, layout="NKC")
+MATRIX = NUMBERS.labels.reshape(40, 2)
+
+
+BY_POSITION: dict[str, Any] = {
+    "fit an array": lambda **order: EDOEnsemble().fit(ARRAY, NUMBERS, **order),
+    "fit with an array of labels": lambda **order: EDOEnsemble().fit(NAMED, MATRIX, **order),
+    "fit with soft labels": lambda **order: EDOEnsemble().fit(ARRAY, NUMBERS.soft_labels, **order),
+    "the verb fit": lambda **order: edokit.fit(ARRAY, NUMBERS, **order),
+    "weights from elsewhere": lambda **order: EDOEnsemble.from_weights(
+        [0.5, 0.5], ARRAY, NUMBERS, **order
+    ),
+    "score": lambda **order: EDOEnsemble().fit(NAMED, NUMBERS).score(ARRAY, NUMBERS, **order),
+    "soft_score": lambda **order: (
+        EDOEnsemble().fit(NAMED, NUMBERS).soft_score(NAMED, MATRIX, **order)
+    ),
+    "evaluate": lambda **order: edokit.evaluate(ROWS, NUMBERS, samples=0, **order),
+    "evaluate a table without items": lambda **order: edokit.evaluate(
+        pd.DataFrame(ROWS, columns=["p_0", "p_1"]), NUMBERS, samples=0, **order
+    ),
+    "evaluate an ensemble": lambda **order: edokit.evaluate(
+        None,
+        NUMBERS,
+        ensemble=EDOEnsemble().fit(NAMED, NUMBERS),
+        predictions=ARRAY,
+        samples=0,
+        **order,
+    ),
+    "compare": lambda **order: edokit.compare(
+        ARRAY, NUMBERS, methods=["edo"], samples=50, correct="none", **order
+    ),
+    "compare another pool": lambda **order: edokit.compare(
+        NAMED,
+        NUMBERS,
+        methods=["edo"],
+        extra={"other": (ARRAY, ARRAY)},
+        samples=50,
+        correct="none",
+        **order,
+    ),
+    "search": lambda **order: edokit.search(ARRAY, NUMBERS, trials=10, **order),
+    "audit": lambda **order: edokit.audit(ARRAY, NUMBERS, samples=50, **order),
+    "plan": lambda **order: edokit.plan(
+        NUMBERS, predictions=ARRAY, budget=50, train=False, samples=50, **order
+    ),
+    "a classifier": lambda **order: edokit.EDOClassifier([("lr", LogisticRegression())], cv=2).fit(
+        ROWS, NUMBERS, **order
+    ),
+    "a classifier's score": lambda **order: (
+        edokit.EDOClassifier([("lr", LogisticRegression())], cv=2)
+        .fit(ROWS, MATRIX)
+        .score(ROWS, NUMBERS, **order)
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("verb", BY_POSITION.values(), ids=BY_POSITION)
+def test_no_verb_compares_rows_without_ids_to_rows_with_ids_by_itself(verb: Any) -> None:
+    with raises_code("missing-ids", "order='annotations'"):
+        verb()
+    verb(order="annotations")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_declared_order_gives_what_ids_give() -> None:
+    by_id = EDOEnsemble().fit(NAMED, NUMBERS)
+    by_order = EDOEnsemble().fit(ARRAY, NUMBERS, order="annotations")
+    np.testing.assert_array_equal(by_order.weights_, by_id.weights_)
+    assert by_order.score(ARRAY, NUMBERS, order="annotations") == by_id.score(NAMED, NUMBERS)
+    with raises_code("unknown-choice", "annotations"):
+        EDOEnsemble().fit(ARRAY, NUMBERS, order="items")  # type: ignore[arg-type]
+    with raises_code("lengths-differ"):
+        EDOEnsemble().fit(ARRAY[:30], NUMBERS, order="annotations")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_table_is_matched_by_its_index_unless_pandas_made_it() -> None:
+    frame = pd.DataFrame(ROWS, columns=["p_0", "p_1"])
+    mixed = frame.set_axis(NUMBERS.items).sample(frac=1, random_state=0)
+    wanted = edokit.evaluate(ROWS, NUMBERS, samples=0, order="annotations").metrics
+    assert edokit.evaluate(mixed, NUMBERS, samples=0).metrics["ce"] == pytest.approx(wanted["ce"])
+    members = {"a": frame, "b": frame}
+    with raises_code("missing-ids"):
+        EDOEnsemble().fit(Predictions.from_arrays(members), NUMBERS)
+    classifier = edokit.EDOClassifier([("lr", LogisticRegression())], cv=2)
+    by_index = classifier.fit(mixed, NUMBERS).soft_score(mixed, NUMBERS)
+    assert by_index == pytest.approx(classifier.soft_score(frame, NUMBERS, order="annotations"))
+
+
+def test_members_and_labels_with_ids_keep_them() -> None:
+    swapped = BY_ID[[2, 0, 1]]
+    members = Predictions.from_arrays({"one": BY_ID, "other": swapped})
+    np.testing.assert_array_equal(members.probabilities[:, 0], members.probabilities[:, 1])
+    assert sorted(members.items) == ["a", "b", "c"]
+    soft = Annotations.from_soft_labels(LABELS.soft_labels)
+    assert soft.items.tolist() == LABELS.items.tolist()
+    with raises_code("items-differ", "np.asarray"):
+        Predictions.from_arrays([BY_ID], items=["c", "b", "a"])
+    with raises_code("missing-ids"):
+        Predictions.from_arrays([BY_ID, P])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_columns_of_labels_with_classes_are_matched_by_class() -> None:
+    people = Annotations.from_matrix(
+        [["yes", "no"], ["no", "no"], ["yes", "yes"]] * 10, items=range(30)
+    )
+    share = people.shares[:, 1]
+    P = np.stack([share, 1 - share], axis=1)[:, None] * 0.9 + 0.05
+    turned = Predictions.from_arrays(
+        P.repeat(2, axis=1), items=range(30), classes=["yes", "no"], layout="NKC"
+    )
+    for labels in (people, people.soft_labels, people.hard_labels()):
+        assert EDOEnsemble().fit(turned, labels).score(turned, people) == 1

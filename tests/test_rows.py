@@ -144,12 +144,19 @@ def test_rows_without_ids_are_what_rows_called_by_number_are() -> None:
     np.testing.assert_array_equal(numbered.keys, named.keys)
     np.testing.assert_array_equal(numbered.draw(20), named.draw(20))
     np.testing.assert_array_equal(numbered.take(places).draw(2), named.take(places).draw(2))
-    np.testing.assert_array_equal(numbered.match(named, "a", "b"), np.arange(50))
-    np.testing.assert_array_equal(
-        named.take(places).match(numbered.take(places), "a", "b"), [0, 1, 2]
-    )
-    with raises_code("items-differ"):
-        numbered.match(named.take(places), "a", "b")
+    again = numbered.take(places).match(numbered.take([3, 40, 7]), "a", "b")
+    np.testing.assert_array_equal(again, [1, 2, 0])
+
+
+def test_rows_without_ids_match_no_ids_that_look_like_their_numbers() -> None:
+    numbered = Rows.numbered(50)
+    named = Rows.from_names(range(50))
+    for rows, others in ((numbered, named), (named, numbered)):
+        with raises_code("missing-ids"):
+            rows.match(others, "a", "b")
+    assert numbered.are_numbers_of(named)
+    assert not named.are_numbers_of(numbered)
+    assert not numbered.are_numbers_of(named.take(np.arange(50)[::-1]))
 
 
 def test_items_without_ids_are_counted_without_names() -> None:

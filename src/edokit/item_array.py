@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, examples, one_of
 from edokit._types import Ints
 
 if TYPE_CHECKING:  # rows need pandas, which a bare GPU machine does not have
     from edokit.rows import Rows
 
+_NAME_ROWS = (
+    "give what predict_proba or describe returns for named predictions, or"
+    " edokit.ItemArray(values, items=…), or np.asarray of all arrays"
+)
 Order = Literal["annotations"]
 """The order of the rows of an array without ids: items in the order of the annotations."""
 
@@ -164,9 +168,7 @@ def with_ids(
     values: npt.NDArray[Any], rows: Rows, classes: Sequence[str] | None = None
 ) -> npt.NDArray[Any]:
     """The array with the ids of its rows; unchanged if the items are only numbered."""
-    from edokit.rows import NumberedRows
-
-    if isinstance(rows, NumberedRows):
+    if not rows.has_ids:
         return values
     return ItemArray(values, rows, classes)
 
@@ -176,9 +178,9 @@ def rows_of(values: object) -> Rows | None:
     rows = getattr(values, "rows", None)
     if rows is None:
         return None
-    from edokit.rows import NumberedRows, Rows
+    from edokit.rows import Rows
 
-    if not isinstance(rows, Rows) or isinstance(rows, NumberedRows):
+    if not isinstance(rows, Rows) or not rows.has_ids:
         return None
     return rows
 
@@ -189,3 +191,57 @@ def classes_of(values: object) -> tuple[str, ...] | None:
         return None
     classes: tuple[str, ...] | None = getattr(values, "classes", None)
     return classes
+
+
+def match_rows(
+    arrays: Mapping[str, npt.ArrayLike], order: Order | None = None
+) -> list[npt.ArrayLike]:
+    """The arrays with rows and columns in the order of the last array that has ids.
+
+    If only some arrays have ids, the others are refused unless ``order`` declares their order.
+    """
+    if order is not None:
+        one_of("order", order, get_args(Order))
+    rows = {name: rows_of(values) for name, values in arrays.items()}
+    names_with_ids = [name for name in arrays if rows[name] is not None]
+    if not names_with_ids:
+        return list(arrays.values())
+    reference = names_with_ids[-1]
+    reference_rows = rows[reference]
+    assert reference_rows is not None
+    classes = None
+    for values in arrays.values():
+        classes = classes_of(values) or classes
+    from edokit.rows import in_order, missing_ids
+
+    matched: list[npt.ArrayLike] = []
+    for name, values in arrays.items():
+        array_rows = rows[name]
+        if array_rows is None:
+            if order is None:
+                raise missing_ids(f"the rows of {name}", f"those of {reference}", _NAME_ROWS)
+            matched.append(values)
+            continue
+        places = array_rows.match(reference_rows, name, reference)
+        array = _with_columns(name, values, classes)
+        if not in_order(places):
+            array = array[places]
+        matched.append(array)
+    return matched
+
+
+def _with_columns(
+    name: str, values: npt.ArrayLike, classes: tuple[str, ...] | None
+) -> npt.NDArray[Any]:
+    """The columns of an array [N, C] in the order of these classes, if both are known."""
+    array = np.asarray(values)
+    array_classes = classes_of(values)
+    if array_classes is None or classes is None or array_classes == classes or array.ndim != 2:
+        return array
+    if {*array_classes} != {*classes}:
+        raise InputError(
+            f"the classes of {name} are {examples(array_classes, 20)}, not {examples(classes, 20)}",
+            "give both the same classes: annotations.with_classes(…)",
+            code="classes-differ",
+        )
+    return array[:, [array_classes.index(label) for label in classes]]

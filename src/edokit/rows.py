@@ -21,6 +21,10 @@ NOBODY = ""
 KEEP_PREDICTED = (
     "; `edo data convert ANNOTATIONS OUT --items PREDICTIONS` keeps the items that have predictions"
 )
+_NAME_ITEMS = (
+    "name the items: Predictions.from_arrays(…, items=…), Annotations.from_matrix(…, items=…),"
+    " edokit.ItemArray(values, items=…)"
+)
 Keys: TypeAlias = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -311,6 +315,10 @@ class Rows:
 
         ``source`` names this table in messages, ``against`` the other one.
         """
+        if self.has_ids != others.has_ids:
+            if self.has_ids:
+                raise missing_ids(against, source)
+            raise missing_ids(source, against)
         if self._has_same_items(others):
             return np.arange(len(self))
         if self.noun != others.noun:
@@ -329,6 +337,18 @@ class Rows:
             extra = self.take(others.positions(self) < 0)
             raise different_rows(source, against, len(others), missing=missing, extra=extra)
         return places
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the items have ids, and not only numbers in the order of an array."""
+        return True
+
+    def are_numbers_of(self, others: Rows) -> bool:
+        """Whether these lack ids, and the ids of the others are their numbers, in this order.
+
+        So it is for predictions with ``items=annotations.items`` of annotations without ids.
+        """
+        return not self.has_ids and others.has_ids and others._has_same_items(self)
 
     def _has_same_items(self, others: Rows) -> bool:
         """Whether both are the same items in the same order."""
@@ -372,6 +392,11 @@ class NumberedRows(Rows):
     def item_codes(self) -> Codes:
         """The item of each row [R]."""
         return np.arange(len(self), dtype=np.int32)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the items have ids, and not only numbers in the order of an array."""
+        return False
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -444,6 +469,40 @@ def sums(values: npt.ArrayLike, codes: npt.NDArray[np.integer], groups: int) -> 
 def in_order(positions: npt.NDArray[np.integer]) -> bool:
     """Whether these positions are 0, 1, 2, …"""
     return bool((positions == np.arange(len(positions))).all())
+
+
+def is_default_index(index: pd.Index[Any]) -> bool:
+    """Whether the index of a table is 0, 1, 2, …, as pandas makes it where none is given."""
+    return (
+        isinstance(index, pd.RangeIndex)
+        and index.name is None
+        and index.equals(pd.RangeIndex(len(index)))
+    )
+
+
+def check_same_ids(rows: Rows, items: Strings | None) -> None:
+    """Refuse names of items for an array whose rows have other ids, or these in another order."""
+    if items is None or np.array_equal(rows.item_names, items):
+        return
+    raise InputError(
+        f"the array has the item ids {examples(rows.names)}, but items names"
+        f" {examples(items.tolist())}",
+        "leave items out; to rename the items, give np.asarray of the array",
+        code="items-differ",
+    )
+
+
+def missing_ids(name: str, others: str, hint: str = "") -> InputError:
+    """The error for rows without item ids beside ``others`` that have them.
+
+    ``hint`` says how to name the items.
+    """
+    return InputError(
+        f"{name} lack item ids, but {others} have them: rows would be compared by position",
+        f"{hint or _NAME_ITEMS}; if the rows are in the order of the annotations' items, declare"
+        " order='annotations'",
+        code="missing-ids",
+    )
 
 
 def different_rows(

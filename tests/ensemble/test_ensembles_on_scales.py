@@ -161,13 +161,13 @@ def test_arrays_have_the_scale_that_is_declared() -> None:
         (LABELS, sets, chosen.soft_labels),
     ):
         named = EDOEnsemble().fit(members, labels)
-        bare = EDOEnsemble(scale=scale).fit(members.probabilities, labels)
+        bare = EDOEnsemble(scale=scale).fit(members.probabilities, np.asarray(labels))
         assert bare.scale_ == named.scale_ == members.scale
         np.testing.assert_allclose(bare.weights_, named.weights_)
         np.testing.assert_allclose(
             bare.predict_proba(members.probabilities), named.predict_proba(members)
         )
-    nameless = Annotations.from_soft_labels(chosen.soft_labels, scale=LABELS)
+    nameless = Annotations.from_soft_labels(np.asarray(chosen.soft_labels), scale=LABELS)
     np.testing.assert_array_equal(
         EDOEnsemble().fit(sets.probabilities, nameless).weights_,
         EDOEnsemble().fit(sets, chosen).weights_,
@@ -201,7 +201,7 @@ def test_two_scales_are_an_error_that_names_both() -> None:
         EDOEnsemble().fit(predictions, nominal)
     with raises_code("scales-differ", "multi-label", "ordinal"):
         EDOEnsemble(scale="ordinal:rude,mocking,sincere").fit(sets, chosen)
-    fitted = EDOEnsemble().fit(np.full((90, 2, 4), 0.25), nominal.soft_labels)
+    fitted = EDOEnsemble().fit(np.full((90, 2, 4), 0.25), np.asarray(nominal.soft_labels))
     with raises_code("scales-differ", "ordinal", "nominal"):
         fitted.predict_proba(
             Predictions.from_arrays(

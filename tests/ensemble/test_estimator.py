@@ -73,7 +73,7 @@ def test_items_and_classes_are_matched_by_name() -> None:
 
 def test_bare_arrays_give_the_same_weights() -> None:
     named = EDOEnsemble().fit(POOL, PEOPLE)
-    shares = EDOEnsemble().fit(POOL.probabilities, PEOPLE.soft_labels)
+    shares = EDOEnsemble().fit(POOL.probabilities, np.asarray(PEOPLE.soft_labels))
     np.testing.assert_allclose(shares.weights_, named.weights_, atol=1e-9)
     assert PEOPLE.label_codes is not None
     matrix = PEOPLE.label_codes.reshape(len(POOL), 5)
@@ -93,10 +93,10 @@ def test_predicted_labels_have_the_type_of_the_given_ones() -> None:
     assert accuracy > 0.8
     assert ensemble.score(P, y) == pytest.approx(accuracy)
     words = np.array(["no", "yes"])[y]
-    assert set(EDOEnsemble().fit(POOL, words).predict(POOL)) == {"no", "yes"}
+    assert set(EDOEnsemble().fit(POOL, words, order="annotations").predict(POOL)) == {"no", "yes"}
     with_gaps = np.column_stack([y.astype(float), np.where(y > 0, np.nan, 0.0)])
     assert EDOEnsemble().fit(P, with_gaps).predict(P).dtype == float
-    assert set(EDOEnsemble().fit(P, PEOPLE.soft_labels).predict(P)) == {0, 1}
+    assert set(EDOEnsemble().fit(P, np.asarray(PEOPLE.soft_labels)).predict(P)) == {0, 1}
     assert set(EDOEnsemble().fit(POOL, PEOPLE).predict(POOL)) == {"no", "yes"}
 
 
@@ -318,7 +318,7 @@ def test_it_passes_the_checks_of_scikit_learn_that_give_it_no_table(check: str) 
 
 
 def test_scikit_learn_searches_over_it_in_a_pipeline_and_draws_it() -> None:
-    X, y = POOL.probabilities, PEOPLE.hard_labels(ties="first")
+    X, y = POOL.probabilities, np.asarray(PEOPLE.hard_labels(ties="first"))
     steps = make_pipeline(FunctionTransformer(), EDOEnsemble())
     grid = GridSearchCV(steps, {"edoensemble__objective__reg": [0.1, 10.0]}, cv=2).fit(X, y)
     assert (
@@ -330,7 +330,7 @@ def test_scikit_learn_searches_over_it_in_a_pipeline_and_draws_it() -> None:
 
 
 def test_scikit_learn_routes_weights_to_its_score() -> None:
-    X, y = POOL.probabilities, PEOPLE.hard_labels(ties="first")
+    X, y = POOL.probabilities, np.asarray(PEOPLE.hard_labels(ties="first"))
     weights = np.random.default_rng(0).uniform(size=len(y))
     with config_context(enable_metadata_routing=True):
         asking = EDOEnsemble().set_score_request(sample_weight=True)

@@ -146,7 +146,7 @@ def test_a_damaged_ensemble_is_refused(
 def test_labels_keep_their_type_in_a_file(names: tuple[Any, Any], tmp_path: Path) -> None:
     labels = np.array(names)[np.arange(len(POOL)) % 2]
     named = replace(POOL, classes=tuple(map(str, names)))
-    ensemble = EDOEnsemble().fit(named, labels[:, None].repeat(2, axis=1))
+    ensemble = EDOEnsemble().fit(named, labels[:, None].repeat(2, axis=1), order="annotations")
     ensemble.save(tmp_path)
     loaded = EDOEnsemble.load(tmp_path)
     assert loaded.classes_.tolist() == list(names)

@@ -99,20 +99,20 @@ def test_shards_are_compared_as_the_whole(tmp_path: Path):
     whole = compared(P)
     for number, rows in enumerate((range(5), range(5, 15))):
         write_predictions(predictions.take(rows), tmp_path / f"part-{number}.npz")
-    ensemble = EDOEnsemble().fit(predictions.anonymous(), ["c0", "c1", "c1"])
+    ensemble = EDOEnsemble().fit(predictions.anonymous(), ["c0", "c1", "c1"], order="annotations")
     again = compare_panels(ensemble, tmp_path, ONE, OTHER)
     pd.testing.assert_frame_equal(again.to_table().to_pandas(), whole.to_table().to_pandas())
 
 
 def test_panels_of_different_items_are_refused():
     predictions = pool(P).take([k for k in range(15) if k not in (12, 13)])
-    ensemble = EDOEnsemble().fit(pool(P).anonymous(), ["c0", "c1", "c1"])
+    ensemble = EDOEnsemble().fit(pool(P).anonymous(), ["c0", "c1", "c1"], order="annotations")
     with raises_code("items-differ", "i2"):
         compare_panels(ensemble, predictions, ONE, OTHER)
 
 
 def test_panels_of_the_same_name_are_refused():
-    ensemble = EDOEnsemble().fit(pool(P).anonymous(), ["c0", "c1", "c1"])
+    ensemble = EDOEnsemble().fit(pool(P).anonymous(), ["c0", "c1", "c1"], order="annotations")
     with raises_code("duplicate-name", "'lenient'"):
         compare_panels(ensemble, pool(P), ONE, Panel(("w",), name="lenient"))
 

@@ -207,7 +207,7 @@ def test_positions_must_be_positions(positions: Any) -> None:
 
 
 def test_alignment_needs_the_same_ids() -> None:
-    made = made_up(3)
+    made = Predictions.from_arrays(made_up(3).probabilities, items=[0, 1, 2], layout="NKC")
     assert made.align([2, 0, 1]).items.tolist() == ["2", "0", "1"]
     assert made.align(made.items) is made
     with raises_code("items-differ", "1 of 3", "'9'; 1", "'2'"):

@@ -21,7 +21,8 @@ from edokit.annotations.labels import (
     read_labels,
     unique_ids,
 )
-from edokit.rows import Rows
+from edokit.item_array import classes_of, rows_of
+from edokit.rows import Rows, check_same_ids, is_default_index
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike
 
 
@@ -34,13 +35,13 @@ def from_wide_matrix(
 ) -> Annotations:
     """See ``Annotations.from_matrix``."""
     if isinstance(matrix, pd.DataFrame):
-        if items is None:
+        if items is None and not is_default_index(matrix.index):
             items = matrix.index.tolist()
         if annotators is None:
             annotators = matrix.columns.tolist()
     values, gaps = _labels_and_gaps(matrix)
     n_items, n_annotators = values.shape
-    rows = _item_rows(items, n_items)
+    rows = _item_rows(items, n_items, matrix)
     annotator_names = unique_ids(annotators, n_annotators, "annotator ids", "column")
     is_empty = gaps.all(axis=1)
     if is_empty.any():
@@ -94,13 +95,15 @@ def from_shares(
 ) -> Annotations:
     """See ``Annotations.from_soft_labels``."""
     if isinstance(soft_labels, pd.DataFrame):
-        if items is None:
+        if items is None and not is_default_index(soft_labels.index):
             items = soft_labels.index.tolist()
         if classes is None:
             classes = soft_labels.columns.tolist()
     shares = _shares(soft_labels)
     n_items, n_classes = shares.shape
-    rows = _item_rows(items, n_items)
+    rows = _item_rows(items, n_items, soft_labels)
+    if classes is None:
+        classes = classes_of(soft_labels)
     declared = DeclaredScale(scale or NOMINAL)
     order = tuple(unique_ids(declared.classes or classes, n_classes, "class names", "column"))
     is_set = declared.kind == "multi-label"
@@ -129,8 +132,12 @@ def from_shares(
     )
 
 
-def _item_rows(items: Iterable[object] | None, n_items: int) -> Rows:
-    """The index of items with these ids, or of items without ids."""
+def _item_rows(items: Iterable[object] | None, n_items: int, source: npt.ArrayLike) -> Rows:
+    """The index of items with these ids, with those of the array, or of items without ids."""
+    array_rows = rows_of(source)
+    if array_rows is not None:
+        check_same_ids(array_rows, None if items is None else as_names(items))
+        return array_rows
     if items is None:
         return Rows.numbered(n_items)
     names = unique_ids(items, n_items, "item ids", "row")

@@ -531,6 +531,8 @@ class Annotations:
         target_rows = rows
         if not isinstance(target_rows, Rows):
             target_rows = Rows.from_names(target_rows)
+        if self.rows.are_numbers_of(target_rows):
+            return replace(self, rows=target_rows)
         order = self.rows.match(target_rows, "annotations", against)
         if in_order(order):
             return self

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, 
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from pydantic import Field
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import KFold, check_cv, cross_val_predict
@@ -30,13 +31,14 @@ from edokit.ensemble.persistence import FORMAT, read_saved, write_fitted
 from edokit.ensemble.pooled import Pooled
 from edokit.fitdata.arrays import as_annotations, class_labels, label_array
 from edokit.fitdata.reading import LabelsLike
+from edokit.item_array import Order
 from edokit.metrics import ce
 from edokit.predictions.core import Predictions
+from edokit.rows import Rows, is_default_index, missing_ids
 from edokit.runs.folder import output_folder
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
-    import pandas as pd
     from scipy.sparse import spmatrix
     from sklearn.model_selection import BaseCrossValidator
     from sklearn.utils import Tags
@@ -185,7 +187,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         self._set_params("estimators", **params)
         return self
 
-    def fit(self, X: Items, y: LabelsLike) -> EDOClassifier:
+    def fit(self, X: Items, y: LabelsLike, *, order: Order | None = None) -> EDOClassifier:
         """Fit the classifiers and learn their weights.
 
         Parameters
@@ -193,10 +195,13 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         X : table of shape (N, F), or N texts
             Features, or texts (list, array or pandas Series) for classifiers that take them.
         y : array or Annotations
-            Labels (N,), labels per annotator (N, A) with gaps, soft labels (N, C), or Annotations
-            whose items are in the order of the rows. For multi-label data, 0 or 1, or the share of
-            annotators, for each label (N, L); the classifiers then take an indicator matrix, as
-            scikit-learn's ``OneVsRestClassifier`` and forests do.
+            Labels (N,), labels per annotator (N, A) with gaps, soft labels (N, C), or Annotations.
+            For multi-label data, 0 or 1, or the share of annotators, for each label (N, L); the
+            classifiers then take an indicator matrix, as scikit-learn's ``OneVsRestClassifier`` and
+            forests do. Annotations are matched with the index of a pandas X by id.
+        order : {"annotations"}, default=None
+            The rows of an X without ids are in the order of the annotations' items. None: such an X
+            is refused, unless the annotations have no ids either.
 
         Returns
         -------
@@ -215,10 +220,11 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                 "give labels",
                 code="missing-labels",
             )
+        index = _item_ids(X)
         if _is_table(X):
             X = self._validated(X, reset=True)
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        labels, self.classes_ = self._labels(y, rows)
+        labels, self.classes_ = self._labels(y, rows, index, order)
         self._gaps = len(labels) < rows * len(labels.annotators)
         if len(labels.scale.row_classes(labels.classes)) < 2:
             raise InputError(
@@ -235,7 +241,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             probabilities = self._cross_fit(X, labels, estimators)
         predictions = Predictions.from_arrays(
             probabilities,
-            items=labels.items,
+            items=labels.items if labels.rows.has_ids else None,
             members=names,
             classes=labels.classes,
             layout="NKC",
@@ -310,13 +316,18 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         return scale.labels(scale.hard(self.predict_proba(X)), self.classes_)
 
     def score(
-        self, X: Items, y: LabelsLike, sample_weight: Sequence[float] | Floats | None = None
+        self,
+        X: Items,
+        y: LabelsLike,
+        sample_weight: Sequence[float] | Floats | None = None,
+        *,
+        order: Order | None = None,
     ) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
 
         Parameters
         ----------
-        X, y
+        X, y, order
             As in ``fit``; the hard label of several is their majority.
         sample_weight : array of shape (N,), default=None
             Weight of each item.
@@ -327,16 +338,16 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             Between 0 and 1; the same measure as ``EDOEnsemble.score``.
         """
         predicted = self.predict(X)
-        labelled, classes = self._labels(y, len(predicted))
+        labelled, classes = self._labels(y, len(predicted), _item_ids(X), order)
         hard = labelled.hard_labels(ties="first")
         scale = labelled.scale
         is_correct = predicted == scale.labels(hard, classes)
         items = scale.per_item(is_correct, len(is_correct))
         return float(np.average(items, weights=sample_weight))
 
-    def soft_score(self, X: Items, y: LabelsLike) -> float:
+    def soft_score(self, X: Items, y: LabelsLike, *, order: Order | None = None) -> float:
         """Minus the cross-entropy between soft labels and pool: higher is better."""
-        return soft_score(self, X, y)
+        return soft_score(self, X, y, order=order)
 
     @property
     def weights_(self) -> Floats:
@@ -442,10 +453,12 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         model.ensemble_ = pool
         return model
 
-    def _labels(self, y: LabelsLike, rows: int) -> tuple[Annotations, ClassValues]:
+    def _labels(
+        self, y: LabelsLike, rows: int, index: Rows | None, order: Order | None
+    ) -> tuple[Annotations, ClassValues]:
         """The annotations in y, and their classes in the type of its labels."""
         scale = None if self.ensemble is None else self.ensemble.scale
-        labelled = as_annotations(y, rows, scale=scale)
+        labelled = _in_order_of_items(as_annotations(y, rows, scale=scale), index, order)
         labels = class_labels(y, labelled)
         return labelled, label_array(labelled.classes, labels)
 
@@ -548,14 +561,16 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         return tags
 
 
-def soft_score(estimator: Classifier, X: Items, y: LabelsLike) -> float:
+def soft_score(
+    estimator: Classifier, X: Items, y: LabelsLike, *, order: Order | None = None
+) -> float:
     """Minus the cross-entropy to soft labels, for ``GridSearchCV(scoring=soft_score)``.
 
     Parameters
     ----------
     estimator : classifier
         Any fitted classifier with ``predict_proba``.
-    X, y
+    X, y, order
         Items, and labels in any form that `EDOClassifier.fit` takes.
 
     Returns
@@ -569,9 +584,33 @@ def soft_score(estimator: Classifier, X: Items, y: LabelsLike) -> float:
     scale = NOMINAL if pool is None else pool.scale_
     declared = None if scale == NOMINAL else scale
     labelled = as_annotations(y, len(p), classes, scale=declared)
+    labelled = _in_order_of_items(labelled, _item_ids(X), order)
     if labelled.classes != classes:
         labelled = labelled.with_classes(classes)
     return -ce(scale.rows(p), scale.rows(np.asarray(labelled.soft_labels)))
+
+
+def _item_ids(X: Items) -> Rows | None:
+    """The item ids in the index of a pandas table or series; None without ids."""
+    index = getattr(X, "index", None)
+    if not isinstance(index, pd.Index) or is_default_index(index):
+        return None
+    return Rows.from_names(index)
+
+
+def _in_order_of_items(labels: Annotations, items: Rows | None, order: Order | None) -> Annotations:
+    """Annotations in the order of X: matched by id, or by position if they have no ids.
+
+    As in scikit-learn, the index of X plays no part beside an array.
+    """
+    if order is not None:
+        one_of("order", order, get_args(Order))
+    if order is not None or not labels.rows.has_ids:
+        return labels
+    if items is None:
+        hint = "give a pandas table with the ids as index"
+        raise missing_ids("the rows of X", "the annotations", hint)
+    return labels.align(items)
 
 
 def _learned(target: ClassValues) -> ClassValues | list[ClassValues]:

@@ -35,6 +35,7 @@ from edokit.fitdata.reading import (
     ShardOptions,
     as_shard_options,
 )
+from edokit.item_array import Order
 from edokit.metrics import ce as cross_entropy
 from edokit.objective.settings import (
     Exact,
@@ -260,7 +261,13 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             people=self.people,
         )
 
-    def fit(self, predictions: PredictionsLike, annotations: LabelsLike = None) -> EDOEnsemble:
+    def fit(
+        self,
+        predictions: PredictionsLike,
+        annotations: LabelsLike = None,
+        *,
+        order: Order | None = None,
+    ) -> EDOEnsemble:
         """Learn weights and size.
 
         Parameters
@@ -274,6 +281,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             per annotator (N, A) with gaps (None or NaN), or soft labels (N, C); for multi-label
             data, 0 or 1, or the share of annotators, for each label (N, L). Left out for FitData,
             which hold them.
+        order : {"annotations"}, default=None
+            If only the predictions or only the annotations have item ids, they are refused, unless
+            this declares that the rows of both are in the same order.
 
         Returns
         -------
@@ -288,7 +298,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         parameters = self.get_params(deep=False)
         config = self._config()
         config.warn_of_unused_options()
-        reading = ReadOptions(scale=config.declared_scale, ties=config.ties, seed=config.seed)
+        reading = ReadOptions(
+            scale=config.declared_scale, ties=config.ties, seed=config.seed, order=order
+        )
         with open_inputs(predictions, annotations, reading) as data:
             fitted = fit_ensemble(data, config, parameters)
         return self._keep(fitted)
@@ -299,6 +311,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         weights: npt.ArrayLike,
         predictions: PredictionsLike,
         annotations: LabelsLike,
+        *,
+        order: Order | None = None,
         **parameters: Any,
     ) -> EDOEnsemble:
         """An ensemble whose weights come from elsewhere, such as end-to-end training.
@@ -307,7 +321,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         ----------
         weights : array of shape (K,)
             Weight of each member; not negative, sum 1.
-        predictions, annotations
+        predictions, annotations, order
             As in ``fit``; ``metrics_`` and ``objective_`` are computed on them.
         **parameters
             Parameters of the estimator: they say which objective and pool.
@@ -319,7 +333,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """
         ensemble = cls(**parameters)
         config = ensemble._config()
-        reading = ReadOptions(scale=config.declared_scale, ties=config.ties, seed=config.seed)
+        reading = ReadOptions(
+            scale=config.declared_scale, ties=config.ties, seed=config.seed, order=order
+        )
         with open_inputs(predictions, annotations, reading) as data:
             fitted = fit_given_weights(data, weights, config, ensemble.get_params(deep=False))
         return ensemble._keep(fitted)
@@ -505,6 +521,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         predictions: PredictionsLike,
         annotations: LabelsLike,
         sample_weight: npt.ArrayLike | None = None,
+        *,
+        order: Order | None = None,
     ) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
 
@@ -512,7 +530,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        predictions, annotations
+        predictions, annotations, order
             As in ``fit``.
         sample_weight : array of shape (N,), default=None
             Weight of each item.
@@ -522,7 +540,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         float
             Between 0 and 1; the same measure as ``EDOClassifier.score``.
         """
-        p, labelled = self._aligned(predictions, annotations)
+        p, labelled = self._aligned(predictions, annotations, order)
         hard = labelled.hard_labels(ties=self.ties, random_state=self.random_state)
         is_correct = self.scale_.per_item(self.scale_.hard(p) == hard, len(p))
         if sample_weight is None:
@@ -531,22 +549,28 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             weights = np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(is_correct, weights=weights))
 
-    def soft_score(self, predictions: PredictionsLike, annotations: LabelsLike) -> float:
+    def soft_score(
+        self,
+        predictions: PredictionsLike,
+        annotations: LabelsLike,
+        *,
+        order: Order | None = None,
+    ) -> float:
         """Minus the cross-entropy between soft labels and pool: higher is better.
 
         For multi-label data, the mean over labels.
         """
-        p, labelled = self._aligned(predictions, annotations)
+        p, labelled = self._aligned(predictions, annotations, order)
         q = np.asarray(labelled.soft_labels)
         return -cross_entropy(self.scale_.rows(p), self.scale_.rows(q))
 
     def _aligned(
-        self, predictions: PredictionsLike, annotations: LabelsLike
+        self, predictions: PredictionsLike, annotations: LabelsLike, order: Order | None
     ) -> tuple[Floats, Annotations]:
         """Pooled probabilities and the annotations of the same items and classes."""
         pooled = self.describe(predictions)
         aligned, labelled = align_inputs(
-            pooled.as_predictions(), annotations, self._config().declared_scale
+            pooled.as_predictions(), annotations, self._config().declared_scale, order
         )
         return aligned.probabilities[:, 0], labelled
 
@@ -661,6 +685,7 @@ def fit(
     ensemble: EDOEnsemble | None = None,
     out: str | Path | None = None,
     split: str | Sequence[str] | None = None,
+    order: Order | None = None,
     overwrite: bool = False,
     streaming: ShardOptions | Mapping[str, Any] | None = None,
     read_options: Mapping[str, Any] | None = None,
@@ -683,6 +708,9 @@ def fit(
         An ensemble in it is replaced.
     split : str or sequence of str, optional
         Only these splits of the annotations.
+    order : {"annotations"}, optional
+        If only the predictions or only the annotations have item ids, they are refused, unless this
+        declares that the rows of both are in the same order.
     overwrite : bool, default=False
         Also replace files in `out` that EDO did not write.
     streaming : ShardOptions or mapping, optional
@@ -729,6 +757,7 @@ def fit(
         ties=config.ties,
         seed=config.seed,
         shards=as_shard_options(streaming),
+        order=order,
     )
     with ExitStack() as stack:
         if out is not None:

@@ -15,6 +15,7 @@ from edokit._names import as_name
 from edokit._types import ClassValues
 from edokit.annotations.core import Annotations
 from edokit.fitdata.reading import ClassLabel, ClassLabels, LabelsLike, PredictionsLike
+from edokit.item_array import classes_of, rows_of
 from edokit.predictions.core import Predictions
 from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, check_same_scale
 
@@ -61,17 +62,52 @@ def as_annotations(
     if labels is None:
         raise InputError("labels are missing", f"give {_FORMS}", code="missing-labels")
     if isinstance(labels, Annotations):
-        if len(labels.items) != n_items:
-            raise InputError(
-                f"predictions and annotations must hold the same items, but there are {n_items}"
-                f" rows and {len(labels.items)} annotated items",
-                "give one row per item, in the order of the annotations' items",
-                code="lengths-differ",
-            )
+        check_lengths(labels, n_items)
         if scale is None:
             return labels
         return with_scale(labels, DeclaredScale(scale))
+    rows = rows_of(labels)
+    if rows is not None:
+        annotations = _from_item_array(labels, n_items, classes, scale)
+        return replace(annotations, rows=rows)
+    return _from_array(_array(labels), n_items, classes, scale)
+
+
+def check_lengths(annotations: Annotations, n_items: int) -> None:
+    """Refuse annotations of another number of items."""
+    if len(annotations.rows) != n_items:
+        raise InputError(
+            f"predictions and annotations must hold the same items, but there are {n_items}"
+            f" rows and {len(annotations.rows)} annotated items",
+            "give one row per item, in the order of the annotations' items",
+            code="lengths-differ",
+        )
+
+
+def _from_item_array(
+    labels: LabelsLike,
+    n_items: int,
+    classes: Sequence[str] | None,
+    scale: ScaleLike | None,
+) -> Annotations:
+    """Annotations of soft or hard labels with ids; these may also know the classes."""
     values = _array(labels)
+    known_classes = classes_of(labels)
+    if known_classes is None:
+        return _from_array(values, n_items, classes, scale)
+    if values.ndim == 1:  # hard labels as class codes
+        names = np.array(known_classes, dtype=object)[values]
+        return _from_array(names, n_items, known_classes, scale)
+    return Annotations.from_soft_labels(values, classes=known_classes, scale=scale)
+
+
+def _from_array(
+    values: Labels,
+    n_items: int,
+    classes: Sequence[str] | None,
+    scale: ScaleLike | None,
+) -> Annotations:
+    """Annotations of an array with one row per item."""
     if scale is not None and DeclaredScale(scale).kind == "multi-label":
         if values.ndim != 2 or len(values) != n_items:
             raise InputError(

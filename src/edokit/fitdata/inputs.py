@@ -10,13 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
-from edokit._errors import InputError, are, examples, option
+from edokit._errors import InputError, are, counted, examples, one_of, option
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
-from edokit.fitdata.arrays import as_annotations, as_predictions, class_labels, with_scale
+from edokit.fitdata.arrays import (
+    as_annotations,
+    as_predictions,
+    check_lengths,
+    class_labels,
+    with_scale,
+)
 from edokit.fitdata.data import FitData
 from edokit.fitdata.reading import (
     AnnotationsLike,
@@ -26,10 +33,10 @@ from edokit.fitdata.reading import (
     PredictionsLike,
     ReadOptions,
 )
-from edokit.item_array import rows_of
+from edokit.item_array import Order
 from edokit.predictions.core import ANONYMOUS, Predictions
 from edokit.predictions.shards import Shards
-from edokit.rows import NumberedRows
+from edokit.rows import Rows
 from edokit.runs.inputs import Input
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
 
@@ -116,7 +123,7 @@ def match_inputs(
     labels = files.annotations(f"{prefix}annotations", annotations)
     members = files.predictions(f"{prefix}predictions", predictions)
     try:
-        aligned, labelled = align_inputs(members, labels, reading.scale)
+        aligned, labelled = align_inputs(members, labels, reading.scale, reading.order)
     except InputError as error:
         if not is_test:
             raise
@@ -174,7 +181,10 @@ def load_predictions(
     An array without a scale has that of ``labels``, where these are annotations.
     """
     loaded = InputFiles(reading).predictions("predictions", predictions)
-    return predictions_for(labels, loaded, reading.scale)
+    members = predictions_for(labels, loaded, reading.scale, reading.order)
+    if isinstance(labels, Annotations):
+        members = with_declared_order(members, labels.rows, reading.order)
+    return members
 
 
 def _open_shards(
@@ -203,39 +213,72 @@ def _open_shards(
 
 
 def predictions_for(
-    labels: LabelsLike, predictions: PredictionsLike, scale: ScaleLike | None = None
+    labels: LabelsLike,
+    predictions: PredictionsLike,
+    scale: ScaleLike | None = None,
+    order: Order | None = None,
 ) -> Predictions:
-    """Predictions on this scale; an array without one has scale and classes of annotations."""
+    """Predictions on this scale; an array without one has scale and classes of annotations.
+
+    With ``order`` the rows of an array are the annotations' items, its columns their classes.
+    """
     if isinstance(predictions, Predictions):
         return predictions if scale is None else predictions.on_scale(scale)
-    if scale is None and isinstance(labels, Annotations) and labels.scale != NOMINAL:
-        return as_predictions(predictions, classes=labels.classes, scale=labels.scale)
+    if isinstance(labels, Annotations):
+        if scale is None and labels.scale != NOMINAL:
+            return as_predictions(predictions, classes=labels.classes, scale=labels.scale)
+        if order is not None and np.asarray(predictions).shape[-1] == len(labels.classes):
+            return as_predictions(predictions, classes=labels.classes, scale=scale)
     return as_predictions(predictions, scale=scale)
 
 
+def with_declared_order(predictions: Predictions, rows: Rows, order: Order | None) -> Predictions:
+    """Predictions with the ids of these rows, where ``order`` declares that only these are missing.
+
+    Predictions with ids, or for rows without ids, come back unchanged.
+    """
+    if order is None:
+        return predictions
+    one_of("order", order, get_args(Order))
+    if predictions.rows.has_ids or not rows.has_ids:
+        return predictions
+    if len(predictions) != len(rows):
+        raise InputError(
+            f"there are predictions of {counted(len(predictions), 'item')}, but annotations of"
+            f" {counted(len(rows), 'item')}",
+            f"give one row per item, or leave {option('order')} out and give ids",
+            code="lengths-differ",
+        )
+    return replace(predictions, rows=rows)
+
+
 def align_inputs(
-    predictions: PredictionsLike, labels: LabelsLike, scale: ScaleLike | None = None
+    predictions: PredictionsLike,
+    labels: LabelsLike,
+    scale: ScaleLike | None = None,
+    order: Order | None = None,
 ) -> tuple[Predictions, Annotations]:
     """Both in the order of the predictions' items and the annotations' classes, on one scale.
 
     ``scale`` applies to arrays and to inputs that declare none; an array without a scale takes the
-    other input's.
+    other input's. Items are matched by id. Where only one side has ids, ``order`` declares that
+    the rows of the other are in the same order.
     """
-    predictions = predictions_for(labels, predictions, scale)
+    predictions = predictions_for(labels, predictions, scale, order)
     if isinstance(labels, Annotations):
-        annotations = labels.align(predictions.rows)
-        if scale is not None:
-            annotations = with_scale(annotations, DeclaredScale(scale))
+        annotations = labels
     else:
-        # Rows without ids belong together by position; the ids are then the predictions'.
         annotations = as_annotations(
             labels, len(predictions), predictions.classes, scale=predictions.scale
         )
-        rows = rows_of(labels)
-        if rows is None or isinstance(predictions.rows, NumberedRows):
-            annotations = replace(annotations, rows=predictions.rows)
-        else:
-            annotations = replace(annotations, rows=rows).align(predictions.rows)
+    predictions = with_declared_order(predictions, annotations.rows, order)
+    is_by_position = order is not None or not predictions.rows.has_ids
+    if is_by_position and not annotations.rows.has_ids:
+        check_lengths(annotations, len(predictions))
+        annotations = replace(annotations, rows=predictions.rows)
+    annotations = annotations.align(predictions.rows)
+    if scale is not None and isinstance(labels, Annotations):
+        annotations = with_scale(annotations, DeclaredScale(scale))
     check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")
     if len(predictions.classes) > len(annotations.classes):
         annotations = annotations.with_classes(predictions.classes)

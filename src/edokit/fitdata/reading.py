@@ -18,6 +18,7 @@ from edokit._names import as_name
 from edokit._parallel import LOCAL
 from edokit._progress import Progress
 from edokit.annotations.core import Annotations, Ties
+from edokit.item_array import Order
 from edokit.predictions.core import LEARN
 from edokit.runs.inputs import Input, read_annotations_file, read_predictions_file
 from edokit.scales import ScaleLike
@@ -100,6 +101,8 @@ class ReadOptions:
         Seed of random ties.
     shards : ShardOptions, default=None
         Read the predictions shard by shard; None: only `Shards` are.
+    order : {"annotations"}, default=None
+        The rows of arrays without ids are in the order of the annotations' items.
 
     Examples
     --------
@@ -124,6 +127,7 @@ class ReadOptions:
     ties: Ties = "first"
     seed: int = 0
     shards: ShardOptions | None = None
+    order: Order | None = None
 
     @classmethod
     def from_arguments(
@@ -135,6 +139,7 @@ class ReadOptions:
         ties: Ties = "first",
         seed: int = 0,
         shards: ShardOptions | None = None,
+        order: Order | None = None,
     ) -> ReadOptions:
         """Return the options of these arguments of `read_annotations` (and ``learn``) by name."""
         file_options = {name: value for name, value in arguments.items() if name in FILE_OPTIONS}
@@ -148,6 +153,7 @@ class ReadOptions:
             ties=ties,
             seed=seed,
             shards=shards,
+            order=order,
         )
 
     @property
@@ -207,7 +213,7 @@ READING_OPTIONS = (
     "user_first",
 )
 """Arguments of `read_annotations` beside the fields of `ReadOptions`."""
-_NOT_OF_FILES = ("split", "further", "ties", "seed", "shards")
+_NOT_OF_FILES = ("split", "further", "ties", "seed", "shards", "order")
 FILE_OPTIONS = tuple(part.name for part in fields(ReadOptions) if part.name not in _NOT_OF_FILES)
 """Fields of `ReadOptions` that say how a file of annotations is read."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, examples, one_of
+from edokit._errors import InputError
 from edokit._types import Bools, Floats, Ints
-from edokit.item_array import Order, classes_of, rows_of, with_ids
+from edokit.item_array import Order, match_rows, rows_of, with_ids
 from edokit.scales import NOMINAL, TOLERANCE, Scale, number_list
 
 
@@ -38,71 +37,6 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
         )
 
     return scale.distributions(array, TOLERANCE, refuse)
-
-
-def match_rows(
-    arrays: Mapping[str, npt.ArrayLike], order: Order | None = None
-) -> list[npt.ArrayLike]:
-    """The arrays with rows and columns in the order of the last array that has ids.
-
-    If only some arrays have ids, the others are refused unless ``order`` declares their order.
-    """
-    if order is not None:
-        one_of("order", order, get_args(Order))
-    rows = {name: rows_of(values) for name, values in arrays.items()}
-    names_with_ids = [name for name in arrays if rows[name] is not None]
-    if not names_with_ids:
-        return list(arrays.values())
-    reference = names_with_ids[-1]
-    reference_rows = rows[reference]
-    assert reference_rows is not None
-    classes = None
-    for values in arrays.values():
-        classes = classes_of(values) or classes
-    from edokit.rows import in_order
-
-    matched: list[npt.ArrayLike] = []
-    for name, values in arrays.items():
-        array_rows = rows[name]
-        if array_rows is None:
-            if order is None:
-                raise unordered(name, f"{reference} has")
-            matched.append(values)
-            continue
-        places = array_rows.match(reference_rows, name, reference)
-        array = _with_columns(name, values, classes)
-        if not in_order(places):
-            array = array[places]
-        matched.append(array)
-    return matched
-
-
-def _with_columns(
-    name: str, values: npt.ArrayLike, classes: tuple[str, ...] | None
-) -> npt.NDArray[Any]:
-    """The columns of an array [N, C] in the order of these classes, if both are known."""
-    array = np.asarray(values)
-    array_classes = classes_of(values)
-    if array_classes is None or classes is None or array_classes == classes or array.ndim != 2:
-        return array
-    if {*array_classes} != {*classes}:
-        raise InputError(
-            f"the classes of {name} are {examples(array_classes, 20)}, not {examples(classes, 20)}",
-            "give both the same classes: annotations.with_classes(…)",
-            code="classes-differ",
-        )
-    return array[:, [array_classes.index(label) for label in classes]]
-
-
-def unordered(name: str, others: str) -> InputError:
-    """The error for an array without ids beside ``others`` that have them."""
-    return InputError(
-        f"{name} lacks item ids, but {others}: rows would be compared by position",
-        "give what predict_proba or describe returns for named predictions, or"
-        " edokit.ItemArray(values, items=…); if rows are in the order of the annotations' items,"
-        " add order='annotations' (in functions without it, give np.asarray of all arrays)",
-        code="missing-ids",
-    )
 
 
 def of_items(values: Floats, *arrays: npt.ArrayLike) -> Floats:

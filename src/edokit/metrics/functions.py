@@ -6,14 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._types import Floats
-from edokit.metrics.checks import (
-    distributions,
-    hard_labels,
-    losses,
-    match_rows,
-    of_items,
-    pair,
-)
+from edokit.item_array import match_rows
+from edokit.metrics.checks import distributions, hard_labels, losses, of_items, pair
 from edokit.metrics.formulas import (
     brier,
     cross_entropy,

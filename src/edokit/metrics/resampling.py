@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, check_number, check_seed
 from edokit._types import Counts, Floats, Ints
-from edokit.item_array import Order
-from edokit.metrics.checks import answers, losses, match_rows
+from edokit.item_array import Order, match_rows
+from edokit.metrics.checks import answers, losses
 from edokit.metrics.compute import as_labels, entropy_ranks, values
 from edokit.metrics.ece_interval import ece_ends
 from edokit.metrics.mean_intervals import (

@@ -22,8 +22,8 @@ from edokit._names import (
 )
 from edokit._types import Bools, Floats, Strings
 from edokit.annotations.core import Annotations
-from edokit.item_array import with_ids
-from edokit.rows import Rows, in_order
+from edokit.item_array import classes_of, match_rows, rows_of, with_ids
+from edokit.rows import Rows, check_same_ids, in_order, is_default_index
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale, number_list
 
 Invalid: TypeAlias = Literal["error", "normalize"]
@@ -159,6 +159,9 @@ class Predictions:
         declared = DeclaredScale(scale or NOMINAL)
         if classes is None:
             classes = declared.classes
+        values, item_rows, array_classes = _matched_members(values)
+        if classes is None:
+            classes = array_classes
         array, layout, names = _stacked(values, layout)
         for axis, axis_names in (("N", items), ("K", members), ("C", classes)):
             if axis_names is not None:
@@ -187,6 +190,9 @@ class Predictions:
             if len(annotator_names) != n_items:
                 raise _wrong_length("annotators", len(annotator_names), array.shape, n_items)
             rows = Rows.from_names(item_names, annotator_names)
+        elif item_rows is not None:
+            check_same_ids(item_rows, names.get("N"))
+            rows = item_rows
         elif "N" in names:
             rows = Rows.from_names(names["N"])
         else:
@@ -386,6 +392,8 @@ class Predictions:
         target_rows = rows
         if not isinstance(target_rows, Rows):
             target_rows = Rows.from_names(target_rows)
+        if target_rows.are_numbers_of(self.rows):
+            return self
         order = self.rows.match(target_rows, "predictions", against)
         if in_order(order):
             return self
@@ -585,6 +593,28 @@ the numbers are probabilities of the second of two classes."""
 _LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
+def _matched_members(values: Any) -> tuple[Any, Rows | None, Sequence[str] | None]:
+    """Members whose arrays have item ids, matched by them, with these ids and their classes.
+
+    Without ids the members are unchanged.
+    """
+    if rows_of(values) is not None:
+        return np.asarray(values), rows_of(values), classes_of(values)
+    if not isinstance(values, Mapping | list | tuple):
+        return values, None, None
+    if isinstance(values, Mapping):
+        members = {f"member {name}": member for name, member in values.items()}
+    else:
+        members = {f"member {number}": member for number, member in enumerate(values)}
+    with_ids = [member for member in members.values() if rows_of(member) is not None]
+    if not with_ids:
+        return values, None, None
+    matched: Any = [np.asarray(member) for member in match_rows(members)]
+    if isinstance(values, Mapping):
+        matched = dict(zip(values, matched, strict=True))
+    return matched, rows_of(with_ids[-1]), classes_of(with_ids[-1])
+
+
 def _stacked(values: Any, layout: Layout | None) -> tuple[Array, Layout | None, dict[str, Strings]]:
     """One array, its layout if it is known, and the names of axes in the values.
 
@@ -598,7 +628,7 @@ def _stacked(values: Any, layout: Layout | None) -> tuple[Array, Layout | None, 
         values = list(values.values())
     elif not (isinstance(values, list | tuple) and values and hasattr(values[0], "shape")):
         if isinstance(values, pd.DataFrame) and layout in ("NC", "NK", "KN"):
-            names = dict(zip(layout, map(as_names, values.axes), strict=True))
+            names = _named_axes(layout, values.axes)
         return _numbers(values), layout, names
     array = _stacked_members(values)
     if layout is None:
@@ -634,7 +664,16 @@ def _common_axes(members: Sequence[Any]) -> dict[str, Strings]:
             "bring them into one order, for example with frame.reindex(...)",
             code="items-differ",
         )
-    return dict(zip("NC", map(as_names, axes), strict=False))
+    return _named_axes("NC", axes)
+
+
+def _named_axes(layout: str, axes: Sequence[pd.Index[Any]]) -> dict[str, Strings]:
+    """The names of axes; the default index 0, 1, 2, … of a table is a position, not an item id."""
+    return {
+        axis: as_names(index)
+        for axis, index in zip(layout, axes, strict=False)
+        if not (axis == "N" and is_default_index(index))
+    }
 
 
 def _canonical(values: Array, layout: Layout) -> tuple[Array, bool]:

@@ -244,7 +244,13 @@ def test_bare_arrays_take_the_scale_of_the_annotations(scale: Scale) -> None:
         test.probabilities, items=others.items, classes=test.classes, layout="NKC", scale=scale
     )
     again = compare(
-        dev.probabilities, people, named, others, methods=["greedy", "log-pool"], samples=0
+        dev.probabilities,
+        people,
+        named,
+        others,
+        methods=["greedy", "log-pool"],
+        samples=0,
+        order="annotations",
     )
     for name in ("uniform", "greedy", "log-pool"):
         assert again[name].metrics == pytest.approx(found[name].metrics)

@@ -133,7 +133,7 @@ def test_weights_lie_on_the_simplex_and_size_counts_them(name: str) -> None:
 
 def test_bare_arrays_are_named_by_position(name: str) -> None:
     dev, people = sample()
-    bare = quick(name).fit(dev.probabilities, people.soft_labels)
+    bare = quick(name).fit(dev.probabilities, np.asarray(people.soft_labels))
     p = bare.predict_proba(dev.probabilities)
     assert_distributions(p, (60, 2))
     with pytest.raises(InputError):

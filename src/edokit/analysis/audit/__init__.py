@@ -50,6 +50,7 @@ from edokit.fitdata.reading import (
     ReadOptions,
     separate_settings,
 )
+from edokit.item_array import Order
 from edokit.metrics import Interval, headline_metric
 from edokit.metrics.mean_intervals import UnitDeviations, difference_ends
 from edokit.metrics.resampling import Resampling
@@ -69,6 +70,7 @@ def audit(
     *,
     ensemble: EDOEnsemble | str | Path | None = None,
     split: str | Sequence[str] | None = None,
+    order: Order | None = None,
     **settings: object,
 ) -> Audit:
     """Audit a jury: whether it is several judges or one, and can replace annotators.
@@ -88,6 +90,9 @@ def audit(
         One more candidate; it should not have been fitted on these items.
     split : str or sequence of str, default=None
         Only these splits of the annotations.
+    order : {"annotations"}, default=None
+        If only the predictions or only the annotations have item ids, they are refused, unless this
+        declares that the rows of both are in the same order.
     **settings
         Single fields of `AuditOptions`, such as ``replace=True``, and further arguments of
         `read_annotations` for annotations that are files.
@@ -117,9 +122,9 @@ def audit(
     """
     changes, arguments = separate_settings(settings, AuditOptions)
     options = replace(options or AuditOptions(), **changes)
-    reading = ReadOptions.from_arguments(arguments, split=split)
+    reading = ReadOptions.from_arguments(arguments, split=split, order=order)
     labelled = load_annotations(annotations, reading).annotations
-    jury, labelled = match_jury(load_predictions(predictions, reading), labelled)
+    jury, labelled = match_jury(load_predictions(predictions, reading, labelled), labelled)
     if not (labelled.annotations_per_item > 1).any():
         raise InputError(
             "no item has labels of two annotators, so there is nothing to compare a jury with",

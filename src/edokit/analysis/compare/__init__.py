@@ -35,11 +35,12 @@ from edokit.annotations.core import Annotations
 from edokit.datasets.item_groups import item_clusters
 from edokit.fitdata.inputs import load_annotations
 from edokit.fitdata.reading import LabelsLike, PredictionsLike, ReadOptions, separate_settings
+from edokit.item_array import Order
 from edokit.metrics import METRIC, best_possible, main_metrics
 from edokit.metrics.registry import checked_names
 from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Predictions
-from edokit.scales import Scale, ScaleLike
+from edokit.scales import Scale
 
 SOFT = "soft"
 """The row of a single member that learned soft labels, and the supervision that marks it."""
@@ -57,6 +58,7 @@ def compare(
     split: str | Sequence[str] | None = None,
     test_split: str | Sequence[str] | None = None,
     train_split: str | Sequence[str] | None = None,
+    order: Order | None = None,
     extra: Mapping[str, tuple[PredictionsLike, PredictionsLike]] | None = None,
     progress: Progress = no_progress,
     **settings: object,
@@ -84,6 +86,9 @@ def compare(
     train_split : str or sequence of str, default=None
         The splits of ``annotations`` that the members were trained on; the constant answer then has
         their shares, else those of the items to fit on.
+    order : {"annotations"}, default=None
+        If only the predictions or only the annotations have item ids, they are refused, unless this
+        declares that the rows of both are in the same order.
     extra : mapping of str to (predictions, test_predictions), default=None
         Other pools of members on the same items (without test predictions: the predictions twice).
         Each gives a row ``NAME``, the uniform mean of its members, and, if there are several,
@@ -125,7 +130,7 @@ def compare(
     """
     changes, arguments = separate_settings(settings, CompareOptions)
     options = replace(options or CompareOptions(), **changes)
-    reading = ReadOptions.from_arguments(arguments, split=split)
+    reading = ReadOptions.from_arguments(arguments, split=split, order=order)
     if test_predictions is None:
         _refuse_test_options(test_annotations, test_split)
         data = read_samples(predictions, annotations, reading, options)
@@ -148,7 +153,7 @@ def compare(
     if soft is not None and SOFT not in pools:
         candidates.append(soft)
     for name, pool in pools.items():
-        candidates.extend(_pool_candidates(name, pool, data, reading.scale, with_edo=EDO in names))
+        candidates.extend(_pool_candidates(name, pool, data, reading, with_edo=EDO in names))
     metrics = _requested_metrics(options.metrics, data.scale)
     fits, failures = fit_methods(candidates, data, options, metrics.item_means, progress)
 
@@ -288,7 +293,7 @@ def _pool_candidates(
     name: str,
     pool: tuple[PredictionsLike, PredictionsLike],
     data: Samples,
-    scale: ScaleLike | None,
+    reading: ReadOptions,
     *,
     with_edo: bool,
 ) -> list[Candidate]:
@@ -300,7 +305,13 @@ def _pool_candidates(
             "choose another name",
             code="invalid-name",
         )
-    dev, test = align_extra_pool(name, pool, data, scale)
+    if not isinstance(pool, tuple | list) or len(pool) != 2:
+        raise InputError(
+            f"{option('extra')}: the pool {name!r} must be a pair (predictions, test predictions)",
+            "without test predictions, give the predictions twice",
+            code="invalid-option",
+        )
+    dev, test = align_extra_pool(name, pool, data, reading)
     count = len(dev.members)
     if count == 1:
         return [Candidate(name, f"{name} alone", UNIFORM, dev, test)]

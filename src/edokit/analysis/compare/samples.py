@@ -15,11 +15,11 @@ from edokit.annotations.core import Annotations
 from edokit.datasets.item_groups import item_clusters
 from edokit.datasets.similar_texts import warn_of_similar_texts
 from edokit.fitdata import inputs
-from edokit.fitdata.reading import LabelsLike, PredictionsLike, ReadOptions
+from edokit.fitdata.reading import InputFiles, LabelsLike, PredictionsLike, ReadOptions
 from edokit.folds import stratified_folds
 from edokit.predictions.core import Predictions
 from edokit.runs.inputs import Input
-from edokit.scales import Scale, ScaleLike, check_same_scale
+from edokit.scales import Scale, check_same_scale
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,11 @@ def align_extra_pool(
     name: str,
     pool: tuple[PredictionsLike, PredictionsLike],
     data: Samples,
-    scale: ScaleLike | None,
+    reading: ReadOptions,
 ) -> tuple[Predictions, Predictions]:
     """The predictions of another pool of members on the items of dev and of test."""
-    dev = _align_pool(name, pool[0], data.dev, data, scale)
-    test = _align_pool(name, pool[1], data.test, data, scale)
+    dev = _align_pool(name, pool[0], data.dev, data, reading)
+    test = _align_pool(name, pool[1], data.test, data, reading)
     return dev, inputs.select_members(test, dev.members, f"test predictions of {name!r}")
 
 
@@ -141,9 +141,11 @@ def _align_pool(
     source: PredictionsLike,
     members: Predictions,
     data: Samples,
-    scale: ScaleLike | None,
+    reading: ReadOptions,
 ) -> Predictions:
     """The predictions of a pool, in the order of these members' items and classes."""
-    predictions = inputs.load_predictions(source, ReadOptions(scale=scale), data.dev_labels)
+    loaded = InputFiles(ReadOptions(scale=reading.scale)).predictions("predictions", source)
+    predictions = inputs.predictions_for(data.dev_labels, loaded, reading.scale, reading.order)
+    predictions = inputs.with_declared_order(predictions, members.rows, reading.order)
     predictions = predictions.align(members.rows, f"the predictions to compare {name!r} with")
     return predictions.order_classes(data.classes)

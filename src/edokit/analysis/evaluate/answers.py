@@ -12,20 +12,20 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, counted, examples, one_of, option
+from edokit._errors import InputError, examples, one_of, option
 from edokit._io.tables import read_table
-from edokit._types import Floats
+from edokit._types import Floats, Strings
 from edokit.analysis.evaluate.result import ANONYMOUS
 from edokit.analysis.scores.result import UNIFORM
 from edokit.annotations.core import Annotations
+from edokit.fitdata.arrays import check_lengths
 from edokit.fitdata.inputs import load_predictions, select_members
 from edokit.fitdata.reading import PredictionsLike, ReadOptions, TableLike
 from edokit.item_array import Order, classes_of, rows_of
-from edokit.metrics.checks import unordered
 from edokit.predictions.core import Invalid, Predictions
 from edokit.predictions.join import model_from_table
 from edokit.predictions.shards import read_predictions
-from edokit.rows import NumberedRows, Rows
+from edokit.rows import Rows, is_default_index, missing_ids
 from edokit.scales import Scale, check_same_scale
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 ProbabilitiesLike: TypeAlias = "str | Path | TableLike | Predictions | Pooled | npt.ArrayLike"
 
 _MEMBER = "predictions"
+_NAME_ROWS = (
+    "give what predict_proba or describe returns for named predictions, or"
+    " edokit.ItemArray(values, items=…), or a table with a column item"
+)
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,7 @@ def read_answers(
     if ensemble is not None:
         check_same_scale(labels.scale, "annotations", ensemble.fitted_.scale, "ensemble")
     if predictions is not None:
-        members = load_predictions(predictions, ReadOptions())
-        if order is not None and isinstance(members.rows, NumberedRows):
-            members = _in_order_of(labels, members)
+        members = load_predictions(predictions, ReadOptions(order=order), labels)
         members = members.annotated(labels).on_scale(labels.scale, "annotations")
     if probabilities is not None:
         answers = _as_one_member(probabilities, labels, invalid, order)
@@ -121,18 +123,6 @@ def _aligned(predictions: Predictions, rows: Rows) -> Floats:
     return np.asarray(predictions.align(rows).uniform)
 
 
-def _in_order_of(labels: Annotations, predictions: Predictions) -> Predictions:
-    """Predictions without ids, whose rows are in the order of the annotations' items."""
-    if len(predictions) != len(labels.rows):
-        raise InputError(
-            f"there are probabilities of {counted(len(predictions), 'item')}, but annotations of"
-            f" {counted(len(labels.rows), 'item')}",
-            f"give one row per item, or leave {option('order')} out and give ids",
-            code="lengths-differ",
-        )
-    return replace(predictions, rows=labels.rows)
-
-
 def _as_one_member(
     source: ProbabilitiesLike, labels: Annotations, invalid: Invalid, order: Order | None
 ) -> Predictions:
@@ -160,15 +150,18 @@ def _read_probabilities(
     if isinstance(source, pd.DataFrame | Mapping):
         frame = pd.DataFrame(source)
         if "item" not in frame.columns:
+            if is_default_index(frame.index):
+                frame.index = pd.Index(_items_by_position(labels, len(frame), order))
             frame = frame.rename_axis(index="item").reset_index()
         table = pa.Table.from_pandas(frame, preserve_index=False)
         return _from_table(table, name, labels, invalid)
     rows = rows_of(source)
-    if rows is None and order is None and not isinstance(labels.rows, NumberedRows):
-        raise unordered("an array of probabilities", "the annotations have")
+    items = None
+    if rows is None:
+        items = _items_by_position(labels, len(np.asarray(source)), order)
     predictions = Predictions.from_arrays(
         np.asarray(source),
-        items=labels.items if rows is None else None,
+        items=items,
         classes=classes_of(source) or labels.classes,
         layout="NC",
         invalid=invalid,
@@ -177,6 +170,14 @@ def _read_probabilities(
     if rows is not None:
         predictions = replace(predictions, rows=rows)
     return predictions
+
+
+def _items_by_position(labels: Annotations, length: int, order: Order | None) -> Strings:
+    """The items of rows without ids, if these are declared to be those of the annotations."""
+    if order is None and labels.rows.has_ids:
+        raise missing_ids("the rows of the probabilities", "the annotations", _NAME_ROWS)
+    check_lengths(labels, length)
+    return labels.items
 
 
 def _from_table(

@@ -24,6 +24,7 @@ from edokit.fitdata.reading import (
     ReadOptions,
     separate_settings,
 )
+from edokit.item_array import Order
 from edokit.metrics import headline_metric
 from edokit.metrics.resampling import quantiles
 from edokit.predictions.core import Predictions
@@ -38,6 +39,7 @@ def plan(
     *,
     predictions: PredictionsLike | None = None,
     split: str | Sequence[str] | None = None,
+    order: Order | None = None,
     **settings: object,
 ) -> Plan:
     """Plan annotation from a pilot: how many annotators an item needs, and how many items.
@@ -53,6 +55,9 @@ def plan(
         (a single one is compared with a constant answer).
     split : str or sequence of str, default=None
         Only these splits of the annotations.
+    order : {"annotations"}, default=None
+        If only the predictions or only the annotations have item ids, they are refused, unless this
+        declares that the rows of both are in the same order.
     **settings
         Single fields of `PlanOptions`, such as ``budget=500``, and further arguments of
         `read_annotations` for annotations that are files.
@@ -80,11 +85,11 @@ def plan(
     """
     changes, arguments = separate_settings(settings, PlanOptions)
     options = replace(options or PlanOptions(), **changes)
-    reading = ReadOptions.from_arguments(arguments, split=split)
+    reading = ReadOptions.from_arguments(arguments, split=split, order=order)
     pilot = load_annotations(annotations, reading).annotations
     jury = None
     if predictions is not None:
-        jury, pilot = match_jury(load_predictions(predictions, reading), pilot)
+        jury, pilot = match_jury(load_predictions(predictions, reading, pilot), pilot)
     options = _with_budget(options, pilot)
     counts = _affordable_counts(options)
     items = [options.items(count) for count in counts]

@@ -25,6 +25,7 @@ from edokit.fitdata.reading import (
     separate_settings,
 )
 from edokit.fitdata.sharded import ShardedData
+from edokit.item_array import Order
 from edokit.runs.folder import check_output, output_folder
 from edokit.runs.record import RunRecord, begin_run, command_text
 
@@ -35,6 +36,7 @@ def search(
     options: SearchOptions | None = None,
     *,
     split: str | Sequence[str] | None = None,
+    order: Order | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
     streaming: ShardOptions | Mapping[str, Any] | None = None,
@@ -62,6 +64,9 @@ def search(
         What to try, how trials compete, and where they are stored.
     split : str or sequence of str, optional
         Only these splits of the annotations.
+    order : {"annotations"}, optional
+        If only the predictions or only the annotations have item ids, they are refused, unless this
+        declares that the rows of both are in the same order.
     out : str or Path, optional
         Folder for the trials (``search/``), the ensemble (``ensemble/``) and the run record
         (``run.json``).
@@ -113,6 +118,7 @@ def search(
         ties=options.ties,
         seed=options.random_state,
         shards=as_shard_options(streaming),
+        order=order,
     )
     folder = None
     journal = None

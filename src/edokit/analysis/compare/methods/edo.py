@@ -7,6 +7,7 @@ from edokit.annotations.core import Annotations, Ties
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.fitdata.inputs import align_inputs
 from edokit.fitdata.reading import LabelsLike, PredictionsLike
+from edokit.item_array import Order
 from edokit.predictions.core import Predictions
 
 register_method(EDO, "EDO as in edo fit: shrunk towards uniform by cross-validation", order=100)(
@@ -17,8 +18,14 @@ register_method(EDO, "EDO as in edo fit: shrunk towards uniform by cross-validat
 class SortedEnsemble(EDOEnsemble):
     """Sorts items and members by name first: gumbel's mini-batches make their order matter."""
 
-    def fit(self, predictions: PredictionsLike, annotations: LabelsLike = None) -> EDOEnsemble:
-        members, labels = align_inputs(predictions, annotations)
+    def fit(
+        self,
+        predictions: PredictionsLike,
+        annotations: LabelsLike = None,
+        *,
+        order: Order | None = None,
+    ) -> EDOEnsemble:
+        members, labels = align_inputs(predictions, annotations, order=order)
         members = sort_by_name(members)
         return self._fit_sorted(members, labels.align(members.rows))
 
