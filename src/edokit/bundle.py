@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict
 
 from edokit._errors import (
     InputError,
+    are,
     check_number,
     counted,
     examples,
@@ -23,6 +24,7 @@ from edokit._errors import (
     local_path,
     one_of,
     option,
+    warn,
 )
 from edokit._io.atomic import files_below, whole_content
 from edokit._io.digests import digest_file, digest_json
@@ -196,6 +198,8 @@ class Bundle:
             If a text is empty, too long or no string, or a context is missing: the message names
             its position.
         """
+        if view.get("unfamiliar") is None:
+            self._warn_of_unreadable(Texts.from_texts(texts))
         return self.describe(texts, **view).answer
 
     def predict(self, texts: Sequence[Text], **view: Any) -> npt.NDArray[Any]:
@@ -390,6 +394,18 @@ class Bundle:
         if familiarity is None:
             return None
         return familiarity.rank(texts.texts)
+
+    def _warn_of_unreadable(self, texts: Texts) -> None:
+        """Warn of texts that get the constant answer, which a probability alone does not show."""
+        ranks = self._rank(texts)
+        if ranks is None or ranks.is_readable.all():
+            return
+        unreadable = int((~ranks.is_readable).sum())
+        warn(
+            f"{are(unreadable, len(texts.items), ('gets', 'get'), 'text')} the constant answer: the"
+            " members know next to none of the character sequences in such a text;"
+            f" {option('unfamiliar')} says what unfamiliar texts get"
+        )
 
     def _with_constant(
         self,
