@@ -76,3 +76,10 @@ def test_a_text_that_one_row_leaves_out_is_that_of_its_item() -> None:
         annotations = Annotations.from_table(table)
     assert annotations.texts is not None
     assert annotations.texts[0] == "what a very nice day it is"
+
+
+def test_objects_in_place_of_ids_leave_other_missing_columns_the_error() -> None:
+    table = {**renamed(rating="verdict"), "instance_id": [{"a": []}] * 4}
+    columns = {"item": "instance_id", "annotator": "worker", "text": "comment"}
+    with raises_code("missing-column", "'label'"):
+        Annotations.from_table(table, columns=columns)

@@ -206,15 +206,14 @@ def propose_roles(table: pa.Table, names: Mapping[str, str], missing: Sequence[s
 
 
 def _readable_columns(table: pa.Table, names: Mapping[str, str]) -> dict[str, pd.Series]:
-    """The known values of the columns without a role, as far as they can be read."""
+    """The known values of the columns without a role that have any."""
     columns: dict[str, pd.Series] = {}
     for name in table.column_names:
         if name in names.values():
             continue
-        try:
-            columns[name] = _known_values(table, name)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError):
-            continue
+        values = _known_values(table, name)
+        if values.notna().any():
+            columns[name] = values
     return columns
 
 
@@ -274,9 +273,8 @@ def propose_annotator_columns(table: pa.Table, names: Mapping[str, str]) -> list
     others = 0
     has_distinct = False
     for name in table.column_names:
-        try:
-            values = _values(table, name)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError):
+        values = _values(table, name)
+        if values.isna().all():
             continue
         labels = set(values.dropna().str.strip().str.lower()) - {""}
         if len(labels) == len(values):
@@ -334,9 +332,8 @@ def _normalised(name: str) -> str:
 
 def _content_fits(table: pa.Table, role: str, name: str, item: str) -> bool:
     """Whether the content of a column is compatible with this role."""
-    try:
-        values = _values(table, name)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError):
+    values = _values(table, name)
+    if values.isna().all():
         return False
     if role == "item":
         return bool(values.duplicated().any())
@@ -359,8 +356,12 @@ def _is_long(values: pd.Series) -> bool:
 
 
 def _values(table: pa.Table, name: str) -> pd.Series:
-    """A column as text."""
-    return pd.Series(table[name].cast(pa.string()).to_pylist(), dtype="str")
+    """A column as text; all values are missing if it is not text, such as objects of JSON."""
+    try:
+        texts = table[name].cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        texts = pa.nulls(len(table), pa.string())
+    return pd.Series(texts.to_pylist(), dtype="str")
 
 
 def _known_values(table: pa.Table, name: str) -> pd.Series:
