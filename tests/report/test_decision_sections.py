@@ -125,6 +125,10 @@ def test_what_goes_to_people_is_what_escalation_promises(tmp_path: Path) -> None
     answered = f"{100 * escalation.answered:.0f}"
     assert view.headline.startswith(f"{answered} % answered, ")
     assert escalation.promise in view.sentence
+    # Only a run with a bundle can answer for texts.
+    assert "edo predict RUN --texts" not in render(data)
+    data.has_bundle = True
+    assert "edo predict RUN --texts" in render(data)
     few = handover_view(collect(make_run(tmp_path)))
     assert few is not None
     assert few.headline.startswith("No threshold can promise it")
