@@ -69,18 +69,21 @@ def test_the_page_draws_every_level_and_says_what_the_tests_say(
     assert "invented note" not in bare
 
 
-def test_lines_of_a_few_people_do_not_hide_the_others():
-    annotations = votes(5, "ordinal")
-    found = compare_groups(annotations, ["band"], permutations=0)
-    first = replace(found.levels[0], people=2, few_people=True, low=-2.0, high=2.0)
-    found = replace(found, levels=(first, *found.levels[1:]))
-    axis = group_levels(found, "band", "")["encoding"]["x"]
-    assert 0 < axis["scale"]["domain"][1] < 2.0
-    assert "cut off" in axis["title"]
-    everyone = tuple(replace(level, few_people=True) for level in found.levels)
-    whole = group_levels(replace(found, levels=everyone), "band", "")["encoding"]["x"]
-    assert "domain" not in whole["scale"]
-    assert "cut off" not in whole["title"]
+def test_charts_of_groups_have_one_scale_that_contains_every_interval():
+    found = compare_groups(votes(5, "nominal"), ["band"], permutations=0)
+    first = found.levels[0]
+    wide = replace(first, low=dict.fromkeys(found.classes, -0.9))
+    found = replace(found, levels=(wide, *found.levels[1:]))
+    domains = [
+        group_levels(found, "band", name)["encoding"]["x"]["scale"]["domain"]
+        for name in found.classes
+    ]
+    assert domains[0] == domains[1] == domains[2]
+    low, high = domains[0]
+    assert low == -0.9
+    for level in found.levels:
+        assert isinstance(level.high, dict)
+        assert high >= max(level.high.values())
 
 
 def test_a_comparison_survives_its_file():

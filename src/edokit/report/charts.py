@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edokit.analysis.diagnose.groups.result import GroupComparison, LevelComparison, value_of
+from edokit.analysis.diagnose.groups.result import GroupComparison, value_of
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
@@ -232,33 +232,29 @@ def methods(method_rows: Sequence[MethodRow]) -> Spec:
 
 
 def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spec:
-    """How much each level of an attribute differs from the others, in colour where it is shown."""
+    """How much each level of an attribute differs from the others, in colour where it is shown.
+
+    All charts of a comparison have the same scale, which contains every interval.
+    """
     levels = [level for level in found.levels_of(attribute) if level.difference is not None]
     unit = "points"
     title = f"{clean(attribute, 60)}: difference to the others"
-    lows = [value_of(level.low, class_name) for level in levels]
-    highs = [value_of(level.high, class_name) for level in levels]
     if class_name:
         unit = "share"
         title = f"{clean(attribute, 60)}: difference to the others in the share of {class_name!r}"
     axis_title = f"lower ← the others → higher ({unit})"
-    reach = _reach(levels, class_name)
-    ends = [*lows, *highs]
-    if reach is not None:
-        ends = [-reach, reach]
-        axis_title += "; intervals of few people are cut off"
-    axis = vega.numbers(unit, axis_title)
+    ends = _ends_of_intervals(found)
+    axis = vega.numbers(unit, axis_title, domain=ends)
     if class_name:
-        axis = vega.percents(unit, axis_title, ends)
-    if reach is not None:
-        axis["scale"] |= {"domain": ends, "nice": False, "clamp": True}
+        axis = vega.percents(unit, axis_title, ends, domain=ends)
+    axis["scale"] |= {"nice": True}
     chart = dots(
         title,
         axis,
         [clean(f"{level.level} ({level.people})", 60) for level in levels],
         _blue_if("datum._clear"),
-        low=lows,
-        high=highs,
+        low=[value_of(level.low, class_name) for level in levels],
+        high=[value_of(level.high, class_name) for level in levels],
         people=[level.people for level in levels],
         _clear=[is_clear(level, class_name) for level in levels],
         **{unit: [value_of(level.difference, class_name) for level in levels]},
@@ -267,23 +263,16 @@ def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spe
     return chart
 
 
-def _reach(levels: Sequence[LevelComparison], class_name: str) -> float | None:
-    """Where the axis ends if intervals of few people would hide the others; None: where they do."""
-    if all(level.few_people for level in levels):
-        return None
-    ends = []
-    ends_of_few = []
-    for level in levels:
-        ends.append(abs(value_of(level.difference, class_name) or 0.0))
-        line = [abs(value_of(end, class_name) or 0.0) for end in (level.low, level.high)]
-        if level.few_people:
-            ends_of_few += line
-        else:
-            ends += line
-    reach = 1.1 * max(ends)
-    if reach <= 0 or max(ends_of_few, default=0.0) <= reach:
-        return None
-    return reach
+def _ends_of_intervals(found: GroupComparison) -> tuple[float, float]:
+    """The lowest and the highest end of the intervals of all levels and classes, around zero."""
+    ends = [0.0]
+    for level in found.levels:
+        for name in found.classes or ("",):
+            for end in (level.low, level.difference, level.high):
+                value = value_of(end, name)
+                if value is not None:
+                    ends.append(value)
+    return min(ends), max(ends)
 
 
 def _blue_if(test: str) -> Spec:

@@ -159,7 +159,7 @@ def groups_view(data: ReportData, *, texts: bool) -> GroupsView | None:
     small = [level.name for level in comparison.levels if level.few_people]
     few_people = ""
     if small:
-        few_people = f"{few_people_sentence(small)} Their lines may end at the edge of the chart."
+        few_people = few_people_sentence(small)
     return GroupsView(
         method=method_sentence(comparison),
         attributes=tuple(attributes),
