@@ -57,8 +57,9 @@ def paired_metric_test(
     Returns
     -------
     PairedTest or None
-        None if the metric is undefined for one of the methods, if there are fewer than ten items
-        (or groups of items), or, for macro-F1, if a class is the hard label of fewer than ten.
+        None if the metric has no values to sum or is undefined for one of the methods, if there are
+        fewer than ten items (or clusters of items), or, for macro-F1, if a class is the hard label
+        of fewer than ten.
     """
     clusters = resampling.clusters
     if clusters is None:
@@ -72,7 +73,12 @@ def paired_metric_test(
             return None
     formula = METRIC[metric].formula
     if formula is None:
+        # Values relative to all items stay those of the data in resamples, as in `bootstrap`.
+        formula = METRIC[metric].relative
+    if metric == "entropy_correlation":
         of_samples, of_exchanges = _entropy_differences(first, second, q, scale, clusters)
+    elif formula is None:
+        return None
     else:
         of_samples, of_exchanges = _summed_differences(
             METRIC[metric].combine,

@@ -43,6 +43,18 @@ def test_every_registered_metric_has_its_value(samples: tuple) -> None:
         compare(*dev, *test, metrics=["accuracy"])
 
 
+def test_icm_soft_is_tested_as_icm_soft(samples: tuple) -> None:
+    """It has no formula of sums, like the entropy correlation, whose test it once got."""
+    dev, test = samples
+    metrics = ("icm_soft", "entropy_correlation")
+    found = compare(*dev, *test, methods=["greedy"], metrics=metrics, samples=200)
+    uniform = found["uniform"]
+    greedy = found["greedy"]
+    difference = greedy.metrics["icm_soft"] - uniform.metrics["icm_soft"]
+    assert greedy.against["icm_soft"].difference == pytest.approx(difference)
+    assert greedy.against["icm_soft"].low < difference < greedy.against["icm_soft"].high
+
+
 def test_p_values_are_corrected_over_the_tests_of_the_table(found: Comparison) -> None:
     frame = found.to_frame()
     tested = frame[frame["p_value"].notna()]
@@ -93,7 +105,7 @@ def test_exchanging_answers_is_flipping_signs_where_a_metric_is_a_mean() -> None
     assert (test.difference, test.p_value) == pytest.approx((expected.difference, expected.p_value))
 
 
-@pytest.mark.parametrize("metric", ["macro_f1", "ece", "entropy_correlation"])
+@pytest.mark.parametrize("metric", ["macro_f1", "ece", "entropy_correlation", "icm_soft"])
 def test_a_method_that_knows_the_answers_is_told_from_one_that_does_not(metric: str) -> None:
     rng = np.random.default_rng(1)
     q = rng.dirichlet([1, 1], size=120)
