@@ -12,6 +12,8 @@ from scipy import stats
 
 from edokit import metrics
 from edokit.metrics import resampling as intervals
+from edokit.metrics.paired_metrics import paired_metric_test
+from edokit.metrics.resampling import Resampling
 from edokit.scales import NOMINAL
 from tests.errors import raises_code
 
@@ -277,3 +279,26 @@ def test_pairs_of_an_item_are_resampled_together() -> None:
     assert three.p_value == one.p_value
     apart = metrics.paired_test(np.repeat(a, 3), np.repeat(b, 3), samples=300)
     assert apart.high - apart.low < 0.75 * (one.high - one.low)
+
+
+def test_gaps_in_the_codes_of_clusters_change_nothing() -> None:
+    """Codes 0, 5, 10, … say the same as 0, 1, 2, …; no unit stands for a code in between."""
+    rng = np.random.default_rng(6)
+    p, q = rng.dirichlet([1, 1], 90), rng.dirichlet([1, 1], 90)
+    y = q.argmax(axis=1)
+    codes = np.repeat(np.arange(30), 3)
+    a, b = rng.random(90), rng.random(90)
+    for gapped in (5 * codes, 5 * codes + 7):
+        found = metrics.bootstrap(p, q, y, clusters=gapped, samples=200)
+        assert found == metrics.bootstrap(p, q, y, clusters=codes, samples=200)
+        test = metrics.paired_test(a, b, clusters=gapped, samples=300)
+        assert test == metrics.paired_test(a, b, clusters=codes, samples=300)
+        for metric in ("macro_f1", "ece", "entropy_correlation", "icm_soft"):
+            tests = [
+                paired_metric_test(
+                    metric, p, q, q, y, NOMINAL, Resampling(samples=200, clusters=clusters)
+                )
+                for clusters in (codes, gapped)
+            ]
+            assert tests[0] is not None
+            assert tests[0] == tests[1]

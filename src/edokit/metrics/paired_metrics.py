@@ -21,6 +21,7 @@ from edokit.metrics.resampling import (
     PairedTest,
     Resampling,
     flip_rows,
+    gapless_codes,
     percentile_ends,
     resamples,
     units_with,
@@ -61,11 +62,11 @@ def paired_metric_test(
         fewer than ten items (or clusters of items), or, for macro-F1, if a class is the hard label
         of fewer than ten.
     """
-    clusters = resampling.clusters
+    clusters = gapless_codes(resampling.clusters)
     if clusters is None:
         clusters = np.arange(len(first))
     n_units = int(clusters.max()) + 1
-    if len(np.unique(clusters)) < FEWEST_UNITS:
+    if n_units < FEWEST_UNITS:
         return None
     if metric == "macro_f1":
         has_class = scale.indicators(y, q.shape[1])

@@ -119,6 +119,7 @@ def bootstrap(
     >>> found.low < found.estimate < found.high
     True
     """
+    clusters = gapless_codes(clusters)
     labels = as_labels(p, q, y, scale)
     scale = labels.scale
     names = checked_names(metrics, scale)
@@ -167,6 +168,14 @@ def bootstrap(
             sample = np.asarray(METRIC[name].combine(resampled[:, columns[name]], resampled[:, -1]))
             results[name] = _percentile_interval(estimate, sample, level, units)
     return results
+
+
+def gapless_codes(clusters: Ints | None) -> Ints | None:
+    """The codes of clusters [N], renumbered from 0 without gaps; a gap would count as a unit."""
+    if clusters is None:
+        return None
+    _, codes = np.unique(clusters, return_inverse=True)
+    return np.asarray(codes, dtype=np.int64)
 
 
 def unit_count(items: int, clusters: Ints | None) -> int:
@@ -263,18 +272,17 @@ def intervals_and_tests(
     All tests use the same sign flips, twice as many as samples.
     """
     level = resampling.level
+    clusters = gapless_codes(resampling.clusters)
     rng = np.random.default_rng(resampling.random_state)
     units: dict[Key, UnitDeviations] = {}
     for key, column in values.items():
-        units[key] = UnitDeviations.from_values(column, resampling.clusters)
+        units[key] = UnitDeviations.from_values(column, clusters)
     intervals = {key: deviations.ends(level) for key, deviations in units.items()}
     tests: list[PairedTest] = []
     if comparisons:
         pairs = [(units[a], units[b]) for a, b in comparisons]
         gaps = [values[a] - values[b] for a, b in comparisons]
-        p_values = _sign_flip(
-            np.column_stack(gaps), 2 * resampling.samples, rng, resampling.clusters
-        )
+        p_values = _sign_flip(np.column_stack(gaps), 2 * resampling.samples, rng, clusters)
         for (a, b), gap, p_value in zip(pairs, gaps, p_values, strict=True):
             tests.append(PairedTest.from_units(a, b, level, p_value, len(gap)))
     return intervals, tests
@@ -394,6 +402,7 @@ def paired_test(
     True
     """
     rng = _checked_rng(samples, level, random_state)
+    clusters = gapless_codes(clusters)
     a, b = match_rows({"a": a, "b": b})
     losses_a = losses("a", a)
     losses_b = losses("b", b)
