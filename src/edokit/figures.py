@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from edokit._errors import InputError, check_number, examples, option
 from edokit._io.atomic import whole_file
 from edokit._io.documents import json_text
+from edokit.analysis.diagnose.groups.text import clearest_classes
 from edokit.report import charts
-from edokit.report.groups import clearest_classes, drawn_classes
+from edokit.report.groups import drawn_classes
 from edokit.report.page import chart_page
 from edokit.report.results import (
     MethodScores,

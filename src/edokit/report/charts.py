@@ -247,7 +247,6 @@ def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spe
     axis = vega.numbers(unit, axis_title, domain=ends)
     if class_name:
         axis = vega.percents(unit, axis_title, ends, domain=ends)
-    axis["scale"] |= {"nice": True}
     chart = dots(
         title,
         axis,
@@ -272,7 +271,8 @@ def _ends_of_intervals(found: GroupComparison) -> tuple[float, float]:
                 value = value_of(end, name)
                 if value is not None:
                     ends.append(value)
-    return min(ends), max(ends)
+    room = 0.03 * (max(ends) - min(ends))
+    return min(ends) - room, max(ends) + room
 
 
 def _blue_if(test: str) -> Spec:

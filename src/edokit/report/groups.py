@@ -15,6 +15,7 @@ from edokit.analysis.diagnose.groups.result import (
 from edokit.analysis.diagnose.groups.text import (
     LIMITS,
     attribute_note,
+    clearest_classes,
     form_value,
     level_sentence,
     method_sentence,
@@ -95,22 +96,6 @@ def drawn_classes(comparison: GroupComparison, attribute: str) -> list[str]:
         return [comparison.classes[-1]]
     clearest = clearest_classes(comparison, attribute)[:MOST_CLASSES]
     return [name for name in comparison.classes if name in clearest]
-
-
-def clearest_classes(comparison: GroupComparison, attribute: str) -> list[str]:
-    """All classes, those first that show differences between levels most clearly."""
-    levels = [level for level in comparison.levels_of(attribute) if level.difference is not None]
-    clarity = {}
-    for name in comparison.classes:
-        clarity[name] = max((_clarity(level, name) for level in levels), default=0.0)
-    return sorted(clarity, key=lambda name: -clarity[name])
-
-
-def _clarity(level: LevelComparison, name: str) -> float:
-    """A difference in widths of its interval."""
-    low = value_of(level.low, name) or 0.0
-    high = value_of(level.high, name) or 0.0
-    return abs(value_of(level.difference, name) or 0.0) / max(high - low, 1e-12)
 
 
 def is_clear(level: LevelComparison, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ import pytest
 
 from edokit import Annotations, diagnose
 from edokit.analysis.diagnose.groups import compare_groups
+from edokit.analysis.diagnose.groups.result import GroupComparison, LevelComparison
+from edokit.analysis.diagnose.groups.text import level_sentence
 from edokit.analysis.sequential import decide, holm, look_sizes, run_tests
 from tests.errors import raises_code
 
@@ -164,3 +167,46 @@ def test_p_values_near_the_level_are_left_open_and_clear_ones_stop_early():
     assert alone.low[0] < 0.05 < alone.high[0]
     assert look_sizes(1999) == [199, 399, 799, 1599, 1999]
     assert decide(np.array([0.01]), np.array([0.04])) == ("yes",)
+
+
+def test_a_line_names_the_class_that_may_differ_and_says_where_people_are_too_few():
+    classes = ("fine", "mixed", "rude")
+    narrow = LevelComparison(
+        attribute="band",
+        level="young",
+        people=9,
+        labels=90,
+        mean={"fine": 0.4, "mixed": 0.3, "rude": 0.3},
+        difference={"fine": -0.04, "mixed": 0.02, "rude": 0.02},
+        low={"fine": -0.08, "mixed": -0.43, "rude": -0.1},
+        high={"fine": 0.01, "mixed": 0.3, "rude": 0.1},
+        p=0.4,
+        p_adjusted=0.8,
+        differs="no",
+        missed=0.43,
+    )
+    anything = replace(
+        narrow,
+        level="old",
+        low=dict.fromkeys(classes, -1.0),
+        high=dict.fromkeys(classes, 1.0),
+        missed=1.0,
+    )
+    comparison = GroupComparison(
+        levels=(narrow, anything),
+        items=(),
+        item_spread={"band": 0.0},
+        unknown={"band": 0},
+        notes={},
+        tests=2,
+        permutations=199,
+        scale="nominal",
+        classes=classes,
+        seed=0,
+    )
+    line = level_sentence(comparison, narrow)
+    assert "'fine' 40%, -4 pp [-8 pp, +1 pp]" in line
+    assert "up to 43 pp in 'mixed' could have been missed" in line
+    line = level_sentence(comparison, anything)
+    assert "too few people to tell" in line
+    assert "100 pp" not in line

@@ -70,9 +70,30 @@ def level_sentence(comparison: GroupComparison, level: LevelComparison) -> str:
     if level.difference is None:
         return f"{people}, {mean}; not compared: {level.reason}"
     difference = form_change(comparison, value_of(level.difference, class_name))
+    if level.differs != "yes" and _is_whole_scale(comparison, level, class_name):
+        return f"{people}, {mean}, {difference}: too few people to tell{_p_values(level)}"
     low = form_change(comparison, value_of(level.low, class_name))
     high = form_change(comparison, value_of(level.high, class_name))
     return f"{people}, {mean}, {difference} [{low}, {high}]{verdict_words(comparison, level)}"
+
+
+def _is_whole_scale(comparison: GroupComparison, level: LevelComparison, class_name: str) -> bool:
+    """Whether the interval excludes no difference that the scale allows."""
+    low = value_of(level.low, class_name)
+    high = value_of(level.high, class_name)
+    if low is None or high is None:
+        return False
+    if comparison.scale == "ordinal":
+        # Ends that are cut at the length of the scale are equal.
+        return low == -high and value_of(level.difference, class_name) != 0
+    return low <= -1.0 and high >= 1.0
+
+
+def _p_values(level: LevelComparison) -> str:
+    """The p-values in brackets; empty without a test."""
+    if level.p is None or level.p_adjusted is None:
+        return ""
+    return f" (p = {level.p:.2g}, corrected {level.p_adjusted:.2g})"
 
 
 def verdict_words(comparison: GroupComparison, level: LevelComparison) -> str:
@@ -82,7 +103,10 @@ def verdict_words(comparison: GroupComparison, level: LevelComparison) -> str:
     p = f"p = {level.p:.2g}, corrected {level.p_adjusted:.2g}"
     if level.differs == "yes":
         return f": differs ({p})"
-    missed = f"up to {form_change(comparison, level.missed).lstrip('+')} could have been missed"
+    size = form_change(comparison, level.missed).lstrip("+")
+    missed = (
+        f"a difference of up to {size}{_missed_class(comparison, level)} could have been missed"
+    )
     if level.differs == "no":
         return f": no difference shown ({p}); {missed}"
     return (
@@ -90,21 +114,43 @@ def verdict_words(comparison: GroupComparison, level: LevelComparison) -> str:
     )
 
 
+def _missed_class(comparison: GroupComparison, level: LevelComparison) -> str:
+    """The class whose interval reaches farthest from zero; of two, the one that is shown."""
+    if not isinstance(level.low, dict) or not isinstance(level.high, dict):
+        return ""
+    name = shown_class(comparison, level)
+    if len(comparison.classes) > 2 or comparison.scale != "nominal":
+        reach = {name: max(abs(low), abs(level.high[name])) for name, low in level.low.items()}
+        name = max(reach, key=reach.__getitem__)
+    return f" in {name!r}"
+
+
 def shown_class(comparison: GroupComparison, level: LevelComparison) -> str:
-    """Return the class that is shown: the last of two, else that with the clearest difference."""
+    """Return the class to show, the same for all levels of an attribute.
+
+    Of two classes it is the last one, else that with the clearest differences.
+    """
     if not isinstance(level.mean, dict):
         return ""
     if len(comparison.classes) == 2 and comparison.scale == "nominal":
         return comparison.classes[-1]
-    if not isinstance(level.difference, dict):
-        return max(level.mean, key=level.mean.__getitem__)
-    assert isinstance(level.low, dict)
-    assert isinstance(level.high, dict)
+    return clearest_classes(comparison, level.attribute)[0]
+
+
+def clearest_classes(comparison: GroupComparison, attribute: str) -> list[str]:
+    """All classes, those first that show differences between levels most clearly."""
+    levels = [level for level in comparison.levels_of(attribute) if level.difference is not None]
     clarity = {}
-    for name, value in level.difference.items():
-        width = level.high[name] - level.low[name]
-        clarity[name] = abs(value) / max(width, 1e-12)
-    return max(clarity, key=clarity.__getitem__)
+    for name in comparison.classes:
+        clarity[name] = max((_clarity(level, name) for level in levels), default=0.0)
+    return sorted(clarity, key=lambda name: -clarity[name])
+
+
+def _clarity(level: LevelComparison, name: str) -> float:
+    """A difference in widths of its interval."""
+    low = value_of(level.low, name) or 0.0
+    high = value_of(level.high, name) or 0.0
+    return abs(value_of(level.difference, name) or 0.0) / max(high - low, 1e-12)
 
 
 def _item_lines(comparison: GroupComparison, attribute: str) -> list[str]:
