@@ -261,6 +261,55 @@ def test_members_and_labels_with_ids_keep_them() -> None:
         Predictions.from_arrays([BY_ID, P])
 
 
+@pytest.mark.parametrize("layout", [None, "NC"])
+def test_index_and_columns_of_a_table_name_its_axes(layout: Any) -> None:
+    table = pd.DataFrame([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], ["c", "a", "b"], ["no", "yes"])
+    members = Predictions.from_arrays(table, members=["m"], layout=layout)
+    assert members.items.tolist() == ["c", "a", "b"]
+    assert members.classes == ("no", "yes")
+    renamed = Predictions.from_arrays(table, members=["m"], classes=["0", "1"], layout=layout)
+    assert renamed.classes == ("0", "1")
+    with raises_code("items-differ", "another order"):
+        Predictions.from_arrays(table, items=["a", "b", "c"], members=["m"], layout=layout)
+
+
+def test_columns_follow_the_names_of_the_classes() -> None:
+    table = pd.DataFrame(P, ["a", "b", "c"], ["0", "1"])
+    for values in ({"m": BY_ID}, {"m": table}, [table]):
+        turned = Predictions.from_arrays(values, classes=["1", "0"])
+        assert turned.classes == ("1", "0")
+        np.testing.assert_array_equal(turned.probabilities[:, 0], P[:, ::-1])
+        scaled = Predictions.from_arrays(values, scale="ordinal:1=0,0=1")
+        np.testing.assert_array_equal(scaled.probabilities[:, 0], P[:, ::-1])
+    with raises_code("classes-differ", "np.asarray"):
+        Predictions.from_arrays([BY_ID], classes=["no", "yes"])
+
+
+def test_members_keep_the_classes_of_any_of_them() -> None:
+    without_classes = ItemArray(P, ["a", "b", "c"])
+    for values in ([BY_ID, without_classes], [without_classes, BY_ID]):
+        named = Predictions.from_arrays(
+            [values[0], values[1]], annotators=["x", "y", "x"], members=["m", "n"]
+        )
+        assert named.classes == ("0", "1")
+    other = ItemArray(P[:, ::-1], ["a", "b", "c"], ["yes", "no"])
+    named = Predictions.from_arrays([other, ItemArray(P, ["a", "b", "c"])])
+    assert named.classes == ("yes", "no")
+
+
+def test_annotators_join_the_items_of_an_array_with_ids() -> None:
+    named = Predictions.from_arrays([BY_ID], annotators=["x", "y", "x"])
+    assert named.items.tolist() == ["a", "b", "c"]
+    assert named.rows.names == ["a · x", "b · y", "c · x"]
+    with raises_code("items-differ"):
+        Predictions.from_arrays([BY_ID], items=["c", "b", "a"], annotators=["x", "y", "x"])
+    pairs = ItemArray(P, named.rows, ["0", "1"])
+    again = Predictions.from_arrays([pairs], annotators=["x", "y", "x"])
+    assert again.rows.names == named.rows.names
+    with raises_code("items-differ", "annotators"):
+        Predictions.from_arrays([pairs], annotators=["y", "x", "x"])
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_columns_of_labels_with_classes_are_matched_by_class() -> None:
     people = Annotations.from_matrix(

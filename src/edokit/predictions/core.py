@@ -160,13 +160,16 @@ class Predictions:
         if classes is None:
             classes = declared.classes
         values, item_rows, array_classes = _matched_members(values)
-        if classes is None:
-            classes = array_classes
-        array, layout, names = _stacked(values, layout)
+        array, layout, value_names = _stacked(values, layout)
+        given_names: dict[str, Strings] = {}
         for axis, axis_names in (("N", items), ("K", members), ("C", classes)):
             if axis_names is not None:
-                names[axis] = as_names(axis_names)
-        sizes = {axis: len(axis_names) for axis, axis_names in names.items()}
+                given_names[axis] = as_names(axis_names)
+        if array_classes is not None:
+            value_names["C"] = as_names(array_classes)
+        sizes = {
+            axis: len(axis_names) for axis, axis_names in {**value_names, **given_names}.items()
+        }
         group_names = None
         if groups is not None:
             group_names = tuple(as_names(groups))
@@ -176,6 +179,9 @@ class Predictions:
             row_scale = Scale("multi-label")
         if layout is None:
             layout = _only_layout(array, sizes, row_scale.is_multi_label or logits)
+            if isinstance(values, pd.DataFrame):
+                value_names = _named_axes(layout, values.axes)
+        names = {**value_names, **given_names}
         array, is_binary = _canonical(array, _fitting(array.shape, layout, sizes))
         if logits:
             array = _from_logits(array, is_binary, names.get("K"), row_scale)
@@ -184,14 +190,24 @@ class Predictions:
             names["K"] = as_names(range(n_members))
         if "C" not in names:
             names["C"] = as_names(range(n_classes))
+        if "C" in value_names:
+            array = _with_classes(
+                array, value_names["C"], names["C"], may_rename=array_classes is None
+            )
+        if "N" in value_names:
+            _check_order(value_names["N"], names["N"])
+        if item_rows is not None:
+            check_same_ids(item_rows, names.get("N"))
+            names["N"] = item_rows.item_names
         if annotators is not None:
-            item_names = names.get("N", as_names(range(n_items)))
             annotator_names = as_names(annotators)
             if len(annotator_names) != n_items:
                 raise _wrong_length("annotators", len(annotator_names), array.shape, n_items)
+            if item_rows is not None:
+                _check_same_annotators(item_rows, annotator_names)
+            item_names = names.get("N", as_names(range(n_items)))
             rows = Rows.from_names(item_names, annotator_names)
         elif item_rows is not None:
-            check_same_ids(item_rows, names.get("N"))
             rows = item_rows
         elif "N" in names:
             rows = Rows.from_names(names["N"])
@@ -610,9 +626,12 @@ def _matched_members(values: Any) -> tuple[Any, Rows | None, Sequence[str] | Non
     if not with_ids:
         return values, None, None
     matched: Any = [np.asarray(member) for member in match_rows(members)]
+    classes = None
+    for member in with_ids:  # the last known classes, in whose order `match_rows` puts the columns
+        classes = classes_of(member) or classes
     if isinstance(values, Mapping):
         matched = dict(zip(values, matched, strict=True))
-    return matched, rows_of(with_ids[-1]), classes_of(with_ids[-1])
+    return matched, rows_of(with_ids[-1]), classes
 
 
 def _stacked(values: Any, layout: Layout | None) -> tuple[Array, Layout | None, dict[str, Strings]]:
@@ -674,6 +693,51 @@ def _named_axes(layout: str, axes: Sequence[pd.Index[Any]]) -> dict[str, Strings
         for axis, index in zip(layout, axes, strict=False)
         if not (axis == "N" and is_default_index(index))
     }
+
+
+def _with_classes(
+    array: Array, array_classes: Strings, classes: Strings, *, may_rename: bool
+) -> Array:
+    """The array [N, K, C] with its columns in the order of the classes.
+
+    The columns of a table may be renamed, as in ``p_0`` to ``no``; those of an `ItemArray` are
+    classes, so other names are refused.
+    """
+    if np.array_equal(array_classes, classes):
+        return array
+    if sorted(array_classes) == sorted(classes):
+        column_by_class = {name: column for column, name in enumerate(array_classes)}
+        return array[:, :, [column_by_class[name] for name in classes]]
+    if may_rename:
+        return array
+    raise InputError(
+        f"the array has the classes {examples(array_classes, 20)}, not {examples(classes, 20)}",
+        "check the classes; to rename those of the array, give np.asarray of it",
+        code="classes-differ",
+    )
+
+
+def _check_order(index: Strings, items: Strings) -> None:
+    """Refuse the items of a table's index in another order than its rows."""
+    if sorted(index) == sorted(items) and not np.array_equal(index, items):
+        raise InputError(
+            f"the table has the items {examples(index)}, in another order than items:"
+            f" {examples(items)}",
+            "leave items out, since the index of the table names the rows",
+            code="items-differ",
+        )
+
+
+def _check_same_annotators(rows: Rows, annotators: Strings) -> None:
+    """Refuse names of annotators for an array whose rows have other annotators."""
+    if rows.annotator_names is None or np.array_equal(rows.annotator_names, annotators):
+        return
+    raise InputError(
+        f"the array has the pairs {examples(rows.names)}, but annotators names"
+        f" {examples(annotators)}",
+        "leave annotators out; to rename them, give np.asarray of the array",
+        code="items-differ",
+    )
 
 
 def _canonical(values: Array, layout: Layout) -> tuple[Array, bool]:
