@@ -107,7 +107,8 @@ def diagnose(
             made_card.write(card)
             card_content = {"out": str(card), **made_card.to_dict()}
     flags = reading_flags({name: v for name, v in file_options.items() if name != "split"})
-    diagnosis = diagnosis.with_source(file, flags)
+    run = annotations if (annotations / "bundle").is_dir() else None
+    diagnosis = diagnosis.with_source(file, flags, run)
     _print(diagnosis, written, card_content, json)
 
 

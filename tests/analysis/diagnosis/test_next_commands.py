@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from edokit import Annotations, diagnose, simulate
@@ -55,6 +57,14 @@ def test_commands_name_the_file_and_first_write_what_was_read_with_flags(
     first, second, *_ = diagnosis.with_source("votes.csv", ["--empty", "drop"]).commands
     assert first["command"] == "edo data convert votes.csv annotations.csv --empty drop"
     assert second["command"].startswith("edo run annotations.csv")
+
+
+def test_commands_after_a_run_use_it_and_make_no_other_one(diagnosis: Diagnosis) -> None:
+    of_run = diagnosis.with_source("votes.csv", run=Path("my run"))
+    commands = [entry["command"] for entry in of_run.commands]
+    assert commands[0].startswith("edo predict 'my run' --texts votes.csv")
+    assert "--predictions 'my run/members/predictions/fit.npz'" in commands[-1]
+    assert not any(command.startswith("edo run") for command in commands)
 
 
 def test_the_diagnosis_says_which_splits_it_is_about(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,9 @@ class Diagnosis:
             content |= self.groups.to_dict()
         return content
 
-    def with_source(self, source: str | Path, flags: Sequence[str] = ()) -> Diagnosis:
+    def with_source(
+        self, source: str | Path, flags: Sequence[str] = (), run: Path | None = None
+    ) -> Diagnosis:
         """Return the diagnosis with commands for this file instead of ANNOTATIONS.
 
         Parameters
@@ -115,6 +117,8 @@ class Diagnosis:
         flags : sequence of str, default=()
             How it is read, as one types it; the first command then writes a table that later ones
             read without.
+        run : Path, optional
+            The finished run that they are from: commands use it, and none makes another one.
 
         Returns
         -------
@@ -122,15 +126,17 @@ class Diagnosis:
         """
         file = shlex.quote(str(source))
         conversion = []
-        if flags and self.commands:
+        commands = self.commands
+        if run is not None:
+            commands = [_of_run(entry, run) for entry in commands if not _makes_run(entry)]
+        if flags and commands:
             command = f"edo data convert {file} annotations.csv {shlex.join(flags)}"
             conversion = [
                 {"command": command, "purpose": "Write the annotations as they were read"}
             ]
             file = "annotations.csv"
         commands = [
-            entry | {"command": entry["command"].replace("ANNOTATIONS", file)}
-            for entry in self.commands
+            entry | {"command": entry["command"].replace("ANNOTATIONS", file)} for entry in commands
         ]
         return replace(self, commands=[*conversion, *commands])
 
@@ -154,3 +160,17 @@ class Diagnosis:
 
     def __repr__(self) -> str:
         return f"Diagnosis({self.items} items, {self.annotators} annotators)"
+
+
+def _makes_run(entry: Mapping[str, str]) -> bool:
+    return entry["command"].startswith("edo run ")
+
+
+def _of_run(entry: Mapping[str, str], run: Path) -> dict[str, str]:
+    """A command that uses a finished run instead of the one that an earlier command makes."""
+    folder = shlex.quote(str(run))
+    answers = "members/predictions/fit.npz"
+    command = entry["command"]
+    command = command.replace("edo predict run ", f"edo predict {folder} ")
+    command = command.replace(f"run/{answers}", shlex.quote(str(run / answers)))
+    return {**entry, "command": command}
