@@ -335,7 +335,7 @@ def test_a_certificate_is_one_among_the_members_that_compete():
     assert together.certificate is not None
     assert alone.certificate.among == ("lukewarm",)
     assert "among the 1 of 3 members" in alone.certificate.reason
-    assert "1 member that may have weight" in str(alone.certificate)
+    assert "no other weights of the 1 competing member lower" in str(alone.certificate)
     assert alone.certificate.global_optimum
     assert together.certificate.among is None
     assert together.terms["total"] < alone.terms["total"] - 0.05

@@ -12,6 +12,7 @@ from edokit._errors import counted
 from edokit._io.documents import ReadAs
 from edokit._types import Floats, Ints
 
+# Shares this close to equal ones, relatively, were not learned.
 UNLEARNED = 0.1
 
 
@@ -22,8 +23,8 @@ class Certificate:
     Attributes
     ----------
     gap : float
-        The Frank–Wolfe gap ∇f(v)·v − min_k ∇f(v)_k: no weights are better by more than this, if
-        ``convex``.
+        The Frank–Wolfe gap ∇f(v)·v − min_k ∇f(v)_k, plus what smoothed kinks can hide: if
+        ``convex``, no weights are better by more than this. 0 where the objective is concave.
     convex : bool
         Whether the objective is convex, so that the gap is a bound.
     global_optimum : bool
@@ -47,11 +48,11 @@ class Certificate:
             return f"No certificate: {self.reason}."
         if not self.convex:
             return f"Certificate: {self.reason}."
-        weights = "weights"
+        competing = ""
         if self.among is not None:
-            weights += f" of the {counted(len(self.among), 'member')} that may have weight"
+            competing = f" of the {counted(len(self.among), 'competing member')}"
         gap = max(self.gap, 1e-12)  # a gap below this is rounding
-        return f"Certificate: no other {weights} lower the loss by more than {gap:.1e}."
+        return f"Certificate: no other weights{competing} lower the loss by more than {gap:.1e}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +66,18 @@ class Solution:
     size : int
         The number of members that are kept (K*).
     terms : dict of str to float
-        ``f1``, ``ce``, ``div`` and ``reg`` before weighting, and the ``total``, at these weights.
+        The terms of the loss at these weights: ``f1``, ``ce`` and ``reg``; ``div``, ``rps`` and
+        ``w1`` where they were computed; and their weighted sum, ``total``.
     order : array of shape (n_members,)
-        Positions of the members, best first; the members that are kept come first.
+        Positions of the members, those that are kept first. The exact solver sorts the competing
+        members by weight, the gumbel solver all members by cross-entropy.
     ce_gradient : array of shape (n_members,)
-        Gradient of the cross-entropy term in the weights; 0 for members that did not compete.
+        Gradient of the cross-entropy term in the weights. 0 for members that did not compete,
+        except where the gumbel solver learned from a sample and its weights were evaluated on all
+        items: that gradient covers all members.
     trajectory : Trajectory or None
-        How the fit went, epoch by epoch; None for the exact solver.
+        How the fit went, epoch by epoch; None for the exact solver, and where the gumbel solver was
+        not asked for it.
     certificate : Certificate or None
         A bound on what is left to gain; None for the gumbel solver.
     """
@@ -87,13 +93,15 @@ class Solution:
 
 Numbers = list[float | None]  # what is not finite is written as null
 Column = Annotated[Floats, ReadAs(Numbers | list[Numbers], partial(np.array, dtype=float))]
+"""An array with an entry per epoch, a number or a row of numbers; in a file, a list."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """E epochs of one configuration; entry e is the state after epoch e + 1.
 
-    The losses are those of ``weights``, without sampling noise, over all items of the fit data.
+    The losses are those of ``weights``, without sampling noise, over all items (terms over items:
+    over the sample, where data are larger than memory).
     """
 
     total: Column
@@ -113,7 +121,7 @@ class Trajectory:
     weights: Column
     """[E, K] effective weights averaged over that distribution, members as they were given."""
     theta: Column
-    """[E, R] logits of the weights of the R members that can be kept, best first."""
+    """[E, n] logits of the weights of the n competing members, best first."""
     pi: Column
     """[E, M] logits of the sizes."""
 
@@ -122,9 +130,17 @@ class Trajectory:
 
     @property
     def unlearned(self) -> bool:
-        """Whether weights and size probabilities end where they start, at equal shares, or within
-        a tenth of them."""
-        ends = [np.asarray(logits[-1], dtype=np.float64) for logits in (self.theta, self.pi)]
-        return len(ends[0]) > 1 and all(
-            float(np.abs(np.expm1(logits - logits.mean())).max()) <= UNLEARNED for logits in ends
-        )
+        """Whether weights and size probabilities end near the equal shares they start from.
+
+        Near means: within the fraction `UNLEARNED` of them. False for a single member, which has
+        nothing to learn.
+        """
+        if self.theta.shape[-1] <= 1:
+            return False
+        furthest = []
+        for logits in (self.theta, self.pi):
+            final = np.asarray(logits[-1], dtype=np.float64)
+            # exp(logit − mean) is a share relative to the geometric mean of the shares.
+            deviations = np.expm1(final - final.mean())
+            furthest.append(float(np.abs(deviations).max()))
+        return all(deviation <= UNLEARNED for deviation in furthest)

@@ -97,9 +97,9 @@ def solve_gumbel(
             problem.check_scale(run.settings)
             terms |= pool_terms(run.settings, steps=problem.steps)
         sizes = problem.members - steering.min_members + 1
-        sampled = columns.n_drawn > 0
+        with_drawn = columns.n_drawn > 0
         path = descend(
-            batches.epochs(steering.epochs, random_state, sizes, terms, sampled=sampled),
+            batches.epochs(steering.epochs, random_state, sizes, terms, with_drawn=with_drawn),
             columns,
             problem=problem,
             terms=terms,
