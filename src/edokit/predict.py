@@ -5,6 +5,7 @@ Libraries are imported when something is read: the command line shows these opti
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -295,6 +296,8 @@ class PredictOptions:
             allowed.append(["predictions", "texts"])  # people are shown the texts
         if sources in allowed:
             return
+        if sources == ["texts"]:
+            raise _missing_bundle(ensemble)
         message = "there is nothing to pool"
         if sources:
             message = f"{' and '.join(map(option, sources))} can't be pooled"
@@ -303,8 +306,7 @@ class PredictOptions:
         else:
             hint = (
                 f"pass either {option('predictions')}, or {option('members')} with"
-                f" {option('texts')}; {option('texts')} alone are for a bundle, and {ensemble} has"
-                " no bundle.json"
+                f" {option('texts')}; {option('texts')} alone are for a bundle"
             )
         raise InputError(message, hint, code="conflicting-options")
 
@@ -361,6 +363,30 @@ def _read_people(path: Path, columns: Mapping[str, str]) -> Annotations | dict[s
     for person, row in people.iterrows():
         levels[str(person)] = {str(name): str(value) for name, value in row.items()}
     return levels
+
+
+def _missing_bundle(folder: Path) -> InputError:
+    """The error for texts alone, with the command that makes a bundle where its parts are there."""
+    from edokit.analysis.fit_items import ensemble_folder
+    from edokit.members.layout import MANIFEST
+
+    members = folder / "members"
+    hint = (
+        f"name their folder with {option('members')}, or their answers with"
+        f" {option('predictions')}; `edo run` trains members that read texts"
+    )
+    missing = "no bundle of an ensemble and its members"
+    if (members / MANIFEST).is_file():
+        missing = "members and an ensemble, but no bundle of them"
+        ensemble = str(ensemble_folder(folder))
+        bundle = str(folder / "bundle")
+        words = ["edo", "bundle", ensemble, "--members", str(members), "--out", bundle]
+        hint = f"make one: {shlex.join(words)}"
+    return InputError(
+        f"'{folder}' has {missing}, which {option('texts')} alone needs",
+        hint,
+        code="conflicting-options",
+    )
 
 
 def _check_panel(panel: Panel, known_annotators: Sequence[str]) -> None:

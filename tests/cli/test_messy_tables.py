@@ -10,6 +10,8 @@ import pytest
 from commands import Done, assert_one_line, edo
 from edokit import InputError
 from edokit.pipeline.source import read_source
+from edokit.predict import PredictOptions
+from tests.errors import raises_code
 
 TEXTS = ["Tea is ready when you are", "The train was late again", "We walked home slowly", ""]
 
@@ -115,3 +117,19 @@ def test_a_slip_gets_the_words_that_are_meant(words: list[str], hint: str, tmp_p
     ]
     path.write_text("\n".join(["item,text,annotator,label,Gender", *lines]), encoding="utf-8")
     assert_one_line(edo("run", path, "--out", tmp_path / "run", *words), hint)
+
+
+def test_texts_alone_for_a_folder_without_a_bundle_name_the_command_that_makes_one(
+    tmp_path: Path,
+) -> None:
+    texts = tmp_path / "new.csv"
+    texts.write_text("item,text\na,A short note.\n", encoding="utf-8")
+    options = PredictOptions(texts=texts)
+    run = tmp_path / "run"
+    (run / "ensemble").mkdir(parents=True)
+    (run / "members").mkdir()
+    with raises_code("conflicting-options", "no bundle of an ensemble and its members"):
+        options.check(run, bundled=False)
+    (run / "members" / "manifest.json").write_text("{}", encoding="utf-8")
+    with raises_code("conflicting-options", f"edo bundle {run} --members {run / 'members'}"):
+        options.check(run, bundled=False)
