@@ -30,6 +30,9 @@ Invalid: TypeAlias = Literal["error", "normalize"]
 """What to do with probabilities that do not sum to one: refuse them, or divide by their sum."""
 EXACT = 1e-6
 """Largest deviation of the sum of probabilities from 1 that is left unchanged."""
+ANONYMOUS = " (anonymous)"
+"""Suffix of the name of a member that consists of another member's anonymous answers."""
+Array = npt.NDArray[Any]
 _FAULT_HINT = (
     f"correct them; {option('invalid', 'normalize')} divides by their sum,"
     f" {option('scale', 'multi-label')} is for labels that are predicted separately, and"
@@ -56,7 +59,7 @@ class Predictions:
     classes : tuple of str of length C
         Names of the classes, in class order.
     groups : tuple of str of length K, default=None
-        The group (recipe) of each member.
+        The group (recipe) of each member; empty for a member without one.
     scale : Scale, default=nominal
         The answer scale. In multi-label data, each label has a separate probability.
     member_info : mapping of str to mapping, default={}
@@ -112,13 +115,15 @@ class Predictions:
 
         Parameters
         ----------
-        values : array-like, DataFrame, list or mapping of either
+        values : array-like, ItemArray, DataFrame, list or mapping of these
             The numbers. A list or mapping has one array [N, C] (or [N] for two classes) per member;
-            the keys of a mapping name the members, index and columns of a DataFrame its axes.
+            the keys of a mapping name the members, index and columns of a DataFrame its axes. An
+            `ItemArray` names its items and classes; several are matched by item id.
         items, members, classes : iterable, default=None
-            Names along each axis; 0, 1, 2, … if None.
+            Names along each axis; 0, 1, 2, … if neither these nor the values name it. Columns with
+            names are put into the order of ``classes``.
         groups : iterable, default=None
-            The group (recipe) of each member.
+            The group (recipe) of each member; empty for a member without one.
         annotators : iterable, default=None
             The annotator of each row, for pairs of an item and an annotator.
         layout : {"NKC", "KNC", "NC", "NK", "KN"}, default=None
@@ -174,15 +179,19 @@ class Predictions:
         if groups is not None:
             group_names = tuple(as_names(groups))
             sizes.setdefault("K", len(group_names))
+        # Which rows are distributions depends only on whether labels are separate. Positions of an
+        # ordinal scale are resolved at the end, once the classes are known.
         row_scale = NOMINAL
         if declared.kind == "multi-label":
             row_scale = Scale("multi-label")
         if layout is None:
-            layout = _only_layout(array, sizes, row_scale.is_multi_label or logits)
+            any_numbers = row_scale.is_multi_label or logits
+            layout = _only_layout(array, sizes, any_numbers=any_numbers)
             if isinstance(values, pd.DataFrame):
                 value_names = _named_axes(layout, values.axes)
         names = {**value_names, **given_names}
-        array, is_binary = _canonical(array, _fitting(array.shape, layout, sizes))
+        _check_layout(array.shape, layout, sizes)
+        array, is_binary = _canonical(array, layout)
         if logits:
             array = _from_logits(array, is_binary, names.get("K"), row_scale)
         n_items, n_members, n_classes = array.shape
@@ -196,23 +205,11 @@ class Predictions:
             )
         if "N" in value_names:
             _check_order(value_names["N"], names["N"])
-        if item_rows is not None:
-            check_same_ids(item_rows, names.get("N"))
-            names["N"] = item_rows.item_names
         if annotators is not None:
-            annotator_names = as_names(annotators)
-            if len(annotator_names) != n_items:
-                raise _wrong_length("annotators", len(annotator_names), array.shape, n_items)
-            if item_rows is not None:
-                _check_same_annotators(item_rows, annotator_names)
-            item_names = names.get("N", as_names(range(n_items)))
-            rows = Rows.from_names(item_names, annotator_names)
-        elif item_rows is not None:
-            rows = item_rows
-        elif "N" in names:
-            rows = Rows.from_names(names["N"])
-        else:
-            rows = Rows.numbered(n_items)
+            annotators = as_names(annotators)
+            if len(annotators) != n_items:
+                raise _wrong_length("annotators", len(annotators), array.shape, n_items)
+        rows = _named_rows(n_items, names.get("N"), annotators, item_rows)
         predictions = cls(
             array,
             rows,
@@ -221,6 +218,7 @@ class Predictions:
             groups=group_names,
             scale=declared.resolve(tuple(names["C"])),
         )
+        # `with_info` also checks the names of items, members and classes.
         return predictions.with_info(member_info or {}).checked(invalid)
 
     def check_names(self) -> None:
@@ -247,7 +245,11 @@ class Predictions:
         check_unique(as_names(self.classes), "names of classes", "rename or drop the classes")
 
     def with_info(self, member_info: MemberInfo) -> Predictions:
-        """The same predictions with further facts about members; names and values are checked."""
+        """The same predictions with further facts about members.
+
+        The facts are checked, and so are the names of items, members and classes, as in
+        `check_names`.
+        """
         new_info = checked_info(member_info, self.members)
         combined = {}
         for name in self.members:
@@ -277,8 +279,10 @@ class Predictions:
             )
 
         normalize = invalid == "normalize"
-        rows = self.scale.distributions(self.probabilities, EXACT, refuse, normalize=normalize)
-        return replace(self, probabilities=rows)
+        probabilities = self.scale.distributions(
+            self.probabilities, EXACT, refuse, normalize=normalize
+        )
+        return replace(self, probabilities=probabilities)
 
     @property
     def items(self) -> Strings:
@@ -331,10 +335,10 @@ class Predictions:
         return predictions.take(predictions.rows.is_named)
 
     def annotated(self, annotations: Annotations) -> Predictions:
-        """Return the pairs that have labels, and the anonymous answers.
+        """Return the predictions without the pairs that lack a label.
 
-        Predictions for other annotators of the same items, such as those of a panel, are left out
-        and counted in a warning.
+        Predictions for annotators who did not label the item, such as those of a panel, are left
+        out and counted in a warning. Anonymous answers, and items that the annotations lack, stay.
         """
         rows = self.rows
         labelled = annotations.pairs().rows
@@ -348,22 +352,24 @@ class Predictions:
 
     def with_anonymous(self) -> Predictions:
         """Return the pairs with the anonymous answers of each member as another member."""
-        items = self.anonymous()
-        order = items.rows.positions(self.rows.by_item())[self.rows.item_codes]
-        if (order < 0).any():
+        answers = self.anonymous()
+        place_by_item = answers.rows.positions(self.rows.by_item())
+        places = place_by_item[self.rows.item_codes]
+        is_missing = places < 0  # −1 means that the item has no anonymous answer
+        if is_missing.any():
             raise InputError(
-                f"item {self.items[order < 0][0]!r} lacks an anonymous answer",
+                f"item {self.items[is_missing][0]!r} lacks an anonymous answer",
                 "score the items again: `edo score --annotators` writes both",
                 code="missing-predictions",
             )
-        anonymous = items.renamed([f"{name}{ANONYMOUS}" for name in self.members])
+        anonymous = answers.renamed([f"{name}{ANONYMOUS}" for name in self.members])
         groups = self.groups
         if groups is not None:
             groups = (*groups, *groups)
         return replace(
             self,
             probabilities=np.concatenate(
-                [self.probabilities, anonymous.probabilities[order]], axis=1
+                [self.probabilities, anonymous.probabilities[places]], axis=1
             ),
             members=(*self.members, *anonymous.members),
             groups=groups,
@@ -384,16 +390,22 @@ class Predictions:
 
     @property
     def is_known(self) -> Bools:
-        """Whether a member's answer for the annotator differs from its anonymous answer [N, K].
+        """Whether each member knows the annotator of each row [N, K].
 
-        False for an item without an anonymous answer.
+        A member that does not know an annotator gives its anonymous answer, so that it knows those
+        for whom its answer differs from that. False for an item without an anonymous answer.
         """
-        anonymous = self.rows.positions(self.rows.by_item())[self.rows.item_codes]
-        differs = (self.probabilities != self.probabilities[anonymous]).any(axis=2)
-        return np.asarray(differs & (anonymous >= 0)[:, None])
+        place_by_item = self.rows.positions(self.rows.by_item())
+        places = place_by_item[self.rows.item_codes]
+        # Without an anonymous answer, the place is −1, which selects the last row; it is masked.
+        differs = (self.probabilities != self.probabilities[places]).any(axis=2)
+        return np.asarray(differs & (places >= 0)[:, None])
 
     def panel_means(self) -> Predictions:
-        """Return the mean answer for the annotators of each item; rows of items are unchanged."""
+        """Return the mean answer for the named annotators of each item.
+
+        Anonymous answers are left out. Predictions without named annotators are unchanged.
+        """
         if not self.rows.is_named.any():
             return self
         pairs = self.pairs()
@@ -403,11 +415,13 @@ class Predictions:
     def align(self, rows: Rows | Iterable[object], against: str = "annotations") -> Predictions:
         """The same predictions with rows in the given order; the ids must be the same.
 
-        ``rows`` are item ids, or the rows of annotations or of other predictions.
+        ``rows`` are item ids, or the rows of annotations or of other predictions. ``against`` says
+        in messages where they come from.
         """
         target_rows = rows
         if not isinstance(target_rows, Rows):
             target_rows = Rows.from_names(target_rows)
+        # Annotations without ids are in the order of these predictions.
         if target_rows.are_numbers_of(self.rows):
             return self
         order = self.rows.match(target_rows, "predictions", against)
@@ -447,7 +461,8 @@ class Predictions:
         unknown = [name for name in names if name not in self.members]
         if unknown:
             raise InputError(
-                f"the members are {examples(self.members, 10)}, without {examples(unknown)}",
+                f"no member is named {examples(unknown)}; the members are"
+                f" {examples(self.members, 10)}",
                 "check the spelling",
                 code="unknown-member",
             )
@@ -465,14 +480,16 @@ class Predictions:
 
     def renamed(self, members: Sequence[str]) -> Predictions:
         """The same predictions with other names of the members, in their order."""
-        pairs = zip(self.members, members, strict=True)
-        info = {new: self.member_info[old] for old, new in pairs if old in self.member_info}
+        renames = zip(self.members, members, strict=True)
+        info = {new: self.member_info[old] for old, new in renames if old in self.member_info}
         return replace(self, members=tuple(members), member_info=info)
 
     def grouped(self, groups: Mapping[str, str]) -> Predictions:
         """The same predictions with new groups of some members; others keep their groups."""
         self.select(groups)  # refuses unknown members
-        old_groups = self.groups or ("",) * len(self.members)
+        old_groups = self.groups
+        if old_groups is None:
+            old_groups = ("",) * len(self.members)  # an empty name means no group
         new_groups = [
             groups.get(name, group) for name, group in zip(self.members, old_groups, strict=True)
         ]
@@ -487,13 +504,13 @@ class Predictions:
 
 MemberInfo: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Facts about members, by name; see `Predictions`."""
-SOURCES = ("model", "prompt", "persona")
+IDENTITY = ("model", "prompt", "persona")
 """The facts that identify a member that is a language model."""
 _Cost = Annotated[float, Field(ge=0)]
 
 
 class MemberFacts(Document):
-    """Facts about a member; counts and costs are not negative."""
+    """Facts about a member: counts and costs, which are not negative, and any others."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, str | bool | int | float]
@@ -516,6 +533,7 @@ def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, d
                 "check the spelling",
                 code="unknown-member",
             )
+        # What is not a mapping is left as it is, and refused below.
         if isinstance(facts, Mapping):
             present = {}
             for key, fact in facts.items():
@@ -524,6 +542,7 @@ def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, d
                 if fact is not None:
                     present[str(key)] = fact
             info[name] = present
+    # The document only checks the facts: as a result it would add counts of 0.
     kind: Any = dict[str, MemberFacts]
     hint = "give text and numbers about each member"
     to_model(info, kind, "member_info", title="text and numbers about members", hint=hint)
@@ -555,12 +574,13 @@ def declared_scale(
         raise InputError(
             f"the predictions have the classes {examples(classes, 20)}, in another order than the"
             f" scale: {examples(order, 20)}",
-            "write them in its order with edo predictions join FILE --out NEW --scale"
-            f" '{declaration}'",
+            "write the classes in the order of the scale: `edo predictions join FILE --out NEW"
+            f" --scale '{declaration}'`",
             code="classes-differ",
         )
     target = declared.resolve(classes)
-    if scale != NOMINAL or target.positions is None:
+    may_be_declared = scale == NOMINAL and target.positions is not None
+    if not may_be_declared:
         check_same_scale(scale, "predictions", target, against)
     return target
 
@@ -568,15 +588,18 @@ def declared_scale(
 PAIRS = "pairs"
 WITH_ANONYMOUS = "pairs+anonymous"
 LEARN = ("items", PAIRS, WITH_ANONYMOUS)
-"""What to learn from predictions for pairs of an item and an annotator: the joint answer of the
-annotators of an item, or the answer of each of them, the latter optionally with the members'
-anonymous answers as further members."""
+"""What to learn from predictions for pairs of an item and an annotator.
+
+``items``: the joint answer of the annotators of an item. ``pairs``: the answer of each annotator.
+``pairs+anonymous``: the same, with the members' anonymous answers as further members.
+"""
 
 
 def view_pairs(predictions: Predictions, learn: str | None) -> Predictions:
-    """The rows to learn from.
+    """The predictions to learn from; see `LEARN`.
 
-    With ``items``, predictions of items stay unchanged; with ``pairs`` they are refused.
+    With ``items``, predictions for pairs become the mean answer per item, and predictions of items
+    stay unchanged; with ``pairs``, the latter are refused. None leaves all unchanged.
     """
     if learn is None:
         return predictions
@@ -586,21 +609,18 @@ def view_pairs(predictions: Predictions, learn: str | None) -> Predictions:
 
 
 def view_labels(annotations: Annotations, learn: str | None) -> Annotations:
-    """The labels of the rows to learn from."""
+    """The labels to learn from: those of pairs for ``pairs``, else those of items; see `LEARN`."""
     if learn in (PAIRS, WITH_ANONYMOUS):
         return annotations.pairs()
     return annotations
 
 
-def _wrong_length(axis: str, names: int, shape: tuple[int, ...], length: int) -> InputError:
+def _wrong_length(axis: str, given: int, shape: tuple[int, ...], needed: int) -> InputError:
     return InputError(
-        f"there are {names} {axis} for predictions of shape {shape}, which need {length}",
+        f"there are {given} {axis} for predictions of shape {shape}, which need {needed}",
         "give one name per entry",
         code="lengths-differ",
     )
-
-
-Array = npt.NDArray[Any]
 
 
 Layout: TypeAlias = Literal["NKC", "KNC", "NC", "NK", "KN"]
@@ -610,9 +630,9 @@ _LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 def _matched_members(values: Any) -> tuple[Any, Rows | None, Sequence[str] | None]:
-    """Members whose arrays have item ids, matched by them, with these ids and their classes.
+    """The values with members matched by item id, the rows of these ids, and the known classes.
 
-    Without ids the members are unchanged.
+    Values without ids are unchanged, and have neither rows nor classes.
     """
     if rows_of(values) is not None:
         return np.asarray(values), rows_of(values), classes_of(values)
@@ -622,30 +642,37 @@ def _matched_members(values: Any) -> tuple[Any, Rows | None, Sequence[str] | Non
         members = {f"member {name}": member for name, member in values.items()}
     else:
         members = {f"member {number}": member for number, member in enumerate(values)}
-    with_ids = [member for member in members.values() if rows_of(member) is not None]
-    if not with_ids:
+    named_members = [member for member in members.values() if rows_of(member) is not None]
+    if not named_members:
         return values, None, None
     matched: Any = [np.asarray(member) for member in match_rows(members)]
     classes = None
-    for member in with_ids:  # the last known classes, in whose order `match_rows` puts the columns
+    # `match_rows` puts columns into the order of the last known classes.
+    for member in named_members:
         classes = classes_of(member) or classes
     if isinstance(values, Mapping):
         matched = dict(zip(values, matched, strict=True))
-    return matched, rows_of(with_ids[-1]), classes
+    # `match_rows` puts rows into the order of the last array with ids.
+    return matched, rows_of(named_members[-1]), classes
 
 
 def _stacked(values: Any, layout: Layout | None) -> tuple[Array, Layout | None, dict[str, Strings]]:
-    """One array, its layout if it is known, and the names of axes in the values.
+    """One array, its layout if it is known, and the names along its axes in the values.
 
-    A list of arrays has one array per member, [N, C], or [N] for two classes.
+    A list of arrays has one array per member, [N, C], or [N] for two classes. The names in a single
+    table are left out if its layout is unknown.
     """
     if layout is not None:
         one_of("layout", layout, _LAYOUTS)
     names: dict[str, Strings] = {}
+    # A list may also be the nested list of a single array.
+    is_list_of_arrays = (
+        isinstance(values, list | tuple) and len(values) > 0 and hasattr(values[0], "shape")
+    )
     if isinstance(values, Mapping):
         names["K"] = as_names(values)
         values = list(values.values())
-    elif not (isinstance(values, list | tuple) and values and hasattr(values[0], "shape")):
+    elif not is_list_of_arrays:
         if isinstance(values, pd.DataFrame) and layout in ("NC", "NK", "KN"):
             names = _named_axes(layout, values.axes)
         return _numbers(values), layout, names
@@ -679,7 +706,7 @@ def _common_axes(members: Sequence[Any]) -> dict[str, Strings]:
     is_same = [all(map(pd.Index.equals, frame.axes, axes)) for frame in frames]
     if len(frames) < len(members) or not all(is_same):
         raise InputError(
-            "the tables of the members differ in index or columns",
+            "the members are not all tables with the same index and columns",
             "bring them into one order, for example with frame.reindex(...)",
             code="items-differ",
         )
@@ -687,7 +714,10 @@ def _common_axes(members: Sequence[Any]) -> dict[str, Strings]:
 
 
 def _named_axes(layout: str, axes: Sequence[pd.Index[Any]]) -> dict[str, Strings]:
-    """The names of axes; the default index 0, 1, 2, … of a table is a position, not an item id."""
+    """The names along the axes of a table.
+
+    The default index 0, 1, 2, … of a table is a position, not an item id.
+    """
     return {
         axis: as_names(index)
         for axis, index in zip(layout, axes, strict=False)
@@ -715,6 +745,23 @@ def _with_classes(
         "check the classes; to rename those of the array, give np.asarray of it",
         code="classes-differ",
     )
+
+
+def _named_rows(
+    count: int, items: Strings | None, annotators: Strings | None, array_rows: Rows | None
+) -> Rows:
+    """The rows with the names that are given, or with those of the array."""
+    if array_rows is not None:
+        check_same_ids(array_rows, items)
+        if annotators is None:
+            return array_rows
+        _check_same_annotators(array_rows, annotators)
+        items = array_rows.item_names
+    if items is None and annotators is None:
+        return Rows.numbered(count)
+    if items is None:
+        items = as_names(range(count))
+    return Rows.from_names(items, annotators)
 
 
 def _check_order(index: Strings, items: Strings) -> None:
@@ -764,14 +811,17 @@ def _from_logits(array: Array, is_binary: bool, members: Strings | None, scale: 
     names = members
     if names is None:
         names = as_names(range(array.shape[1]))
-    is_faulty = scale.are_distributions(array).all(axis=0)
-    if is_faulty.any():
+    # A member all of whose rows are distributions.
+    has_probabilities = scale.are_distributions(array).all(axis=0)
+    if has_probabilities.any():
         raise InputError(
-            f"the numbers of {examples(names[is_faulty])} are probabilities, not logits",
+            f"the numbers of {examples(names[has_probabilities])} are probabilities, not logits",
             f"leave out {option('logits', True)}; mark the files that hold logits as FILE:logits",
             code="not-logits",
         )
     if is_binary:
+        # Log-odds are the logit of the second class if that of the first is 0. The first column,
+        # 1 − log-odds, means nothing.
         log_odds = array[..., 1]
         array = np.stack([np.zeros_like(log_odds), log_odds], axis=2)
     # An infinite logit becomes NaN, which `Predictions.checked` refuses.
@@ -780,13 +830,14 @@ def _from_logits(array: Array, is_binary: bool, members: Strings | None, scale: 
 
 
 def as_floats(array: Array) -> Array:
-    """Numbers as float32 if their type is at most that precise, else as float64."""
+    """Numbers of type float16 and float32 as float32, all others as float64."""
     if array.dtype.kind == "f" and array.dtype.itemsize <= 4:
         return array.astype(np.float32, copy=False)
     return array.astype(np.float64, copy=False)
 
 
 def _numbers(values: Any) -> Array:
+    """The values as an array of numbers; gaps become NaN, other values are refused."""
     hint = "give an array of probabilities, all rows of one length"
     try:
         array = np.asarray(values)
@@ -797,7 +848,7 @@ def _numbers(values: Any) -> Array:
         raise InputError(
             f"the predictions are not an array of numbers: {error}", hint, code="not-numbers"
         ) from error
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub":  # floats, signed and unsigned integers, booleans
         raise InputError(
             f"the predictions have the type {array.dtype}, not numbers", hint, code="not-numbers"
         )
@@ -806,7 +857,7 @@ def _numbers(values: Any) -> Array:
     return array
 
 
-def _only_layout(array: Array, sizes: Mapping[str, int], any_numbers: bool) -> Layout:
+def _only_layout(array: Array, sizes: Mapping[str, int], *, any_numbers: bool) -> Layout:
     """The only layout that matches the shape, the known sizes of axes and, in doubt, the numbers.
 
     With ``any_numbers``, the numbers of an item need not be a distribution over classes.
@@ -816,7 +867,7 @@ def _only_layout(array: Array, sizes: Mapping[str, int], any_numbers: bool) -> L
         candidates = [layout for layout in candidates if "C" not in layout]
     if len(candidates) == 1:
         return candidates[0]
-    reason = "need a layout"
+    reason = "have no clear layout"
     if candidates:
         reason += f": {', '.join(candidates)} fit them"
     raise InputError(
@@ -831,19 +882,21 @@ def _fits(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> b
     """Whether an array of this shape may have this layout, with these known sizes of axes."""
     if len(shape) != len(layout):
         return False
+    # A layout without K has one member, and one without C has two classes.
     axis_sizes = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=True))}
     return all(axis_sizes[axis] == size for axis, size in sizes.items())
 
 
 def _known_sizes(sizes: Mapping[str, int]) -> str:
+    """The known sizes of axes in a message, as in `` with N=3, K=2``; empty without any."""
     axes = [f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes]
     if not axes:
         return ""
     return f" with {', '.join(axes)}"
 
 
-def _fitting(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> Layout:
-    """The layout, if the shape and the known sizes of axes fit it."""
+def _check_layout(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> None:
+    """Refuse a layout that the shape or the known sizes of axes do not fit."""
     if not _fits(shape, layout, sizes):
         raise InputError(
             f"predictions of shape {shape} do not fit the layout {layout}{_known_sizes(sizes)}",
@@ -856,8 +909,3 @@ def _fitting(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -
             "check that the arrays were filled",
             code="wrong-shape",
         )
-    return layout
-
-
-ANONYMOUS = " (anonymous)"
-"""After the name of a member whose anonymous answers are a member of their own."""

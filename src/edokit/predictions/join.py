@@ -31,11 +31,11 @@ from edokit._names import as_names, check_unique, class_order, encode, look_alik
 from edokit._types import Bools, Strings
 from edokit.annotations.labels import ordered_classes
 from edokit.annotations.long_table import lists_as_text, scale_of_table
-from edokit.predictions.core import SOURCES, Invalid, Predictions
+from edokit.predictions.core import IDENTITY, Invalid, Predictions
 from edokit.predictions.files import Lines, is_stored, name_column, read_lines
 from edokit.predictions.sampled import (
     ANSWER,
-    ROLES,
+    ANSWER_ROLES,
     SMOOTHING,
     Unparsed,
     answer_info,
@@ -48,7 +48,7 @@ from edokit.scales import DeclaredScale, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that are not in every file: refuse them, or leave them out."""
-_ROLES = ("item", "member", "group", *ROLES)
+_ROLES = ("item", "member", "group", *ANSWER_ROLES)
 _NO_LOGITS = "mark only the files that contain logits: FILE:logits (in Python: logits=[…])"
 _DROP_HINT = f"{option('missing', 'drop')} leaves out the items that not every member predicts"
 
@@ -436,7 +436,7 @@ class _ModelFile:
         if "member" in table.column_names:
             member = name_column(table, "member", self.path)
         elif sampled:
-            member = answering_members(table, self.path, self.member, SOURCES)
+            member = answering_members(table, self.path, self.member, IDENTITY)
         else:
             member = answering_members(table, self.path, self.member, ())
             table = table.select(["item"])

@@ -15,7 +15,7 @@ from edokit._errors import InputError, are, counted, examples, option, warn, wor
 from edokit._names import Encoded, as_names, encode
 from edokit._types import Bools, Strings
 from edokit.annotations.labels import as_points, set_parts
-from edokit.predictions.core import SOURCES
+from edokit.predictions.core import IDENTITY
 from edokit.predictions.files import per_member
 from edokit.scales import DeclaredScale
 
@@ -24,7 +24,7 @@ Unparsed: TypeAlias = Literal["error", "drop"]
 SMOOTHING = 0.5
 """The constant that is added to the count of each class."""
 ANSWER = "answer"
-ROLES = (ANSWER, "annotator", *SOURCES)
+ANSWER_ROLES = (ANSWER, "annotator", *IDENTITY)
 _MOST_ANSWERS = 10
 """Number of answers that a message lists."""
 _LONGEST = 60
@@ -187,7 +187,7 @@ def answer_info(
     info: dict[str, dict[str, object]] = {}
     for name, n_answers, n_failures in zip(member.names, answers, failures, strict=True):
         info[str(name)] = {"answers": n_answers, "failures": n_failures or None}
-    for role in SOURCES:
+    for role in IDENTITY:
         if role in table.column_names:
             values = per_member(table, role, member, path)
             for name, value in zip(member.names, values, strict=True):
