@@ -31,11 +31,11 @@ from edokit.metrics.formulas import (
 )
 from edokit.scales import NOMINAL, Scale, ScaleKind
 
-# Per-item contributions of p, q and y on a scale: one value [N], or several [N, m].
+# The parts of a metric by item, from p, q, y and the scale: one value [N], or several [N, m].
 Formula = Callable[[Floats, Floats, HardLabels, Scale], Floats]
 # A formula for a given scale, as a function of p, q and y.
 ItemFormula = Callable[[Floats, Floats, HardLabels], Floats]
-# The metric from the sums of the contributions, [m] or [..., m], and the number of items.
+# The metric, from the sums of its parts over items, [m] or [..., m], and the number of items.
 Combine = Callable[[Floats, "int | Floats"], npt.ArrayLike]
 
 ALL_SCALES: tuple[ScaleKind, ...] = ("nominal", "ordinal", "multi-label")
@@ -62,12 +62,13 @@ class Metric:
         What it measures, in a few words.
     formula : callable or None
         Value of each item [N] from p, q, y and the scale, or several parts [N, m]; None for
-        a metric that can't be computed from sums over items.
+        a metric that can't be computed from sums over items: one with ``relative``, or the entropy
+        correlation, which `compute_metrics` computes itself.
     relative : callable or None, default=None
         If ``formula`` is None, the value of each item [N] relative to all items, NaN if undefined;
         the metric is its mean. It can't be computed for a folder of shards.
     combine : callable, default: the mean over items
-        The metric from the sums of the parts and the number of items.
+        Function of the sums of the parts and the number of items that returns the metric.
     direction : {"lower", "higher"}, default="lower"
         Which values are better.
     scales : tuple of {"nominal", "ordinal", "multi-label"}, default: all
@@ -102,12 +103,14 @@ class Metric:
 
     def __post_init__(self) -> None:
         one_of("direction", self.direction, ("lower", "higher"))
-        for kind in (*self.scales, *self.main):
+        for kind in self.scales:
             one_of("scales", kind, ALL_SCALES)
+        for kind in self.main:
+            one_of("main", kind, ALL_SCALES)
         if not self.name.isidentifier():
             raise InputError(
                 f"the name of a metric is {self.name!r}",
-                "use letters, digits and underscores, as in macro_f1",
+                "use letters, digits and underscores, and no digit first, as in macro_f1",
                 code="invalid-name",
             )
         if not set(self.main) <= set(self.scales):
@@ -146,42 +149,52 @@ class Metric:
         return self.formula is not None and self.combine is mean
 
 
-def by_row(values: ItemFormula) -> Formula:
-    """A formula of distributions [n, C]; for multi-label data, the mean over an item's labels."""
+def by_row(row_formula: ItemFormula) -> Formula:
+    """Make the formula of a metric from a function of distributions [n, C] and codes [n].
 
-    def per_item(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
-        rows = values(scale.rows(p), scale.rows(q), scale.row_codes(y))
-        return scale.per_item(rows, len(p))
+    For multi-label data, it is applied to the two-class distribution of each label, and the value
+    of an item is the mean over its labels.
+    """
 
-    return per_item
+    def formula(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
+        row_values = row_formula(scale.rows(p), scale.rows(q), scale.row_codes(y))
+        return scale.per_item(row_values, len(p))
+
+    return formula
 
 
-def by_position(values: Callable[[Floats, Floats, Floats], Floats]) -> Formula:
-    """A formula of distributions and of the positions [C] of the classes on an ordinal scale."""
+def by_position(position_formula: Callable[[Floats, Floats, Floats], Floats]) -> Formula:
+    """Make the formula of a metric from a function of p, q and the positions [C] of the classes."""
 
-    def per_item(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
-        return values(p, q, np.array(scale.positions))
+    def formula(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
+        return position_formula(p, q, np.array(scale.positions))
 
-    return per_item
+    return formula
 
 
 def _exact_match(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
+    """1 where all labels are those of y [N]."""
     return np.asarray((scale.hard(p) == y).all(axis=1).astype(np.float64))
 
 
 def _label_error(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
+    """The mean over labels of |ŷ − q|: the share of annotators who disagree with each label."""
     return np.asarray(np.abs(scale.hard(p) - q).mean(axis=1))
 
 
 def _macro_parts(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
-    """Whether each class is correctly predicted, and in how many of ŷ and y it occurs [N, 2C]."""
+    """The parts of macro-F1 [N, 2C].
+
+    The first C columns are 1 where a class is both in the predicted labels ŷ and in y; the others
+    count in how many of the two it is (0, 1 or 2).
+    """
     predicted = scale.indicators(scale.hard(p), p.shape[1])
     hard = scale.indicators(y, p.shape[1])
     return np.hstack([predicted & hard, predicted.astype(np.float64) + hard])
 
 
 def _macro_f1(sums: Floats, items: int | Floats) -> Floats:
-    """The mean over the classes that occur; 1 if all label sets are empty and so predicted."""
+    """The mean F1 over the classes in ŷ or y; 1 if there are none, as when all sets are empty."""
     hits, occurrences = np.split(sums, 2, axis=-1)
     count = (occurrences > 0).sum(axis=-1)
     by_class = 2 * hits / np.maximum(occurrences, 1.0)
@@ -189,13 +202,14 @@ def _macro_f1(sums: Floats, items: int | Floats) -> Floats:
 
 
 def _soft_f1(sums: Floats, items: int | Floats) -> Floats:
-    """Twice the intersection over the total size; 1 if both are empty."""
+    """Twice the size of the intersection over the sum of the sizes; 1 if that sum is 0."""
     intersection = sums[..., 0]
     size = sums[..., 1]
     return np.where(size > 0, 2 * intersection / np.where(size > 0, size, 1.0), 1.0)
 
 
 def _calibration_error(gaps: Floats, items: int | Floats) -> Floats:
+    """The sum over bins of the absolute gaps, per item."""
     return np.asarray(np.abs(gaps).sum(axis=-1) / items)
 
 
@@ -225,7 +239,7 @@ _METRICS = (
         name="exact_match",
         short="exact",
         title="exact match",
-        help="whether the set of labels above one half is the hard one",
+        help="whether the labels above one half are exactly the hard labels",
         formula=_exact_match,
         direction="higher",
         scales=("multi-label",),
@@ -304,7 +318,8 @@ _METRICS = (
         name="soft_accuracy",
         short="soft acc",
         title="soft accuracy",
-        help="how much of the probability is where the soft labels have it, Σ min(p, q); 1 − MD/2",
+        help="the share of the probability that agrees with the soft labels: Σ min(p, q),"
+        " which is 1 − MD/2",
         formula=by_row(lambda p, q, y: overlap(p, q)),
         direction="higher",
         scales=("nominal", "ordinal"),
@@ -313,7 +328,8 @@ _METRICS = (
         name="soft_f1",
         short="soft F1",
         title="soft micro-F1",
-        help="2 Σ min(p, q) / Σ (p + q) over all items and labels; of classes the soft accuracy",
+        help="2 Σ min(p, q) / Σ (p + q) over all items and labels; without several labels per item,"
+        " the soft accuracy",
         formula=lambda p, q, y, scale: soft_f1_parts(p, q),
         combine=_soft_f1,
         direction="higher",
@@ -322,7 +338,8 @@ _METRICS = (
         name="icm_soft",
         short="ICM",
         title="ICM-Soft",
-        help="information that answers and soft labels share less what is in one alone, in bits",
+        help="information that answers and soft labels share, minus that which only one of them"
+        " has, in bits",
         formula=None,
         relative=lambda p, q, y, scale: information_contrast(p, q),
         direction="higher",
@@ -359,7 +376,7 @@ def register_metric(metric: Metric) -> Metric:
     Parameters
     ----------
     metric : Metric
-        A metric with a formula of checked arrays: a mean over items, or with parts that are summed.
+        Its formula gets checked arrays; ``relative`` metrics can't be added.
 
     Returns
     -------
@@ -450,17 +467,17 @@ def headline_metric(scale: Scale = NOMINAL) -> str:
     return "ce"
 
 
-# The metrics of the paper's tables.
 MAIN_METRICS = main_metrics()
+"""The main metrics of the nominal scale, which are those of the paper's tables."""
 
 
 def item_values(scale: Scale = NOMINAL) -> dict[str, ItemFormula]:
-    """Return the metrics that are means of one value per item, as functions of p, q and y.
+    """Return the formulas of the metrics that are means of one value per item.
 
     Returns
     -------
     dict of str to callable
-        Functions of checked arrays p, q and y that return an array [N].
+        By metric, a function of checked arrays p, q and y that returns the values of items [N].
 
     Examples
     --------
@@ -474,21 +491,24 @@ def item_values(scale: Scale = NOMINAL) -> dict[str, ItemFormula]:
     for name in metrics_of(scale):
         formula = METRIC[name].formula
         if formula is not None and METRIC[name].is_mean:
-            formulas[name] = _on_scale(formula, scale)
+            formulas[name] = _with_scale(formula, scale)
     return formulas
 
 
-def _on_scale(formula: Formula, scale: Scale) -> ItemFormula:
-    def values(p: Floats, q: Floats, y: HardLabels) -> Floats:
+def _with_scale(formula: Formula, scale: Scale) -> ItemFormula:
+    """The formula on this scale, as a function of p, q and y."""
+
+    def item_formula(p: Floats, q: Floats, y: HardLabels) -> Floats:
         return formula(p, q, y, scale)
 
-    return values
+    return item_formula
 
 
 def checked_names(metrics: Iterable[str] | None, scale: Scale = NOMINAL) -> list[str]:
-    """The names of metrics; names that are unknown on this scale are refused."""
+    """The names of metrics, all of the scale if None; others are refused."""
     if metrics is None:
         return list(metrics_of(scale))
+    # A string is one name, although it is an iterable of letters.
     if isinstance(metrics, str):
         metrics = [metrics]
     names = list(metrics)
