@@ -196,9 +196,11 @@ def classes_of(values: object) -> tuple[str, ...] | None:
 def match_rows(
     arrays: Mapping[str, npt.ArrayLike], order: Order | None = None
 ) -> list[npt.ArrayLike]:
-    """The arrays with rows and columns in the order of the last array that has ids.
+    """The arrays with their rows and columns in one order.
 
-    If only some arrays have ids, the others are refused unless ``order`` declares their order.
+    Rows follow the last array that has ids, columns the last array that names its classes. Labels
+    come after answers, y last, so that answers follow them. If only some arrays have ids, the
+    others are refused unless ``order`` declares their order.
     """
     if order is not None:
         one_of("order", order, get_args(Order))
@@ -211,7 +213,10 @@ def match_rows(
     assert reference_rows is not None
     classes = None
     for values in arrays.values():
-        classes = classes_of(values) or classes
+        array_classes = classes_of(values)
+        if array_classes is not None:
+            classes = array_classes
+    # `edokit.rows` needs pandas: a bare machine imports it only for arrays with ids.
     from edokit.rows import in_order, missing_ids
 
     matched: list[npt.ArrayLike] = []
@@ -236,7 +241,9 @@ def _with_columns(
     """The columns of an array [N, C] in the order of these classes, if both are known."""
     array = np.asarray(values)
     array_classes = classes_of(values)
-    if array_classes is None or classes is None or array_classes == classes or array.ndim != 2:
+    if array_classes is None or classes is None:
+        return array
+    if array_classes == classes or array.ndim != 2:
         return array
     if {*array_classes} != {*classes}:
         raise InputError(

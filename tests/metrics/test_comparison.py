@@ -105,7 +105,7 @@ def test_the_seed_decides_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPat
     whole = metrics.paired_test(a, b, samples=5000, random_state=7)
     assert whole == metrics.paired_test(a, b, samples=5000, random_state=7)
     assert whole != metrics.paired_test(a, b, samples=5000, random_state=8)
-    monkeypatch.setattr(intervals, "BLOCK", 1000)
+    monkeypatch.setattr(intervals, "FLIPS_PER_BLOCK", 1000)
     parts = metrics.paired_test(a, b, samples=5000, random_state=7)
     assert parts.p_value == pytest.approx(whole.p_value, abs=0.03)
     assert parts.low == pytest.approx(whole.low, abs=0.1)

@@ -56,8 +56,8 @@ def test_a_resampled_ece_is_that_of_its_repeated_items() -> None:
 
 
 def test_resamples_draw_as_many_items_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intervals, "DRAWS", 100)
-    monkeypatch.setattr(intervals, "ROWS", 3)
+    monkeypatch.setattr(intervals, "COUNTS_PER_BLOCK", 100)
+    monkeypatch.setattr(intervals, "FEWEST_RESAMPLES_PER_BLOCK", 3)
     drawn = list(intervals.resamples(30, 11, np.random.default_rng(0)))
     assert [len(counts) for counts in drawn] == [3, 3, 3, 2]
     assert np.all(np.concatenate(drawn).sum(axis=1) == 30)

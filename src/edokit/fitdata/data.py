@@ -20,8 +20,7 @@ from edokit._types import Floats, HardLabels, Ints, Reals
 from edokit.fitdata.layout import Layout
 from edokit.fitdata.reading import ClassLabels, ReadOptions, ShardOptions
 from edokit.metrics import MetricSums, metrics_of
-from edokit.metrics.compute import DeferredMetrics
-from edokit.metrics.compute import values as checked_metrics
+from edokit.metrics.compute import DeferredMetrics, checked_metrics
 from edokit.metrics.formulas import (
     cross_entropy,
     is_correct,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from edokit._errors import check_number
 from edokit._types import Floats, HardLabels, Ints
-from edokit.metrics.checks import pair
+from edokit.metrics.checks import checked_p_q
 from edokit.scales import NOMINAL, Scale
 
 # Bins of equal width.
@@ -75,7 +75,7 @@ def reliability_curve(
     (array([0.2, 0.6]), array([0. , 0.5]))
     """
     check_number("bins", bins, 1, whole=True)
-    predicted, soft = pair(p, q, scale)
+    predicted, soft = checked_p_q(p, q, scale)
     points, shares = _points(predicted, soft, scale)
     index = _bin_of(points, bins).ravel()
     edges = np.linspace(0, 1, bins + 1)

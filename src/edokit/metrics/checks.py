@@ -16,7 +16,7 @@ from edokit.scales import NOMINAL, TOLERANCE, Scale, number_list
 def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> Floats:
     """Checked probabilities [N, C], or [N, L] for multi-label data, in double precision."""
     array = _finite(name, values, 2, "give one row per item and one column per class")
-    if scale.rows(array).shape[1] < 2:
+    if not scale.is_multi_label and array.shape[1] < 2:
         raise InputError(
             f"{name} has fewer than two classes: its shape is {_shape(array)}",
             "give a column for every class, including those that nobody chose",
@@ -26,6 +26,7 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
     def refuse(fault: str, row: tuple[int, ...]) -> InputError:
         numbers = number_list(array[row])
         hint = "turn logits into probabilities first"
+        # `Scale.faults` names each fault in words. Only for "do not sum to 1" does division help.
         if "sum" in fault:
             hint = f"divide each row by its sum, or {hint}"
         wrong = int((~scale.are_distributions(array)).sum())
@@ -39,8 +40,9 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
     return scale.distributions(array, TOLERANCE, refuse)
 
 
-def of_items(values: Floats, *arrays: npt.ArrayLike) -> Floats:
-    """Values per item [N] of matched arrays, with the ids of their rows."""
+def with_item_ids(values: Floats, *arrays: npt.ArrayLike) -> Floats:
+    """Values per item [N], with the ids of the arrays that they were computed from, if any."""
+    # `match_rows` brings all arrays into the order of the last one that has ids.
     for array in reversed(arrays):
         rows = rows_of(array)
         if rows is not None:
@@ -48,7 +50,7 @@ def of_items(values: Floats, *arrays: npt.ArrayLike) -> Floats:
     return values
 
 
-def pair(
+def checked_p_q(
     p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL, order: Order | None = None
 ) -> tuple[Floats, Floats]:
     """Checked predicted probabilities and soft labels [N, C], or [N, L] for multi-label data."""
@@ -70,7 +72,7 @@ def pair(
     return predicted, soft
 
 
-def answers(
+def checked_p_q_y(
     p: npt.ArrayLike,
     q: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -79,14 +81,17 @@ def answers(
 ) -> tuple[Floats, Floats, Ints]:
     """Checked predicted probabilities, soft labels and hard labels."""
     p, q, y = match_rows({"p": p, "q": q, "y": y}, order)
-    predicted, soft = pair(p, q, scale)
+    # `match_rows` returns arrays without ids, so the second match in `checked_p_q` does nothing.
+    predicted, soft = checked_p_q(p, q, scale)
     return predicted, soft, hard_labels(y, predicted, scale)
 
 
 def hard_labels(y: npt.ArrayLike, p: Floats, scale: Scale = NOMINAL) -> Ints:
     """Checked class codes [N]; for multi-label data, 1 for each chosen label [N, L]."""
     shape = (len(p), *scale.hard_label_shape(p.shape[1]))
-    classes = scale.rows(p[:1]).shape[1]
+    n_codes = p.shape[1]
+    if scale.is_multi_label:
+        n_codes = 2
     array = as_array("y", y)
     if array.shape != shape:
         raise InputError(
@@ -100,21 +105,21 @@ def hard_labels(y: npt.ArrayLike, p: Floats, scale: Scale = NOMINAL) -> Ints:
             "give each class as its position in the list, counted from 0",
             code="not-class-codes",
         )
-    problem = f"but class codes are from 0 to {classes - 1}"
-    hint = "drop the missing ones, and count from 0"
-    _refuse("y", array, (array < 0) | (array >= classes), problem, hint)
+    problem = f"but class codes are from 0 to {n_codes - 1}"
+    hint = "drop items without a hard label, and count classes from 0"
+    _refuse("y", array, (array < 0) | (array >= n_codes), problem, hint)
     return array.astype(np.int64)
 
 
-def losses(name: str, values: npt.ArrayLike) -> Floats:
-    """Checked per-item values [N]."""
-    return _finite(name, values, 1, "give one loss per item, for example from ce_items")
+def vector(name: str, values: npt.ArrayLike, hint: str) -> Floats:
+    """Checked finite numbers [N]; the hint says what to give instead of another shape."""
+    return _finite(name, values, 1, hint)
 
 
 def as_array(
     name: str, values: npt.ArrayLike, dtype: type[np.float64] | None = None
 ) -> npt.NDArray[Any]:
-    """The values as an array."""
+    """The values as an array; ragged rows, and values that are not numbers, are refused."""
     try:
         return np.asarray(values, dtype)
     except (TypeError, ValueError):
@@ -125,16 +130,18 @@ def as_array(
         ) from None
 
 
-def _finite(name: str, values: npt.ArrayLike, dimensions: int, hint: str) -> Floats:
-    """Finite numbers with this many axes, at least one row of them."""
+def _finite(name: str, values: npt.ArrayLike, dimensions: int, shape_hint: str) -> Floats:
+    """Finite numbers with this many axes and at least one row."""
     array = as_array(name, values, np.float64)
     if array.ndim != dimensions or not len(array):
         axes = {1: "[N]", 2: "[N, C]"}[dimensions]
         raise InputError(
-            f"{name} has the shape {_shape(array)}, not {axes} with N > 0", hint, code="wrong-shape"
+            f"{name} has the shape {_shape(array)}, not {axes} with N > 0",
+            shape_hint,
+            code="wrong-shape",
         )
-    hint = "drop or fill in the items without a value"
-    _refuse(name, array, ~np.isfinite(array), "not a finite number", hint)
+    value_hint = "drop or fill in the items without a value"
+    _refuse(name, array, ~np.isfinite(array), "not a finite number", value_hint)
     return array
 
 

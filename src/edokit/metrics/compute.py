@@ -12,7 +12,7 @@ import numpy.typing as npt
 from edokit._errors import InputError
 from edokit._types import Codes, Floats, HardLabels
 from edokit.item_array import Order, classes_of
-from edokit.metrics.checks import answers
+from edokit.metrics.checks import checked_p_q_y
 from edokit.metrics.formulas import BLOCK, RankCorrelation, cross_entropy, shannon
 from edokit.metrics.registry import METRIC, checked_names, metrics_of
 from edokit.scales import NOMINAL, Scale
@@ -86,8 +86,8 @@ def compute_metrics(
     """
     labels = as_labels(p, q, y, scale)
     names = checked_names(metrics, labels.scale)
-    predicted, soft, hard = answers(p, labels.soft, labels.hard, labels.scale, order)
-    return values(names, predicted, soft, hard, labels.scale)
+    predicted, soft, hard = checked_p_q_y(p, labels.soft, labels.hard, labels.scale, order)
+    return checked_metrics(names, predicted, soft, hard, labels.scale)
 
 
 class TargetLabels(NamedTuple):
@@ -105,6 +105,7 @@ def as_labels(
     scale: Scale | None,
 ) -> TargetLabels:
     """The labels that p is compared with: arrays, or those of annotations."""
+    # Annotations are known by their attribute: their class can't be imported without pandas.
     if not hasattr(q, "soft_labels"):
         if y is None:
             raise InputError(
@@ -114,6 +115,7 @@ def as_labels(
             )
         return TargetLabels(q, y, scale or NOMINAL)
     annotations = cast("Annotations", q)
+    # Classes that nobody chose may be missing in the annotations, but not in the answers.
     classes = classes_of(p)
     if classes is not None and {*annotations.classes} < {*classes}:
         annotations = annotations.with_classes(classes)
@@ -137,7 +139,7 @@ def best_possible(
     Parameters
     ----------
     q, y, metrics, scale
-        See `compute_metrics`.
+        See `compute_metrics`; q and y must be arrays.
 
     Returns
     -------
@@ -152,26 +154,34 @@ def best_possible(
     {'ce': 0.3466, 'md': 0.0, 'f1': 1.0}
     """
     names = checked_names(metrics, scale)
-    _, soft, hard = answers(q, q, y, scale)
-    best = values(names, soft, soft, hard, scale)
+    _, soft, hard = checked_p_q_y(q, q, y, scale)
+    best = checked_metrics(names, soft, soft, hard, scale)
     if "ce" in best:
-        best["ce"] = float(floor_items(soft, "ce", scale).mean())
+        # Exactly the entropy: the CE of q against itself clips q inside the logarithm.
+        best["ce"] = float(item_entropies(soft, scale).mean())
+    # Of metrics of hard labels, the best answer is y itself with certainty.
     certain = scale.indicators(hard, soft.shape[1]).astype(np.float64)
     hard_names = [name for name in names if METRIC[name].hard]
-    return best | values(hard_names, certain, soft, hard, scale)
+    return best | checked_metrics(hard_names, certain, soft, hard, scale)
 
 
 def floor_items(q: Floats, metric: str, scale: Scale = NOMINAL) -> Floats:
     """The lowest possible CE of each item, or 0 for a distance to the soft labels [N]."""
-    floors = np.zeros(len(q))
     if metric == "ce":
-        for start in range(0, len(q), BLOCK):
-            block = q[start : start + BLOCK]
-            floors[start : start + BLOCK] = scale.per_item(shannon(scale.rows(block)), len(block))
-    return floors
+        return item_entropies(q, scale)
+    return np.zeros(len(q))
 
 
-def values(
+def item_entropies(q: Floats, scale: Scale = NOMINAL) -> Floats:
+    """The entropy of each item [N]; for multi-label data, the mean over its labels."""
+    entropies = np.zeros(len(q))
+    for start in range(0, len(q), BLOCK):
+        block = q[start : start + BLOCK]
+        entropies[start : start + BLOCK] = scale.per_item(shannon(scale.rows(block)), len(block))
+    return entropies
+
+
+def checked_metrics(
     names: Iterable[str], p: Floats, q: Floats, y: HardLabels, scale: Scale = NOMINAL
 ) -> dict[str, float | None]:
     """`compute_metrics` on checked arguments."""
@@ -190,7 +200,9 @@ def values(
             if not np.isnan(value):
                 results[name] = value
     if "entropy_correlation" in results:
-        (rho,) = entropy_ranks(p, q, scale)(np.ones((1, len(p))))
+        correlation = entropy_correlation(p, q, scale)
+        # Each item is drawn once: the correlation of the data.
+        rho = correlation(np.ones((1, len(p))))[0]
         if not np.isnan(rho):
             results["entropy_correlation"] = float(rho)
     return results
@@ -199,7 +211,8 @@ def values(
 class DeferredMetrics(Mapping[str, "float | None"]):
     """Metrics by name, which are computed when one of them is first read.
 
-    Those of many items take longer than the weights. Until then, what ``compute`` holds is kept.
+    Metrics of many items take longer than a fit of weights. Until they are read, ``compute`` and
+    the arrays that it refers to stay in memory.
     """
 
     def __init__(self, compute: Callable[[], dict[str, float | None]]) -> None:
@@ -229,9 +242,9 @@ class DeferredMetrics(Mapping[str, "float | None"]):
         return dict, (self._read(),)
 
 
-def entropy_ranks(p: Floats, q: Floats, scale: Scale) -> RankCorrelation:
-    """Spearman's ρ of the entropies of p and q."""
-    return RankCorrelation(floor_items(p, "ce", scale), floor_items(q, "ce", scale))
+def entropy_correlation(p: Floats, q: Floats, scale: Scale) -> RankCorrelation:
+    """Spearman's ρ of the entropies of p and q, as a function of how often each item is drawn."""
+    return RankCorrelation(item_entropies(p, scale), item_entropies(q, scale))
 
 
 def annotation_errors(
@@ -239,15 +252,18 @@ def annotation_errors(
 ) -> tuple[Floats, Floats]:
     """Cross-entropy and error of each annotation [M].
 
-    ``p`` [N, C] are predictions, ``items`` [M] the row of p and ``labels`` [M, C] the shares of
-    each annotation. The error is 1 minus the annotator's share of the predicted class; for
-    multi-label data both are means over labels.
+    Annotation m gives the shares ``labels[m]`` [C] to the classes of the item whose predictions are
+    ``p[items[m]]``. The error is 1 minus the share that the annotation gives to the predicted
+    class. For multi-label data, both are means over labels.
     """
     rows = scale.rows(p[items])
     shares = scale.rows(labels)
-    chosen_shares = np.take_along_axis(shares, rows.argmax(axis=1)[:, None], axis=1)[:, 0]
-    losses = cross_entropy(rows, shares)
-    return scale.per_item(losses, len(items)), scale.per_item(1 - chosen_shares, len(items))
+    predicted = rows.argmax(axis=1)
+    predicted_shares = np.take_along_axis(shares, predicted[:, None], axis=1)[:, 0]
+    row_losses = cross_entropy(rows, shares)
+    losses = scale.per_item(row_losses, len(items))
+    errors = scale.per_item(1 - predicted_shares, len(items))
+    return losses, errors
 
 
 _Sums = TypeVar("_Sums", bound="MetricSums")

@@ -1,4 +1,4 @@
-"""The formulas of metrics on checked arrays; formulas of distributions give a value per row."""
+"""The formulas of metrics on checked arrays; those of distributions [n, C] return values [n]."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from edokit.scales import Scale, likeliest_classes
 
 # Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring.
 CLIP = 1e-12
-# Largest rounding error of a cumulative share of one half.
+# Cumulative shares that differ from one half, and deviations that differ from 0, by no more than
+# this are equal to it, apart from rounding.
 ROUNDING = 1e-9
 # Entropies that differ only by rounding (1/3 and 1 − 2/3) are ties.
 ENTROPY_DECIMALS = 9
@@ -49,9 +50,9 @@ def soft_f1_parts(p: Floats, q: Floats) -> Floats:
 def information_contrast(p: Floats, q: Floats) -> Floats:
     """ICM-Soft of each item in bits [N], as PyEvALL computes it; NaN if a class never varies.
 
-    The formula is 2 I(p) + 2 I(q) − 3 I(max(p, q)). The information
-    I of a class with probability v > 0 is −log2 P(V ≥ v), where V is normal with the mean of the
-    soft labels of all items and their mean absolute deviation.
+    The formula is 2 I(p) + 2 I(q) − 3 I(max(p, q)), where I is a sum over classes. The information
+    of a class with probability v > 0 is −log2 P(V ≥ v). V is normal; its mean is that of the soft
+    labels of all items, and its standard deviation is their mean absolute deviation.
     """
     mean = q.mean(axis=0)
     gaps = q - mean
@@ -61,8 +62,8 @@ def information_contrast(p: Floats, q: Floats) -> Floats:
         block = slice(start, start + BLOCK)
         of_p = _information(p[block], mean, deviation, len(q))
         of_q = _information(q[block], mean, deviation, len(q))
-        of_both = np.where(p[block] > q[block], of_p, of_q)
-        contrasts[block] = 2 * of_p.sum(axis=1) + 2 * of_q.sum(axis=1) - 3 * of_both.sum(axis=1)
+        of_larger = np.where(p[block] > q[block], of_p, of_q)
+        contrasts[block] = 2 * of_p.sum(axis=1) + 2 * of_q.sum(axis=1) - 3 * of_larger.sum(axis=1)
     return contrasts
 
 
@@ -71,12 +72,14 @@ def _information(v: Floats, mean: Floats, deviation: Floats, items: int) -> Floa
     from scipy.special import erf
 
     z = (v - mean) / np.where(deviation > ROUNDING, deviation, np.nan)
+    # As PyEvALL: this tail rounds to 0 far from the mean, where scipy.stats.norm.sf would not.
     tail = 1.0 - 0.5 * (1.0 + erf(z / np.sqrt(2.0)))
     bits = -np.log2(np.where(tail == 0, 1.0 / items, tail))
     return np.where(v == 0, 0.0, bits)
 
 
 def shannon(p: Floats) -> Floats:
+    """The entropy of each distribution, in nats [n]."""
     logs = np.log(np.where(p > 0, p, 1.0))  # 0 ln 0 = 0
     total: Floats = -np.einsum("nc,nc->n", p, logs)
     return np.maximum(total, 0.0)
@@ -104,8 +107,8 @@ def absolute_distance(p: Floats, q: Floats, positions: Floats) -> Floats:
 def medians(p: Floats) -> npt.NDArray[np.intp]:
     """The class at which the cumulative share reaches one half [N]; the lower one on a tie."""
     reached = np.cumsum(p, axis=1) >= 0.5 - ROUNDING
-    positions: npt.NDArray[np.intp] = reached.argmax(axis=1)
-    return positions
+    codes: npt.NDArray[np.intp] = reached.argmax(axis=1)
+    return codes
 
 
 def decisions(p: Floats, scale: Scale) -> Codes:
@@ -128,16 +131,18 @@ def decisions(p: Floats, scale: Scale) -> Codes:
 
 
 def ascending_order(numbers: Ints) -> npt.NDArray[np.intp]:
-    """Positions [N] of whole numbers in ascending order, sorted by 16 bits at a time.
+    """The permutation [N] that sorts whole numbers, like a stable `argsort`.
 
-    numpy uses a radix sort for numbers of 16 bits: for many items, this takes less than half the
-    time of an `argsort` of the numbers.
+    The numbers are sorted by 16 bits at a time, the lowest bits first. numpy uses a radix sort for
+    numbers of 16 bits: for many items, this takes less than half the time of an `argsort` of the
+    numbers.
     """
     offsets = numbers - numbers.min()
     largest = int(offsets.max())
     order = np.argsort(offsets.astype(np.uint16), kind="stable")
     shift = 16
     while largest >> shift:
+        # The 16 bits above those that are sorted; a stable sort keeps the order of equal ones.
         digits = (offsets >> shift).astype(np.uint16)
         order = order[np.argsort(digits[order], kind="stable")]
         shift += 16
@@ -169,16 +174,19 @@ class RankCorrelation:
             is_first[1:] = ordered[1:] != ordered[:-1]
             codes = np.empty(len(ordered), dtype=np.int64)
             codes[order] = np.cumsum(is_first) - 1
-            self._sides.append((order, np.flatnonzero(is_first), codes))
+            first_places = np.flatnonzero(is_first)
+            self._sides.append((order, first_places, codes))
 
     def __call__(self, counts: Counts | Floats) -> Floats:
         ranks = []
         spread = np.ones(len(counts))
-        for order, starts, codes in self._sides:
+        for order, first_places, codes in self._sides:
+            has_ties = len(first_places) < len(order)
             per_value = counts.take(order, axis=1, mode="clip")  # faster than with bounds checks
-            if len(starts) < len(order):
-                per_value = np.add.reduceat(per_value, starts, axis=1, dtype=np.int64)
-            # Twice the mid-rank of each value, less the mean of all items.
+            if has_ties:
+                per_value = np.add.reduceat(per_value, first_places, axis=1, dtype=np.int64)
+            # Twice the mid-rank of each value, minus twice the mean rank. With n items up to and
+            # including a value, of which m have it, and N in all, this is 2n − m − N.
             centred = 2.0 * np.cumsum(per_value, axis=1, dtype=np.int64)
             centred -= per_value
             centred -= per_value.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Metrics of distributions as functions of arrays, which they check."""
+"""Metrics on a nominal or ordinal scale, as functions of arrays, which are checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ import numpy.typing as npt
 
 from edokit._types import Floats
 from edokit.item_array import match_rows
-from edokit.metrics.checks import distributions, hard_labels, losses, of_items, pair
+from edokit.metrics.checks import (
+    checked_p_q,
+    distributions,
+    hard_labels,
+    vector,
+    with_item_ids,
+)
 from edokit.metrics.formulas import (
     brier,
     cross_entropy,
@@ -44,7 +50,7 @@ def f1(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 
 def f1_items(p: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
-    """Whether the most probable class (the first on ties) is y, item by item.
+    """Whether the most probable class (the first on ties) of each item is y.
 
     Parameters
     ----------
@@ -65,11 +71,12 @@ def f1_items(p: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     """
     matched_p, matched_y = match_rows({"p": p, "y": y})
     predicted = distributions("p", matched_p)
-    return of_items(is_correct(predicted, hard_labels(matched_y, predicted)), p, y)
+    hard = hard_labels(matched_y, predicted)
+    return with_item_ids(is_correct(predicted, hard), p, y)
 
 
 def ce(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
-    """Cross-entropy −mean Σ q ln p, with p clipped to [1e-12, 1 − 1e-12].
+    """Cross-entropy −Σ q ln p, averaged over items, with p clipped to [1e-12, 1 − 1e-12].
 
     Parameters
     ----------
@@ -106,11 +113,11 @@ def ce_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     >>> ce_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
     array([0.2231, 0.7136])
     """
-    return of_items(cross_entropy(*pair(p, q)), p, q)
+    return with_item_ids(cross_entropy(*checked_p_q(p, q)), p, q)
 
 
 def md(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
-    """Manhattan distance mean ‖p − q‖₁.
+    """Manhattan distance ‖p − q‖₁, averaged over items.
 
     Parameters
     ----------
@@ -147,11 +154,11 @@ def md_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     >>> md_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
     array([0.4, 0.2])
     """
-    return of_items(manhattan(*pair(p, q)), p, q)
+    return with_item_ids(manhattan(*checked_p_q(p, q)), p, q)
 
 
 def bs(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
-    """Brier score mean ‖p − q‖₂².
+    """Brier score ‖p − q‖₂², averaged over items.
 
     Parameters
     ----------
@@ -188,7 +195,7 @@ def bs_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     >>> bs_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
     array([0.08, 0.02])
     """
-    return of_items(brier(*pair(p, q)), p, q)
+    return with_item_ids(brier(*checked_p_q(p, q)), p, q)
 
 
 def jsd(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -209,7 +216,7 @@ def jsd(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
     >>> round(jsd([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]), 4)
     0.04
     """
-    return float(jensen_shannon(*pair(p, q)).mean())
+    return float(jensen_shannon(*checked_p_q(p, q)).mean())
 
 
 def w1(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> float:
@@ -247,7 +254,7 @@ def w1_items(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
     >>> w1_items([[0.5, 0.5, 0.0], [0, 1, 0]], [[0, 0, 1], [0, 1, 0]])
     array([1.5, 0. ])
     """
-    return of_items(wasserstein(*_with_positions(p, q, positions)), p, q)
+    return with_item_ids(wasserstein(*_with_positions(p, q, positions)), p, q)
 
 
 def rps(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> float:
@@ -269,7 +276,7 @@ def rps(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = No
 
 
 def entropy(q: npt.ArrayLike) -> float:
-    """Mean entropy; the entropy of the soft labels is the lowest possible CE.
+    """Entropy −Σ q ln q, averaged over items; that of the soft labels is the lowest possible CE.
 
     Parameters
     ----------
@@ -306,16 +313,18 @@ def entropy_items(q: npt.ArrayLike) -> Floats:
     >>> entropy_items([[1, 0], [0.5, 0.5]]).round(4)
     array([0.    , 0.6931])
     """
-    return of_items(shannon(distributions("q", q)), q)
+    return with_item_ids(shannon(distributions("q", q)), q)
 
 
 def _with_positions(
     p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
 ) -> tuple[Floats, Floats, Floats]:
     """Checked distributions, and the positions of the classes on the scale [C]."""
-    predicted, soft = pair(p, q)
+    predicted, soft = checked_p_q(p, q)
     if positions is None:
         positions = np.arange(predicted.shape[1])
-    scale = Scale("ordinal", tuple(losses("positions", positions).tolist()))
-    predicted, soft = pair(predicted, soft, scale)
+    checked_positions = vector("positions", positions, "give one position per class")
+    scale = Scale("ordinal", tuple(checked_positions.tolist()))
+    # Once more, now that the scale is known: its positions must be as many as the classes.
+    predicted, soft = checked_p_q(predicted, soft, scale)
     return predicted, soft, np.array(scale.positions)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from edokit._types import Counts, Floats, HardLabels, Ints
-from edokit.metrics.compute import entropy_ranks, floor_items
+from edokit.metrics.compute import entropy_correlation, item_entropies
 from edokit.metrics.formulas import mid_ranks
 from edokit.metrics.mean_intervals import FEWEST_UNITS
 from edokit.metrics.registry import METRIC, Combine
@@ -28,9 +28,9 @@ from edokit.metrics.resampling import (
 )
 from edokit.scales import Scale
 
-Differences: TypeAlias = Callable[[Floats], Floats]
-"""The difference of two methods' metrics [B] as a function of counts of units, or of exchanges
-[B, G]."""
+DifferenceFunction: TypeAlias = Callable[[Floats], Floats]
+"""The difference of two methods' metrics [B], as a function of rows of G numbers, one per unit:
+how often a resample draws each unit, or whether its answers are exchanged."""
 
 
 def paired_metric_test(
@@ -47,18 +47,23 @@ def paired_metric_test(
     Parameters
     ----------
     metric : str
-    first, second : array of shape [N, C]
-        Checked answers of the methods; for a metric of hard labels, 0 or 1.
-    q : array of shape [N, C]
-    y : array of int of shape [N]
+        Name of the metric.
+    first, second : array of shape [N, C], or [N, L] for multi-label data
+        Checked answers of the two methods. For a metric of hard labels, these are indicators of the
+        predicted classes or labels, 0 or 1.
+    q : array of the same shape
+        Checked soft labels.
+    y : array of int of shape [N], or [N, L] for multi-label data
+        Checked hard labels.
     scale : Scale
+        The answer scale.
     resampling : Resampling
-        With twice as many exchanges as ``samples``.
+        How items are resampled. The test exchanges answers twice as often as it says ``samples``.
 
     Returns
     -------
     PairedTest or None
-        None if the metric has no values to sum or is undefined for one of the methods, if there are
+        None if the metric can't be tested or is undefined for one of the methods, if there are
         fewer than ten items (or clusters of items), or, for macro-F1, if a class is the hard label
         of fewer than ten.
     """
@@ -77,44 +82,50 @@ def paired_metric_test(
         # Values relative to all items stay those of the data in resamples, as in `bootstrap`.
         formula = METRIC[metric].relative
     if metric == "entropy_correlation":
-        of_samples, of_exchanges = _entropy_differences(first, second, q, scale, clusters)
+        resampled_difference, exchanged_difference = _entropy_differences(
+            first, second, q, scale, clusters
+        )
     elif formula is None:
         return None
     else:
-        of_samples, of_exchanges = _summed_differences(
+        resampled_difference, exchanged_difference = _summed_differences(
             METRIC[metric].combine,
             np.asarray(formula(first, q, y, scale)),
             np.asarray(formula(second, q, y, scale)),
             clusters,
         )
 
-    difference = float(of_samples(np.ones((1, n_units)))[0])
+    difference = float(resampled_difference(np.ones((1, n_units)))[0])
     if np.isnan(difference):
         return None
     rng = np.random.default_rng(resampling.random_state)
-    p_value = _exchange_p_value(of_exchanges, n_units, 2 * resampling.samples, rng)
-    resampled: list[Floats] = []
+    p_value = _exchange_p_value(exchanged_difference, n_units, 2 * resampling.samples, rng)
+    differences: list[Floats] = []
     for counts in resamples(n_units, resampling.samples, rng):
-        resampled.append(of_samples(counts.astype(np.float64)))
-    low, high = percentile_ends(np.concatenate(resampled), resampling.level, n_units)
+        differences.append(resampled_difference(counts.astype(np.float64)))
+    low, high = percentile_ends(np.concatenate(differences), resampling.level, n_units)
     return PairedTest(difference, low, high, p_value, len(first))
 
 
 def _exchange_p_value(
-    of_exchanges: Differences, n_units: int, exchanges: int, rng: np.random.Generator
+    exchanged_difference: DifferenceFunction, n_units: int, exchanges: int, rng: np.random.Generator
 ) -> float:
-    """The p-value: the share of exchanges with at least the observed difference."""
-    observed = abs(float(of_exchanges(np.zeros((1, n_units)))[0]))
-    hits = 0
+    """The p-value: the share of exchanges whose difference is at least as large as the observed."""
+    observed = abs(float(exchanged_difference(np.zeros((1, n_units)))[0]))
+    extreme_exchanges = 0
     for flips in flip_rows(n_units, exchanges, rng):
-        differences = np.abs(of_exchanges(flips.astype(np.float64)))
+        differences = np.abs(exchanged_difference(flips.astype(np.float64)))
         # Differences that differ by rounding, and undefined ones, count as equally extreme.
-        hits += int((~(differences < observed - 1e-9)).sum())
-    return (1 + hits) / (1 + exchanges)
+        is_smaller = differences < observed - 1e-9
+        extreme_exchanges += int((~is_smaller).sum())
+    return (1 + extreme_exchanges) / (1 + exchanges)
 
 
 def _unit_sums(parts: Floats, clusters: Ints) -> Floats:
-    """Parts of a metric [N] or [N, m], and 1, summed over the rows of each unit [G, m + 1]."""
+    """The sums of a metric's parts [N] or [N, m] over the rows of each unit [G, m + 1].
+
+    The last column is the number of rows of each unit.
+    """
     table = np.column_stack([parts, np.ones(len(parts))])
     sums = np.zeros((int(clusters.max()) + 1, table.shape[1]))
     np.add.at(sums, clusters, table)
@@ -123,47 +134,52 @@ def _unit_sums(parts: Floats, clusters: Ints) -> Floats:
 
 def _summed_differences(
     combine: Combine, first_parts: Floats, second_parts: Floats, clusters: Ints
-) -> tuple[Differences, Differences]:
+) -> tuple[DifferenceFunction, DifferenceFunction]:
+    """The differences of a metric of sums, from its parts for each method [N] or [N, m]."""
     first_sums = _unit_sums(first_parts, clusters)
     second_sums = _unit_sums(second_parts, clusters)
 
-    def value(sums: Floats) -> Floats:
+    def metric_values(sums: Floats) -> Floats:
+        """The metric of each row of sums [B, m + 1]."""
         parts = sums[:, :-1]
         if first_parts.ndim == 1:
             parts = sums[:, 0]
         return np.asarray(combine(parts, sums[:, -1]), dtype=np.float64)
 
-    def of_samples(counts: Floats) -> Floats:
-        return value(counts @ first_sums) - value(counts @ second_sums)
+    def resampled_difference(counts: Floats) -> Floats:
+        return metric_values(counts @ first_sums) - metric_values(counts @ second_sums)
 
-    def of_exchanges(flips: Floats) -> Floats:
-        exchanged = flips @ (second_sums - first_sums)
-        first_totals = first_sums.sum(axis=0) + exchanged
-        second_totals = second_sums.sum(axis=0) - exchanged
-        return value(first_totals) - value(second_totals)
+    def exchanged_difference(flips: Floats) -> Floats:
+        gain = flips @ (second_sums - first_sums)
+        first_totals = first_sums.sum(axis=0) + gain
+        second_totals = second_sums.sum(axis=0) - gain
+        return metric_values(first_totals) - metric_values(second_totals)
 
-    return of_samples, of_exchanges
+    return resampled_difference, exchanged_difference
 
 
 def _entropy_differences(
     first: Floats, second: Floats, q: Floats, scale: Scale, clusters: Ints
-) -> tuple[Differences, Differences]:
-    ranks_first = entropy_ranks(first, q, scale)
-    ranks_second = entropy_ranks(second, q, scale)
-    entropies = [floor_items(p, "ce", scale) for p in (first, second)]
-    soft_ranks = mid_ranks(floor_items(q, "ce", scale)[None, :])[0]
+) -> tuple[DifferenceFunction, DifferenceFunction]:
+    """The differences of the entropy correlation, whose ranks change with the items drawn."""
+    first_correlation = entropy_correlation(first, q, scale)
+    second_correlation = entropy_correlation(second, q, scale)
+    first_entropies = item_entropies(first, scale)
+    second_entropies = item_entropies(second, scale)
+    soft_entropies = item_entropies(q, scale)
+    soft_ranks = mid_ranks(soft_entropies[None, :])[0]
 
-    def of_samples(counts: Floats) -> Floats:
-        rows: Counts = counts.astype(np.uint16)[:, clusters]
-        return ranks_first(rows) - ranks_second(rows)
+    def resampled_difference(counts: Floats) -> Floats:
+        item_counts: Counts = counts.astype(np.uint16)[:, clusters]
+        return first_correlation(item_counts) - second_correlation(item_counts)
 
-    def of_exchanges(flips: Floats) -> Floats:
+    def exchanged_difference(flips: Floats) -> Floats:
         is_exchanged = flips[:, clusters] > 0
-        first_ranks = mid_ranks(np.where(is_exchanged, entropies[1], entropies[0]))
-        second_ranks = mid_ranks(np.where(is_exchanged, entropies[0], entropies[1]))
+        first_ranks = mid_ranks(np.where(is_exchanged, second_entropies, first_entropies))
+        second_ranks = mid_ranks(np.where(is_exchanged, first_entropies, second_entropies))
         return _correlation(first_ranks, soft_ranks) - _correlation(second_ranks, soft_ranks)
 
-    return of_samples, of_exchanges
+    return resampled_difference, exchanged_difference
 
 
 def _correlation(x: Floats, y: Floats) -> Floats:

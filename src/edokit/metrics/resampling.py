@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -12,8 +13,8 @@ import numpy.typing as npt
 from edokit._errors import InputError, check_number, check_seed
 from edokit._types import Counts, Floats, Ints
 from edokit.item_array import Order, match_rows
-from edokit.metrics.checks import answers, losses
-from edokit.metrics.compute import as_labels, entropy_ranks, values
+from edokit.metrics.checks import checked_p_q_y, vector
+from edokit.metrics.compute import as_labels, checked_metrics, entropy_correlation
 from edokit.metrics.ece_interval import ece_ends
 from edokit.metrics.mean_intervals import (
     FEWEST_UNITS,
@@ -28,14 +29,15 @@ if TYPE_CHECKING:  # annotations need pandas, which a bare GPU machine does not 
     from edokit.annotations.core import Annotations
 
 Key = TypeVar("Key", bound=Hashable)
-# Sign flips in memory at a time. The draws, and therefore p-values, depend on it.
-BLOCK = 1 << 20
-# Items whose counts are in memory at a time.
-DRAWS = 1 << 16
-# The least number of resamples that are added up together: an item is read once for all of them.
-ROWS = 16
+# Sign flips in memory at a time. Random bits are drawn by block, so p-values depend on it.
+FLIPS_PER_BLOCK = 1 << 20
+# Counts in memory at a time: resamples in a block times items.
+COUNTS_PER_BLOCK = 1 << 16
+# With many items, too, this many resamples are added up together: the values of an item are read
+# once for all of them.
+FEWEST_RESAMPLES_PER_BLOCK = 16
 # Items whose counts are turned into floating-point numbers at a time; they stay in the cache.
-CHUNK = 2048
+ITEMS_PER_CHUNK = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +47,15 @@ class Resampling:
     Parameters
     ----------
     samples : int, default=1000
-        Half the sign flips of a test, and resamples where an interval needs them; 0 for neither
-        intervals nor tests.
+        Number of resamples, for intervals that need them; a test uses twice as many sign flips or
+        exchanges. With 0, there are neither intervals nor tests.
     level : float, default=0.95
         Level of the intervals.
     random_state : int, default=0
         Seed of the samples.
     clusters : array of int of shape [N], default=None
-        Codes of what is resampled together, as the item of each pair of an item and an annotator.
+        Rows with the same code are resampled together, such as the pairs of an item with its
+        annotators. Codes count from 0.
     """
 
     samples: int = 1000
@@ -85,13 +88,13 @@ def bootstrap(
 ) -> dict[str, Interval]:
     """Metrics with intervals over items.
 
-    For means of one value per item, each end of the interval is the farther end of the intervals by
-    Student's t and by Hall's t, which is corrected for skewness; shares (F1) get score intervals.
+    For means of one value per item, the interval spans two: that by Student's t, and that by Hall's
+    t, which is corrected for skewness. Shares (F1) get score intervals.
     The ECE is biased upwards: its interval contains the values for which the measured ECE is
     neither surprisingly high nor low. The intervals of macro-F1 (over the classes of a resample)
     and of the entropy correlation are bootstrap percentiles, widened by Student's t. No interval is
-    computed for fewer than ten items (or groups of items), or for macro-F1 if a class is the hard
-    label of fewer than ten items. `docs/coverage.md` shows the coverage.
+    computed for fewer than ten items (or clusters of items), or for macro-F1 if a class is the hard
+    label of fewer than ten of them. `docs/coverage.md` shows the coverage.
 
     Parameters
     ----------
@@ -99,7 +102,7 @@ def bootstrap(
         See `compute_metrics`; the labels of an item are resampled together.
     clusters : array of int of shape [N], default=None
         Rows with the same code are resampled together, such as the pairs of an item with its
-        annotators; in the order of the labels.
+        annotators. Codes are in the order of the labels; any whole numbers will do.
     samples : int, default=1000
         Number of resamples, for intervals that need them.
     level : float, default=0.95
@@ -123,9 +126,9 @@ def bootstrap(
     labels = as_labels(p, q, y, scale)
     scale = labels.scale
     names = checked_names(metrics, scale)
-    predicted, soft, hard = answers(p, labels.soft, labels.hard, scale, order)
+    predicted, soft, hard = checked_p_q_y(p, labels.soft, labels.hard, scale, order)
     rng = _checked_rng(samples, level, random_state)
-    estimates = values(names, predicted, soft, hard, scale)
+    estimates = checked_metrics(names, predicted, soft, hard, scale)
     units = unit_count(len(predicted), clusters)
     if units < FEWEST_UNITS:
         return {name: Interval(estimate, None, None) for name, estimate in estimates.items()}
@@ -133,7 +136,7 @@ def bootstrap(
     table, columns = _parts(names, predicted, soft, hard, scale)
     ranks = None
     if "entropy_correlation" in names:
-        ranks = entropy_ranks(predicted, soft, scale)
+        ranks = entropy_correlation(predicted, soft, scale)
     rank_correlations: list[Floats] = []
     totals: list[Floats] = []
     if columns or ranks is not None:
@@ -142,9 +145,10 @@ def bootstrap(
             if ranks is not None:
                 rank_correlations.append(ranks(counts))
     has_class = scale.indicators(hard, soft.shape[1])
-    rarest_class = min(units_with(column, clusters) for column in has_class.T)
+    fewest_of_a_class = min(units_with(column, clusters) for column in has_class.T)
     results: dict[str, Interval] = {}
     for name, estimate in estimates.items():
+        # Not None if the metric is a mean of one value per item.
         item_formula = METRIC[name].relative
         if METRIC[name].is_mean:
             item_formula = METRIC[name].formula
@@ -152,17 +156,17 @@ def bootstrap(
             sample = np.concatenate(rank_correlations)
             results[name] = _percentile_interval(estimate, sample, level, units)
         elif name == "ece":
+            # The last column counts the items of each resample.
             resampled = np.concatenate(totals)
             gaps = resampled[:, columns[name]] / resampled[:, -1:]
             ends = ece_ends(table[:, columns[name]].mean(axis=0), gaps, level)
             results[name] = Interval(estimate, *ends)
-        elif estimate is None or (name == "macro_f1" and rarest_class < FEWEST_UNITS):
+        elif estimate is None or (name == "macro_f1" and fewest_of_a_class < FEWEST_UNITS):
             results[name] = Interval(estimate, None, None)
         elif item_formula is not None:
-            item_values = UnitDeviations.from_values(
-                item_formula(predicted, soft, hard, scale), clusters
-            )
-            results[name] = Interval(estimate, *item_values.ends(level))
+            item_values = item_formula(predicted, soft, hard, scale)
+            deviations = UnitDeviations.from_values(item_values, clusters)
+            results[name] = Interval(estimate, *deviations.ends(level))
         else:
             resampled = np.concatenate(totals)
             sample = np.asarray(METRIC[name].combine(resampled[:, columns[name]], resampled[:, -1]))
@@ -195,24 +199,24 @@ def units_with(has_class: npt.NDArray[np.bool_], clusters: Ints | None) -> int:
 def _percentile_interval(
     estimate: float | None, resampled: Floats, level: float, units: int
 ) -> Interval:
-    """The interval of resampled values [samples], without undefined values."""
+    """The interval of resampled values [samples]; no ends if none of them is defined."""
     if estimate is None or np.isnan(resampled).all():
         return Interval(estimate, None, None)
     return Interval(estimate, *percentile_ends(resampled, level, units))
 
 
 def percentile_ends(resampled: Floats, level: float, units: int) -> tuple[float, float]:
-    """The ends of an interval of resampled values [samples], without undefined values.
+    """The ends of the interval of resampled values [samples]; undefined ones are left out.
 
-    The percentiles are widened by Student's t as for a mean (Hesterberg, 2015): with few units, the
-    percentiles of the level are too close, since the variance of resamples is that of G units, not
-    G − 1.
+    The percentiles are widened as for a mean (Hesterberg, 2015). With few units G, those of the
+    level are too close: resamples have the variance Σ(x − x̄)² / G, not that over G − 1, and normal
+    quantiles, not those of Student's t.
     """
     from scipy.special import ndtr, stdtrit
 
     student = stdtrit(units - 1, (1 + level) / 2)
     tail = float(ndtr(-student * np.sqrt(units / (units - 1))))
-    return quantiles(resampled[~np.isnan(resampled)], 1 - 2 * tail)
+    return central_interval(resampled[~np.isnan(resampled)], 1 - 2 * tail)
 
 
 def resamples(
@@ -225,13 +229,17 @@ def resamples(
     units = items
     if clusters is not None:
         units = int(clusters.max()) + 1
-    size = max(ROWS, DRAWS // items)
+    size = max(FEWEST_RESAMPLES_PER_BLOCK, COUNTS_PER_BLOCK // items)
     for start in range(0, samples, size):
         # No item is drawn 65,536 times: there are as many draws as items.
         counts = np.empty((min(size, samples - start), units), dtype=np.uint16)
-        for part in np.array_split(counts, -(-counts.size // DRAWS)):
-            draws = rng.integers(units, size=part.shape) + units * np.arange(len(part))[:, None]
-            part[:] = np.bincount(draws.ravel(), minlength=part.size).reshape(part.shape)
+        # Draws need more memory than counts: they are made for a few resamples at a time.
+        parts = math.ceil(counts.size / COUNTS_PER_BLOCK)
+        for part in np.array_split(counts, parts):
+            draws = rng.integers(units, size=part.shape)
+            # Resample r counts its draws in cells r · units to (r + 1) · units.
+            cells = draws + units * np.arange(len(part))[:, None]
+            part[:] = np.bincount(cells.ravel(), minlength=part.size).reshape(part.shape)
         if clusters is None:
             yield counts
         else:
@@ -239,10 +247,10 @@ def resamples(
 
 
 def sums(counts: Counts, values: Floats) -> Floats:
-    """Sums [B, M] of values [N, M] over multisets of items [B, N]."""
+    """Sums [B, M] of values [N, M] over resamples, which draw each item ``counts`` [B, N] times."""
     total = np.zeros((len(counts), values.shape[1]))
-    for start in range(0, len(values), CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, len(values), ITEMS_PER_CHUNK):
+        part = slice(start, start + ITEMS_PER_CHUNK)
         total += counts[:, part].astype(np.float64) @ values[part]
     return total
 
@@ -258,8 +266,8 @@ def resampled_means(
     return means
 
 
-def quantiles(resampled: Floats, level: float) -> tuple[float, float]:
-    """The central interval of resampled values."""
+def central_interval(resampled: Floats, level: float) -> tuple[float, float]:
+    """The quantiles of resampled values that leave out equal shares below and above."""
     low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
@@ -279,12 +287,12 @@ def intervals_and_tests(
         units[key] = UnitDeviations.from_values(column, clusters)
     intervals = {key: deviations.ends(level) for key, deviations in units.items()}
     tests: list[PairedTest] = []
-    if comparisons:
-        pairs = [(units[a], units[b]) for a, b in comparisons]
-        gaps = [values[a] - values[b] for a, b in comparisons]
-        p_values = _sign_flip(np.column_stack(gaps), 2 * resampling.samples, rng, clusters)
-        for (a, b), gap, p_value in zip(pairs, gaps, p_values, strict=True):
-            tests.append(PairedTest.from_units(a, b, level, p_value, len(gap)))
+    if not comparisons:
+        return intervals, tests
+    gaps = np.column_stack([values[a] - values[b] for a, b in comparisons])
+    p_values = _sign_flip(gaps, 2 * resampling.samples, rng, clusters)
+    for (a, b), p_value in zip(comparisons, p_values, strict=True):
+        tests.append(PairedTest.from_units(units[a], units[b], level, p_value, len(gaps)))
     return intervals, tests
 
 
@@ -322,15 +330,16 @@ class PairedTest:
     Attributes
     ----------
     difference : float
-        Mean of a minus mean of b: below 0, a has the lower loss.
+        Metric of a minus metric of b. Of losses, these are means: below 0, a has the lower loss.
     low, high : float
         Ends of the difference's interval.
     p_value : float
-        Two-sided p-value of the sign-flip test.
+        Two-sided p-value: of the sign-flip test for a mean over items, else of the test that
+        exchanges the answers.
     n : int
         Number of items.
     ratio : float or None
-        Mean of a over mean of b; None if it is undefined or unknown.
+        Mean of a over mean of b; None if it is undefined, or the metric is not a mean over items.
     ratio_low, ratio_high : float or None
         Ends of the ratio's interval, which excludes 1 if and only if the interval of the difference
         excludes 0.
@@ -374,8 +383,8 @@ def paired_test(
 ) -> PairedTest:
     """Test whether two methods differ, from their losses on the same items.
 
-    Each end of the interval is the farther end of the intervals by Student's t and by Hall's t,
-    which is corrected for skewness. The p-value is that of a sign-flip permutation test,
+    The interval spans two: that by Student's t, and that by Hall's t, which is corrected for
+    skewness. The p-value is that of a sign-flip permutation test,
     (1 + number of extreme flips) / (1 + samples), so that it is never 0.
 
     Parameters
@@ -404,8 +413,9 @@ def paired_test(
     rng = _checked_rng(samples, level, random_state)
     clusters = gapless_codes(clusters)
     a, b = match_rows({"a": a, "b": b})
-    losses_a = losses("a", a)
-    losses_b = losses("b", b)
+    hint = "give one loss per item, for example from ce_items"
+    losses_a = vector("a", a, hint)
+    losses_b = vector("b", b, hint)
     if len(losses_a) != len(losses_b):
         raise InputError(
             f"a has {len(losses_a)} losses, b has {len(losses_b)}",
@@ -433,20 +443,23 @@ def _sign_flip(
     """The p-value of each column of differences [N, M]."""
     if clusters is not None:
         gaps = np.stack([np.bincount(clusters, column) for column in gaps.T], axis=1)
-    items = len(gaps)
-    total = gaps.sum(axis=0)
+    n_units = len(gaps)
+    observed = gaps.sum(axis=0)
     # Sums that differ only by rounding count as equally extreme.
-    extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)
-    hits = np.zeros(gaps.shape[1], dtype=np.int64)
-    for flips in flip_rows(items, samples, rng):
-        hits += (np.abs(total - 2 * sums(flips, gaps)) >= extreme).sum(axis=0)
-    return [float(value) for value in (1 + hits) / (1 + samples)]
+    threshold = np.abs(observed) - 1e-9 * np.abs(gaps).sum(axis=0)
+    extreme_flips = np.zeros(gaps.shape[1], dtype=np.int64)
+    for flips in flip_rows(n_units, samples, rng):
+        flipped = observed - 2 * sums(flips, gaps)
+        extreme_flips += (np.abs(flipped) >= threshold).sum(axis=0)
+    p_values = (1 + extreme_flips) / (1 + samples)
+    return [float(p_value) for p_value in p_values]
 
 
-def flip_rows(items: int, samples: int, rng: np.random.Generator) -> Iterator[Counts]:
-    """Whether each item changes its sign in each sample, 0 or 1, in blocks [B, N]."""
-    size = max(1, BLOCK // items)
+def flip_rows(units: int, samples: int, rng: np.random.Generator) -> Iterator[Counts]:
+    """Whether each unit changes its sign in each sample, 0 or 1, in blocks [B, G]."""
+    size = max(1, FLIPS_PER_BLOCK // units)
     for start in range(0, samples, size):
         rows = min(size, samples - start)
-        bits = np.frombuffer(rng.bytes(rows * ((items + 7) // 8)), dtype=np.uint8)
-        yield np.unpackbits(bits.reshape(rows, -1), axis=1, count=items)
+        bytes_per_row = math.ceil(units / 8)
+        random_bytes = np.frombuffer(rng.bytes(rows * bytes_per_row), dtype=np.uint8)
+        yield np.unpackbits(random_bytes.reshape(rows, bytes_per_row), axis=1, count=units)

@@ -26,7 +26,7 @@ from edokit.fitdata.reading import (
 )
 from edokit.item_array import Order
 from edokit.metrics import headline_metric
-from edokit.metrics.resampling import quantiles
+from edokit.metrics.resampling import central_interval
 from edokit.predictions.core import Predictions
 
 # Resampling means is fast: with ten times the samples, decisions hardly depend on the seed.
@@ -186,7 +186,7 @@ def _estimates(samples: Mapping[str, Floats], k: int, level: float) -> dict[str,
     estimates = {}
     for name, values in samples.items():
         column = values[:, k]
-        estimates[name] = [float(np.median(column)), *quantiles(column, level)]
+        estimates[name] = [float(np.median(column)), *central_interval(column, level)]
     return estimates
 
 

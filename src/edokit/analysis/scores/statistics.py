@@ -14,7 +14,7 @@ from edokit._types import Codes, Floats, Ints
 from edokit.analysis.scores.result import CONSTANT, UNIFORM, Score, lowest_score
 from edokit.ensemble.fitted import Constant
 from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics
-from edokit.metrics.checks import pair
+from edokit.metrics.checks import checked_p_q
 from edokit.metrics.mean_intervals import FEWEST_UNITS
 from edokit.metrics.resampling import Resampling, intervals_and_tests, unit_count
 from edokit.scales import NOMINAL, Scale
@@ -36,7 +36,7 @@ def item_metrics(
 
     ``hard`` are the predicted hard labels, as ``y`` is.
     """
-    predicted, soft = pair(np.asarray(p), np.asarray(q), scale)
+    predicted, soft = checked_p_q(np.asarray(p), np.asarray(q), scale)
     certain = scale.indicators(hard, soft.shape[1]).astype(np.float64)
     formulas = item_values(scale)
     metrics: dict[str, Floats] = {}
