@@ -157,10 +157,13 @@ def _columns(batch: Sequence[_GumbelRun]) -> Columns:
 
     kinds = [run.settings.ce for run in batch]
     return Columns(
-        kinds.count(CE.MEAN),
-        kinds.count(CE.RANDOM),
-        {term: column(partial(_signed_weight, term)) for term in TERMS},
-        *(column(attrgetter(f"options.{name}")) for name in Columns._fields[3:]),
+        n_pooled=kinds.count(CE.MEAN),
+        n_drawn=kinds.count(CE.RANDOM),
+        lambdas={term: column(partial(_signed_weight, term)) for term in TERMS},
+        learning_rate=column(lambda run: run.options.learning_rate),
+        temperature=column(lambda run: run.options.temperature),
+        temperature_decay=column(lambda run: run.options.temperature_decay),
+        min_temperature=column(lambda run: run.options.min_temperature),
     )
 
 
