@@ -55,7 +55,7 @@ class TextSource:
         from edokit.analysis.fit_items import fit_columns
 
         columns = fit_columns(fit, self.path, {})
-        if not self.split:  # a table of texts has no other roles
+        if not self.split:  # other roles belong to tables of annotations
             columns = {role: name for role, name in columns.items() if role in _TEXT_ROLES}
         return replace(self, columns={**columns, **self.columns})
 

@@ -32,7 +32,7 @@ _ESCAPED = {sign: f"\\{sign}" for sign in "&%$#_{}"}
 _FORMULAS = {sign: f"${code}$" for sign, code in map(str.split, _MATHS.split(","))}
 _LATEX = _ESCAPED | _WORDS | _FORMULAS
 _NEGATIVE = re.compile(r"-(?=[\d.])")
-# What the cells of a column of numbers begin with; a dash stands for a missing number.
+# The start of a cell in a numeric column; a dash marks a missing number.
 _NUMBER = re.compile(r"[-+−]?[\d.]|–$")
 
 

@@ -171,7 +171,7 @@ class Annotations:
             "mocking"]`` or ``rude,mocking``; ``[]`` is the empty set), or one row per chosen label.
         annotator_columns : sequence of str, optional
             Of a table with one row per item: the columns with the labels of one annotator each, who
-            are named by them. Empty cells are no annotations.
+            are named by them. Empty cells are skipped.
         **policies
             ``empty="drop"`` drops rows without an item, an annotator or a label, and items without
             a text if others have one. ``drop_label`` and ``drop_annotator`` (lists of names) drop

@@ -644,10 +644,10 @@ def _described(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strin
 
 
 def _filled_attribute(annotator: Encoded, column: Encoded, name: str) -> Strings | None:
-    """An attribute with a few gaps, which the annotator's other rows fill; None if it is none.
+    """Fill a few gaps of an attribute from the annotator's other rows; None if it is not one.
 
-    A warning counts the rows. A column in which one value alone occurs is no attribute: its gaps
-    may mean something else than that value.
+    A warning counts the rows. A column with a single value is not an attribute, since a gap may
+    be its other value.
     """
     # The last entry is that of gaps, whose code is -1.
     is_level = [text.strip().lower() not in UNKNOWN for text in column.names]

@@ -15,9 +15,9 @@ from edokit.annotations.labels import list_labels_as_text
 
 
 def unpivot(table: pa.Table, annotator_columns: Sequence[str]) -> tuple[pa.Table, Codes]:
-    """A table with one row per item and one column per annotator, as a row per annotation.
+    """Turn a table with a row per item and a column per annotator into a row per annotation.
 
-    Empty cells are no annotations. Also return the row of ``table`` [n] that each row is from.
+    Empty cells are skipped. Also return the row of ``table`` [n] that each new row comes from.
     """
     for name in annotator_columns:
         if name not in table.column_names:

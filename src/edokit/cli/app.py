@@ -422,7 +422,7 @@ class Options:
                 if isinstance(value[0], bool):
                     text = text.lower()
                 return f"{self.by_name[part].name} {name}={text}"
-        return f"{show_options(option(name, *value))} (in Python)"
+        return f"{show_options(option(name, *value))} in Python"
 
 
 def _without_replaced(words: Sequence[str], argument: Argument, value: object) -> list[str]:

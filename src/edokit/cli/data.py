@@ -271,9 +271,9 @@ def _description_notes(description: dict[str, Any]) -> list[str]:
         grouped = are(groups["items"], description["items"], noun="item")
         notes.append(f"{grouped} in {counted(groups['groups'], 'group')}.")
     if duplicates := description.get("near_duplicates"):
-        texts = are(duplicates["items"], verb=HAVE, noun="text")
+        texts = counted(duplicates["items"], "text")
         groups = counted(duplicates["groups"], "group")
-        notes.append(f"{texts} a near-duplicate among all, in {groups}.")
+        notes.append(f"{texts} with near-duplicates, in {groups}.")
         for name, counts in duplicates.get("splits", {}).items():
             notes.append(
                 f"Of {name}, {are(counts['near'], verb=HAVE, noun='text')} a near-duplicate in"

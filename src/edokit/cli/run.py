@@ -39,7 +39,7 @@ class RunFlags:
     jobs : int, optional
         Members that train at a time; by default one per core.
     overwrite : bool
-        Replace a run on other annotations, also what edo did not write.
+        Replace a run on other annotations, and files that edo did not write.
     no_people : bool
         Do not estimate how annotators and their attributes differ from the pool.
     no_texts : bool

@@ -200,8 +200,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             classifiers then take an indicator matrix, as scikit-learn's ``OneVsRestClassifier`` and
             forests do. Annotations are matched with the index of a pandas X by id.
         order : {"annotations"}, default=None
-            The rows of an X without ids are in the order of the annotations' items. None: such an X
-            is refused, unless the annotations have no ids either.
+            The rows of an X without ids are in the order of the annotations' items. By default, an
+            X without ids is an error if the annotations have ids.
 
         Returns
         -------
@@ -599,9 +599,9 @@ def _item_ids(X: Items) -> Rows | None:
 
 
 def _in_order_of_items(labels: Annotations, items: Rows | None, order: Order | None) -> Annotations:
-    """Annotations in the order of X: matched by id, or by position if they have no ids.
+    """Annotations in the order of X: matched by id, or by position without ids.
 
-    As in scikit-learn, the index of X plays no part beside an array.
+    As in scikit-learn, the index of X is ignored when the labels are an array.
     """
     if order is not None:
         one_of("order", order, get_args(Order))

@@ -36,7 +36,7 @@ _STEPS = 50
 _STARTS = (5, 12, 25, 38, 50)
 """The steps that share the 5 % between them; a rejection passes its part on to the next step."""
 _LIMITS = (0.1, 0.2, 0.3, 0.4)
-"""Limits that are tried where the one that is asked for can't be promised."""
+"""Higher limits to suggest when nothing can be promised at the requested one."""
 _BETS = 2.0 ** -np.arange(12)
 """Bets, as shares of the largest one."""
 _HALF = 0.5 + 1e-9

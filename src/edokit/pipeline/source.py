@@ -225,12 +225,12 @@ def _missing_text(annotations: Annotations, columns: Mapping[str, str]) -> Decis
 
 
 def _warn_of_doubtful_values(annotations: Annotations) -> None:
-    """Name classes and columns that the table may not mean as they are read."""
+    """Warn of classes and columns that may have been misread."""
     _warn_of_rare_labels(annotations)
     for name in annotations.classes:
         if name.strip().lower() in _NO_JUDGEMENT:
             warn(
-                f"the label {name!r} is read as a class; if it means that there is no judgement:"
+                f"the label {name!r} is read as a class; to leave out such labels:"
                 f" {option('drop_label', [name])}"
             )
     columns = contradictions(
@@ -241,7 +241,7 @@ def _warn_of_doubtful_values(annotations: Annotations) -> None:
 
 
 def _warn_of_rare_labels(annotations: Annotations) -> None:
-    """Name classes that next to nobody chose, which may be spelling mistakes."""
+    """Warn of very rare classes, which may be spelling mistakes."""
     if len(annotations) < 100 * _RARE:
         return
     counts = annotations.counts.sum(axis=0)

@@ -228,7 +228,7 @@ def _answers(annotations: Annotations, row: int) -> str:
     parts: list[str] = []
     for c in order:
         if counts[c] > 0:
-            # Shares without annotators are no whole numbers.
+            # Soft labels without annotators have fractional counts.
             digits = 0 if float(counts[c]).is_integer() else 2
             parts.append(f"{clean(annotations.classes[c], 40)} {number(float(counts[c]), digits)}")
     return ", ".join(parts)
@@ -249,7 +249,7 @@ def _method_charts(scores: MethodScores) -> list[Spec]:
 
 
 def _metric_tables(scores: MethodScores) -> list[_Table]:
-    """Each method with its metrics, and the interval of the one that ranks them."""
+    """A row per method: its metrics, with an interval for the metric that ranks them."""
     ranked = ranked_scores(scores, None)
     if not ranked:
         return []

@@ -167,7 +167,7 @@ def _makes_run(entry: Mapping[str, str]) -> bool:
 
 
 def _of_run(entry: Mapping[str, str], run: Path) -> dict[str, str]:
-    """A command that uses a finished run instead of the one that an earlier command makes."""
+    """The command with the folder of a finished run in place of ``run``."""
     folder = shlex.quote(str(run))
     answers = "members/predictions/fit.npz"
     command = entry["command"]

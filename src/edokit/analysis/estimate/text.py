@@ -34,8 +34,8 @@ def few_labels_note(column: str, values: Sequence[str], fewest: int) -> str:
 def fit_texts_note(count: int, total: int) -> str:
     """A note on labelled texts that the ensemble learned from."""
     return (
-        f"{are(count, total, ('was', 'were'), 'labelled text')} in the fit: held-out answers stand"
-        " for what the ensemble would answer to new texts."
+        f"{are(count, total, ('was', 'were'), 'labelled text')} in the fit; for them the"
+        " held-out answers are used, as for new texts."
     )
 
 

@@ -115,7 +115,7 @@ def verdict_words(comparison: GroupComparison, level: LevelComparison) -> str:
 
 
 def _missed_class(comparison: GroupComparison, level: LevelComparison) -> str:
-    """The class whose interval reaches farthest from zero; of two, the one that is shown."""
+    """The class whose interval reaches farthest from zero; of two classes, the shown class."""
     if not isinstance(level.low, dict) or not isinstance(level.high, dict):
         return ""
     name = shown_class(comparison, level)
