@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.predictions.shards import check_once
+from edokit.predictions.shards import check_not_repeated
 from edokit.rows import Keys, Rows
 from tests.errors import raises_code
 
@@ -14,7 +14,7 @@ NAMES = st.lists(st.text(min_size=1, max_size=3), max_size=8, unique=True)
 
 
 def check(parts: list[Rows], names: list[str]) -> None:
-    check_once([part.keys for part in parts], names, parts.__getitem__)
+    check_not_repeated([part.keys for part in parts], names, parts.__getitem__)
 
 
 @given(st.lists(NAMES, min_size=2, max_size=5))
@@ -37,4 +37,4 @@ def test_the_shards_and_the_items_are_named() -> None:
 def test_two_items_with_one_key_are_two_items() -> None:
     parts = [Rows.from_names(list("ab")), Rows.from_names(list("cd"))]
     keys: Keys = np.array([1, 5], dtype=np.uint64)
-    check_once([keys, keys], ["one", "two"], parts.__getitem__)
+    check_not_repeated([keys, keys], ["one", "two"], parts.__getitem__)

@@ -36,7 +36,7 @@ from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import average_groups, group_names, one_thread, slices
 from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
-from edokit.predictions.shards import Shards, check_once
+from edokit.predictions.shards import Shards, check_not_repeated
 
 Total = TypeVar("Total")
 SAMPLE = 65_536  # items of the sample that serves as a start
@@ -329,7 +329,7 @@ class ShardedData(FitData):
             self._length += length
             counts += [] if label_counts is None else [label_counts]
             self._summaries = summaries if self._summaries is None else self._summaries + summaries
-        check_once(
+        check_not_repeated(
             [part.keys() for part in self._cached],
             [part.name for part in self._cached],
             self._shards.read_rows,

@@ -37,7 +37,8 @@ _OPTIONAL = ("groups", "annotators")
 _CLASSES = b"edokit.classes"
 """Metadata key of a table for the order of its classes."""
 _MOST_CELLS = 100
-"""Largest number of predictions per row of a table; above it, most are missing."""
+"""Largest number of pairs of an item and a member per line of a table; above it, at least 99 % of
+the predictions are missing."""
 _SCALE = b"edokit.scale"
 """Metadata key for the answer scale, unless it is nominal."""
 _INFO = b"edokit.member_info"
@@ -81,8 +82,8 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
             # numpy pads text with NUL characters, and removes them when it reads.
             if arrays[name].tolist() != list(names):
                 raise InputError(
-                    f"a name of {name} ends in a NUL character, which .npz can't keep",
-                    "rename it",
+                    f"the name of one of the {name} ends in a NUL character, which .npz can't keep",
+                    "rename it, or write a .parquet file",
                     code="invalid-name",
                 )
         if predictions.scale != NOMINAL:
@@ -97,10 +98,10 @@ def write_predictions(predictions: Predictions, path: str | Path) -> None:
 
 def check_ending(path: Path) -> None:
     """Refuse files other than .npz and .parquet."""
-    if path.suffix.lower() not in (".npz", ".parquet"):
+    if path.suffix.lower() not in SUFFIXES:
         raise InputError(
             f"predictions are written to .npz or .parquet files, not to {path}",
-            "choose one of these endings",
+            "end the name of the file in .npz or .parquet",
             code="unknown-ending",
         )
 
@@ -139,10 +140,12 @@ def _read_npz(path: Path, invalid: Invalid) -> Predictions:
     missing = [name for name in _NEEDED if name not in arrays]
     if missing:
         raise InputError(
-            f"{path} lacks the array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
+            f"{path} lacks {counted(len(missing), 'array')}: {examples(missing)}; predictions need"
+            f" {', '.join(_NEEDED)}",
             "write it with edokit.write_predictions or `edo predictions join`",
             code="missing-array",
         )
+    # Each of these is an array of one text, or absent.
     notes = {name: "".join(as_names(arrays.get(name, ()))) for name in ("scale", "member_info")}
     names: Any = {name: arrays.get(name) for name in (*_NEEDED[1:], *_OPTIONAL)}
     return Predictions.from_arrays(
@@ -177,6 +180,7 @@ def _noted_info(text: str) -> MemberInfo:
 
 
 def _noted(schema: pa.Schema, key: bytes) -> str:
+    """The text noted in the metadata of a table; empty without a note."""
     return bytes((schema.metadata or {}).get(key, b"")).decode("utf-8", "replace")
 
 
@@ -194,11 +198,13 @@ def from_long_table(table: pa.Table, path: Path) -> Predictions:
     classes = _class_order(table, column_by_class)
     noted_scale = _noted(table.schema, _SCALE)
     fewest_classes = 2
-    if noted_scale:  # multi-label data may have a single label
+    if noted_scale:
+        # Multi-label data may have a single label.
         fewest_classes = 1
     if len(classes) < fewest_classes:
         raise InputError(
-            f"{path} has {len(classes)} p_<class> columns; predictions need one per class",
+            f"{path} has {counted(len(classes), 'p_<class> column')}; predictions need one per"
+            f" class, at least {fewest_classes}",
             "name them p_0, p_1, …",
             code="missing-column",
         )
@@ -232,6 +238,10 @@ class Lines(NamedTuple):
     ----------
     rows : Rows
         The distinct rows [N].
+    row_codes : ndarray of int32
+        The row of each line [n], as a position in ``rows``.
+    member : Encoded
+        The member of each line [n], and the distinct members [K].
     groups : tuple[str, ...] or None
         The group of each member [K].
     """
@@ -260,7 +270,8 @@ class Lines(NamedTuple):
             return values.reshape(shape), np.zeros(self.shape, dtype=bool)
         is_absent = np.ones(size, dtype=bool)
         is_absent[cells] = False
-        if size - is_absent.sum() < len(cells):
+        n_filled = size - is_absent.sum()
+        if n_filled < len(cells):  # some lines fill the same cell
             line = int(pd.Index(cells).duplicated().argmax())
             raise InputError(
                 f"{path} has several rows for {self.rows.noun}"
@@ -278,13 +289,13 @@ def read_lines(table: pa.Table, path: Path, member: Encoded) -> Lines:
     """The rows and members of a table's lines; columns of annotators and groups are optional."""
     items = name_column(table, "item", path)
     rows = Rows.from_names(items.names)
-    codes = items.codes
+    row_codes = items.codes
     groups = None
     if "annotator" in table.column_names:
-        pairs = annotator_column(table)
-        lines = Rows(items.names, items.codes, pairs.names, pairs.codes)
-        rows = lines.distinct()
-        codes = rows.positions(lines).astype(np.int32)
+        annotators = annotator_column(table)
+        line_rows = Rows(items.names, items.codes, annotators.names, annotators.codes)
+        rows = line_rows.distinct()
+        row_codes = rows.positions(line_rows).astype(np.int32)
     if "group" in table.column_names:
         groups = per_member(table, "group", member, path)
     if len(rows) * len(member.names) > _MOST_CELLS * len(table):
@@ -295,7 +306,7 @@ def read_lines(table: pa.Table, path: Path, member: Encoded) -> Lines:
             "check the column that names the members",
             code="sparse-predictions",
         )
-    return Lines(rows, codes, member, groups)
+    return Lines(rows, row_codes, member, groups)
 
 
 def is_stored(table: pa.Table) -> bool:
@@ -313,20 +324,27 @@ def annotator_column(table: pa.Table) -> Encoded:
 
 
 def long_table(predictions: Predictions) -> pa.Table:
-    """One row per (item, member) with ``item, member, group`` and ``p_<class>`` columns."""
+    """One line per row and member.
+
+    The columns are ``item``, ``member``, for pairs ``annotator``, ``group`` if members have groups,
+    and a ``p_<class>`` for each class.
+    """
     n, k, _ = predictions.shape
 
     def repeated(names: Sequence[str] | Strings, codes: npt.NDArray[Any]) -> pa.Array:
         values = text_array(names, "names in predictions")
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
 
-    members = {"member": repeated(predictions.members, np.tile(np.arange(k), n))}
-    ids = {}
-    for name, names in predictions.rows.columns().items():
-        ids[name] = repeated(names, np.repeat(np.arange(n), k))
-    columns: dict[str, Any] = {"item": ids["item"], **members, **ids}
+    row_codes = np.repeat(np.arange(n), k)
+    member_codes = np.tile(np.arange(k), n)
+    columns: dict[str, Any] = {
+        "item": repeated(predictions.items, row_codes),
+        "member": repeated(predictions.members, member_codes),
+    }
+    if predictions.annotators is not None:
+        columns["annotator"] = repeated(predictions.annotators, row_codes)
     if predictions.groups is not None:
-        columns["group"] = repeated(predictions.groups, np.tile(np.arange(k), n))
+        columns["group"] = repeated(predictions.groups, member_codes)
     flat = predictions.probabilities.reshape(n * k, -1)
     for c, name in enumerate(predictions.classes):
         columns[PROBABILITY + name] = flat[:, c]
@@ -345,11 +363,12 @@ def _class_order(table: pa.Table, classes: Iterable[str]) -> tuple[str, ...]:
     """The classes in the order noted in the table's metadata, else in class order."""
     order = class_order(classes)
     try:
-        metadata = json.loads((table.schema.metadata or {}).get(_CLASSES, b"null"))
-        noted_order = tuple(metadata or ())
+        noted = json.loads((table.schema.metadata or {}).get(_CLASSES, b"null"))
+        noted_order = tuple(noted or ())
         if sorted(noted_order) == sorted(order):
             return noted_order
     except (TypeError, ValueError, RecursionError):
+        # Metadata that another program damaged are as good as none: the columns name the classes.
         pass
     return order
 
@@ -370,11 +389,16 @@ def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
 
 
 def per_member(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple[str, ...]:
-    """A column with one value per member, such as its group [K]."""
-    group = encode(table[name], name)
-    member_codes = np.full(len(member.names), -1)
-    member_codes[member.codes[::-1]] = group.codes[::-1]
-    differs = np.flatnonzero(member_codes[member.codes] != group.codes)
+    """The value of each member [K] in a column, such as its group; empty for a gap.
+
+    Lines of one member with different values are refused.
+    """
+    values = encode(table[name], name)
+    value_codes = np.full(len(member.names), -1)
+    # Of several values for one position, numpy keeps the last one. Back to front, that is the
+    # value of the member's first line.
+    value_codes[member.codes[::-1]] = values.codes[::-1]
+    differs = np.flatnonzero(value_codes[member.codes] != values.codes)
     if len(differs):
         row = int(differs[0])
         raise InputError(
@@ -383,5 +407,5 @@ def per_member(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple
             "make its rows agree",
             code="contradictory-rows",
         )
-    names = np.append(group.names, "")  # the last name is that of a gap, whose code is −1
-    return tuple(str(names[code]) for code in member_codes)
+    names = np.append(values.names, "")  # the last name is that of a gap, whose code is −1
+    return tuple(str(names[code]) for code in value_codes)

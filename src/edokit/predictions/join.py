@@ -48,7 +48,8 @@ from edokit.scales import DeclaredScale, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that are not in every file: refuse them, or leave them out."""
-_ROLES = ("item", "member", "group", *ANSWER_ROLES)
+_ALL_ROLES = ("item", "member", "group", *ANSWER_ROLES)
+"""The roles of columns in the files, besides ``p_<class>``."""
 _NO_LOGITS = "mark only the files that contain logits: FILE:logits (in Python: logits=[…])"
 _DROP_HINT = f"{option('missing', 'drop')} leaves out the items that not every member predicts"
 
@@ -72,7 +73,7 @@ class JoinOptions:
     columns : mapping of str to str, default=None
         The column names in the files for ``item``, ``member``, ``group`` and ``p_<class>``, as in
         ``{"item": "id", "p_yes": "score"}``; for sampled answers also for ``answer``,
-        ``annotator``, ``model``, ``prompt`` and ``persona``.
+        ``annotator``, ``model``, ``prompt`` and ``persona``. Each must be in one of the files.
     label_map : mapping of str to str, default=None
         Classes to rename, as in ``{"LABEL_1": "yes"}``.
     missing : {"error", "drop"}, default="error"
@@ -112,9 +113,9 @@ class JoinOptions:
         one_of("unparsed", self.unparsed, get_args(Unparsed))
         check_number("smoothing", self.smoothing, 0, 1e6)
         for role, name in (self.columns or {}).items():
-            if role not in _ROLES and not role.startswith(PROBABILITY):
+            if role not in _ALL_ROLES and not role.startswith(PROBABILITY):
                 raise InputError(
-                    f"columns maps {role!r}, which is none of {', '.join(_ROLES)}, p_<class>",
+                    f"columns maps {role!r}, which is none of {', '.join(_ALL_ROLES)}, p_<class>",
                     f"for the column of a class write for example"
                     f" {option('columns', {'p_yes': name})}",
                     code="unknown-role",
@@ -196,13 +197,20 @@ def join_models(
     """
     options = replace(options or JoinOptions(), **changes)
     if not files:
-        raise InputError("no files to join are named", "name the files", code="empty-option")
+        raise InputError("there are no files to join", "name the files", code="empty-option")
     names = options.file_names(len(files))
     logits = options.file_logits(len(files))
     sources = []
     for file, name, is_logits in zip(files, names, logits, strict=True):
-        member = name or Path(file).stem
-        sources.append(_ModelFile(Path(file), member, options, bool(is_logits), bool(name)))
+        source = _ModelFile(
+            path=Path(file),
+            member=name or Path(file).stem,
+            options=options,
+            logits=bool(is_logits),
+            is_renamed=bool(name),
+        )
+        sources.append(source)
+    # Reading a file also fills in its column names and classes, which `_refuse_unused` needs.
     parts = [source.part() for source in sources]
     _refuse_unused(options, sources)
     joined = _side_by_side(parts, sources, options.missing)
@@ -248,14 +256,23 @@ def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
 
 @dataclass
 class _ModelFile:
-    """A file to join, with the options for reading it, and its columns and classes.
+    """A file to join, with the options for reading it.
+
+    Reading it fills in the last three attributes.
 
     Attributes
     ----------
+    member : str
+        The name of its member, unless the file names its members.
+    logits : bool
+        Whether the file contains logits.
     is_renamed : bool
-        Whether ``member`` replaces the names in the file.
+        Whether ``member`` was given: it then replaces the name of a single member in the file, and
+        is the prefix of several.
+    column_names : list[str]
+        The names of the columns of a table.
     classes : tuple[str, ...]
-        The names of its classes.
+        The names of its classes before `label_map` renames them.
     unpredicted : Rows or None
         Rows that lack the prediction of some member.
     """
@@ -288,6 +305,7 @@ class _ModelFile:
         return part
 
     def _read(self) -> Predictions:
+        """The predictions of the members as the file names them."""
         path = self.path
         if path.suffix.lower() != ".npz" and not path.is_dir():
             table = read_table(path)
@@ -301,10 +319,10 @@ class _ModelFile:
                 code="not-logits",
             )
         stored = read_predictions(path, invalid=self.options.invalid)
-        stored = stored.take(self._is_listed(stored.items))
+        stored = stored.take(self._is_kept(stored.items))
         self.classes = stored.classes
         with errors_in(path):
-            part = replace(stored, classes=self._mapped(stored.classes))
+            part = replace(stored, classes=self._relabelled(stored.classes))
             part.check_names()
             if self.options.scale is not None:
                 part = part.on_scale(self.options.scale)
@@ -314,31 +332,34 @@ class _ModelFile:
         """The predictions in a table: probabilities, logits or sampled answers."""
         with errors_in(self.path):
             declared = scale_of_table(table, self.options.scale)
-        mapped = self.options.columns or {}
-        table = _by_role(table, mapped)
+        column_by_role = self.options.columns or {}
+        table = _by_role(table, column_by_role)
         if "item" not in table.column_names:
+            item_column = column_by_role.get("item", "item")
             raise InputError(
-                f"{self.path} lacks the column {mapped.get('item', 'item')!r}; its columns are"
-                f" {headings(table.column_names)}",
-                f"name the column with the ids: {option('columns', {'item': 'NAME'})}",
+                f"{self.path} lacks the column {item_column!r} with the ids of the items; its"
+                f" columns are {headings(self.column_names or table.column_names)}",
+                f"name that column: {option('columns', {'item': 'NAME'})}",
                 code="missing-column",
             )
-        columns = class_columns(table.column_names)
-        is_mapped = mapped.get(ANSWER) in self.column_names
-        if is_mapped or (ANSWER in table.column_names and not columns):
+        column_by_class = class_columns(table.column_names)
+        # Beside columns of classes, a column named "answer" counts only if the options name it.
+        is_declared = column_by_role.get(ANSWER) in self.column_names
+        if is_declared or (ANSWER in table.column_names and not column_by_class):
             return self._from_answers(table, declared)
-        return self._from_class_columns(table, columns, declared)
+        return self._from_class_columns(table, column_by_class, declared)
 
     def _from_class_columns(
-        self, table: pa.Table, columns: Mapping[str, str], declared: DeclaredScale
+        self, table: pa.Table, column_by_class: Mapping[str, str], declared: DeclaredScale
     ) -> Predictions:
         """Read a table with a column per class, and a row per item or per item and member."""
+        # The order of the classes may still change, so that here only the kind of scale counts.
         row_scale = None
         fewest_columns = 2
         if declared.kind == "multi-label":
             row_scale = "multi-label"
             fewest_columns = 1
-        if len(columns) < fewest_columns:
+        if len(column_by_class) < fewest_columns:
             raise InputError(
                 f"{self.path} does not have one p_<class> column per class; its columns are"
                 f" {headings(table.column_names)}",
@@ -347,10 +368,10 @@ class _ModelFile:
                 f" sampled answers, {option('columns', {'answer': 'NAME'})}",
                 code="missing-column",
             )
-        table = self._listed_items(table)
-        numbers = [number_column(table, name, str(self.path)) for name in columns.values()]
+        table = self._kept_items(table)
+        numbers = [number_column(table, name, str(self.path)) for name in column_by_class.values()]
         lines = self._lines(table)
-        self.classes = tuple(columns)
+        self.classes = tuple(column_by_class)
         values, _ = lines.stacked(np.column_stack(numbers), self.path)
         values, rows = self._complete(values, lines)
         with errors_in(self.path):
@@ -359,7 +380,7 @@ class _ModelFile:
                 items=rows.item_names,
                 annotators=rows.annotator_names,
                 members=lines.member.names,
-                classes=self._mapped(self.classes),
+                classes=self._relabelled(self.classes),
                 groups=lines.groups,
                 layout="NKC",
                 logits=self.logits,
@@ -376,10 +397,12 @@ class _ModelFile:
                 f"{self.path} contains sampled answers, not logits", _NO_LOGITS, code="not-logits"
             )
         options = self.options
+        # Sets of labels may be stored as lists.
         table = lists_as_text(table, ANSWER)
         texts = encode(table[ANSWER], ANSWER).names
+        # `label_map` may name any answer of the file, with or without spaces around it.
         self.classes = tuple({*texts, *(name.strip() for name in texts)})
-        table = self._listed_items(table)
+        table = self._kept_items(table)
         lines = self._lines(table, sampled=True)
         with errors_in(self.path):
             classes = None
@@ -398,6 +421,7 @@ class _ModelFile:
         counts = np.zeros((math.prod(lines.shape), len(answers.classes)))
         np.add.at(counts, cells, answers.is_class[answers.is_parsed])
         total = np.bincount(cells, minlength=len(counts))[:, None]
+        # Without answers, 0 / 0 is NaN, which marks a missing prediction.
         with np.errstate(invalid="ignore"):
             shares = np.where(total, scale.smoothed(counts, total, options.smoothing), np.nan)
         array, rows = self._complete(shares.reshape(*lines.shape, -1), lines)
@@ -413,32 +437,38 @@ class _ModelFile:
         with errors_in(self.path):
             return predictions.with_info(info)
 
-    def _listed_items(self, table: pa.Table) -> pa.Table:
+    def _kept_items(self, table: pa.Table) -> pa.Table:
         """The lines of the items to keep."""
         item = name_column(table, "item", self.path)
-        return table.filter(pa.array(self._is_listed(item.names)[item.codes]))
+        return table.filter(pa.array(self._is_kept(item.names)[item.codes]))
 
-    def _is_listed(self, items: Strings) -> Bools:
+    def _is_kept(self, items: Strings) -> Bools:
         """Whether to keep each item; a file that contains none of the items to keep is refused."""
         if self.options.item_names is None:
             return np.ones(len(items), dtype=bool)
-        is_listed = np.isin(items, self.options.item_names)
-        if not is_listed.any():
+        is_kept = np.isin(items, self.options.item_names)
+        if not is_kept.any():
             raise InputError(
-                f"{self.path} contains none of these items, but {examples(items)}",
+                f"{self.path} contains none of the items to keep"
+                f" ({examples(self.options.item_names)}); its items are {examples(items)}",
                 "check the ids",
                 code="unknown-item",
             )
-        return is_listed
+        return is_kept
 
     def _lines(self, table: pa.Table, *, sampled: bool = False) -> Lines:
-        """The row and the member of each line; without a column of members, the file is one."""
+        """The row and the member of each line.
+
+        Without a column of members, the columns of sampled answers that identify a model name them,
+        and any other file is one member.
+        """
         if "member" in table.column_names:
             member = name_column(table, "member", self.path)
         elif sampled:
             member = answering_members(table, self.path, self.member, IDENTITY)
         else:
             member = answering_members(table, self.path, self.member, ())
+            # Other columns, such as annotators, only count in tables that name their members.
             table = table.select(["item"])
         return read_lines(table, self.path, member)
 
@@ -460,13 +490,17 @@ class _ModelFile:
         self.unpredicted = lines.rows.take(is_incomplete)
         return array[~is_incomplete], lines.rows.take(~is_incomplete)
 
-    def _mapped(self, classes: Sequence[str]) -> tuple[str, ...]:
+    def _relabelled(self, classes: Sequence[str]) -> tuple[str, ...]:
+        """The names of the classes after `label_map`."""
         label_map = self.options.label_map or {}
         return tuple(label_map.get(name, name) for name in classes)
 
 
 def _by_role(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
-    """The table with columns renamed to their roles; a mapped column replaces one of that name."""
+    """The table with columns renamed to their roles.
+
+    A column whose name is a role is left out if ``columns`` gives that role to another one.
+    """
     role_by_column = {name: role for role, name in columns.items() if name in table.column_names}
     replaced = {*role_by_column.values()} - {*role_by_column}
     table = table.select([name for name in table.column_names if name not in replaced])
@@ -493,7 +527,10 @@ def _side_by_side(
     groups: list[str] = []
     info: dict[str, Mapping[str, object]] = {}
     for part in aligned:
-        groups += part.groups or ("",) * len(part.members)
+        if part.groups is None:
+            groups += [""] * len(part.members)  # an empty name means no group
+        else:
+            groups += part.groups
         info |= part.member_info
     joined = Predictions(
         np.concatenate([part.probabilities for part in aligned], axis=1),
@@ -513,7 +550,7 @@ def _aligned(
     part: Predictions, source: _ModelFile, base: Predictions, base_source: _ModelFile
 ) -> Predictions:
     """A part with rows and classes in the order of the first one."""
-    check_same_scale(part.scale, str(source), base.scale, str(base_source))
+    check_same_scale(part.scale, f"file {source}", base.scale, f"file {base_source}")
     try:
         rows = part.rows.match(base.rows, str(source), str(base_source))
     except InputError as error:
@@ -532,20 +569,21 @@ def _aligned(
 def _common_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> list[Predictions]:
     """The parts with the rows that all of them contain; a warning names the others."""
     unpredicted = [source.unpredicted for source in sources if source.unpredicted is not None]
-    items = Rows.concatenate([*(part.rows for part in parts), *unpredicted]).distinct()
-    is_common = np.all([part.rows.positions(items) >= 0 for part in parts], axis=0)
-    left_out = items.take(~is_common)
+    rows = Rows.concatenate([*(part.rows for part in parts), *unpredicted]).distinct()
+    is_common = np.all([part.rows.positions(rows) >= 0 for part in parts], axis=0)
+    left_out = rows.take(~is_common)
     if not is_common.any():
         files = ", ".join(map(str, sources))
         raise InputError(
-            f"{files}: no item has predictions of every member{look_alike(items.names)}",
+            f"{files}: no item has predictions of every member{look_alike(rows.names)}",
             "check the ids",
             code="items-differ",
         )
     if len(left_out):
         warn(
-            f"{are(len(left_out), len(items), noun=items.noun)} left out for every member"
+            f"{are(len(left_out), len(rows), noun=rows.noun)} left out for every member"
             f" ({option('missing', 'drop')}): {examples(left_out.names, 10)}"
             + look_alike(left_out.names)
         )
+    # A position of −1 means that a row is not among those left out.
     return [part.take(left_out.positions(part.rows) < 0) for part in parts]

@@ -24,12 +24,15 @@ Unparsed: TypeAlias = Literal["error", "drop"]
 SMOOTHING = 0.5
 """The constant that is added to the count of each class."""
 ANSWER = "answer"
+"""The role of the column with the sampled answers."""
 ANSWER_ROLES = (ANSWER, "annotator", *IDENTITY)
+"""The roles of columns in a table of sampled answers."""
 _MOST_ANSWERS = 10
 """Number of answers that a message lists."""
 _LONGEST = 60
 """Length of the longest answer that a message shows, so that it can be mapped."""
-_BEFORE = " \t\r\n\"'`*()[]{}<>“”‘’"
+_AROUND = " \t\r\n\"'`*()[]{}<>“”‘’"
+"""Characters around an answer that are ignored."""
 _DIFFER = ("differs", "differ")
 
 
@@ -64,56 +67,66 @@ def read_answers(
     """
     mapped = {}
     for answer in column.names:
-        bare = answer.strip()
-        mapped[answer] = label_map.get(answer, label_map.get(bare, bare))
+        stripped = answer.strip()
+        mapped[answer] = label_map.get(answer, label_map.get(stripped, stripped))
     classes = classes or declared.classes
     if classes is None:
         raise InputError(
-            f"there are {counted(len(mapped), 'different answer')}, and the classes are not"
-            f" declared: {_listed(column.names[column.codes[column.codes >= 0]])}",
+            f"the classes are not declared; there are {counted(len(mapped), 'different answer')}:"
+            f" {_listed(column.names[column.codes[column.codes >= 0]])}",
             f"name those that are classes: {option('classes', ['A', 'B'])}",
             code="undeclared-classes",
         )
+    # Classes that differ only in case or punctuation are recognised only by their exact name.
     bare_names = Counter(map(_bare, classes))
-    forms = {_bare(name): name for name in classes if bare_names[_bare(name)] == 1}
+    class_by_bare_name = {}
+    for name in classes:
+        bare_name = _bare(name)
+        if bare_names[bare_name] == 1:
+            class_by_bare_name[bare_name] = name
     # The last row is that of a missing answer, whose code is −1.
     is_class = np.zeros((len(mapped) + 1, len(classes)), dtype=bool)
     is_parsed = np.zeros(len(is_class), dtype=bool)
     is_loose = np.zeros(len(is_class), dtype=bool)
     labels_by_name = _label_parts(mapped.values(), declared, classes)
-    for row, name in enumerate(mapped.values()):
-        labels = labels_by_name.get(name, [name])
+    for row, answer in enumerate(mapped.values()):
+        labels = labels_by_name.get(answer, [answer])
         parsed_labels: list[str | None] = []
         for label in labels:
             if label in classes:
                 parsed_labels.append(label)
             else:
-                parsed_labels.append(forms.get(_bare(label)))
+                parsed_labels.append(class_by_bare_name.get(_bare(label)))
         if None not in parsed_labels:
             is_parsed[row] = True
             is_loose[row] = parsed_labels != list(labels)
-            is_class[row] = [name in parsed_labels for name in classes]
+            is_class[row] = [class_name in parsed_labels for class_name in classes]
     texts = np.append(column.names, "")
     codes = column.codes
     answers = SampledAnswers(tuple(classes), is_class[codes], is_parsed[codes])
     if is_loose[codes].any():
-        number = are(int(is_loose[codes].sum()), len(codes), _DIFFER, "answer")
+        how_many = are(int(is_loose[codes].sum()), len(codes), _DIFFER, "answer")
         warn(
-            f"{path}: {number} from a class only in case or punctuation, and are counted as that"
+            f"{path}: {how_many} from a class only in case or punctuation, and are counted as that"
             f" class: {_listed(texts[codes[is_loose[codes]]])}"
         )
     is_unparsed = ~answers.is_parsed
     if is_unparsed.any():
-        number = are(int(is_unparsed.sum()), len(codes), noun="answer")
-        message = f"{path}: {number} none of the classes {examples(classes, 20)}"
-        _note_unparsed(texts[codes[is_unparsed]], message, unparsed)
+        how_many = are(int(is_unparsed.sum()), len(codes), noun="answer")
+        message = f"{path}: {how_many} none of the classes {examples(classes, 20)}"
+        _refuse_or_warn(texts[codes[is_unparsed]], message, unparsed)
     return answers
 
 
 def _label_parts(
     names: Iterable[str], declared: DeclaredScale, classes: Sequence[str]
 ) -> dict[str, list[str]]:
-    """The labels of each set and the point of each number, by answer; empty for a nominal scale."""
+    """The labels that each answer consists of, by answer.
+
+    For multi-label data, these are the labels of the set; for an ordinal scale, the class that an
+    answer such as ``4.0`` denotes. Left out are answers that are their own label: those that are
+    classes, and all on a nominal scale.
+    """
     if declared.kind == "multi-label":
         return set_parts(list(names), set(classes))
     if declared.kind == "ordinal":
@@ -123,10 +136,10 @@ def _label_parts(
 
 def _bare(answer: str) -> str:
     """An answer without case and surrounding punctuation."""
-    return answer.casefold().lstrip(_BEFORE).rstrip(_BEFORE + ".,:;!")
+    return answer.casefold().lstrip(_AROUND).rstrip(_AROUND + ".,:;!")
 
 
-def _note_unparsed(texts: Strings, message: str, unparsed: Unparsed) -> None:
+def _refuse_or_warn(texts: Strings, message: str, unparsed: Unparsed) -> None:
     """Refuse answers that are not a class, or warn that they are left out."""
     message = f"{message}: {_listed(texts)}"
     if unparsed == "drop":
@@ -158,19 +171,26 @@ def _listed(answers: Strings) -> str:
     return listed
 
 
-def answering_members(table: pa.Table, path: Path, member: str, sources: Sequence[str]) -> Encoded:
-    """The member that gave each answer: model, prompt and persona, else ``member``."""
-    parts = [name for name in sources if name in table.column_names]
-    if not parts:
+def answering_members(table: pa.Table, path: Path, member: str, identity: Sequence[str]) -> Encoded:
+    """The member that gave each answer: the texts in the columns ``identity``, else ``member``."""
+    present = [name for name in identity if name in table.column_names]
+    if not present:
         return Encoded(np.zeros(len(table), dtype=np.int32), np.array([member], dtype=object))
-    columns = [encode(table[name], name) for name in parts]
+    columns = [encode(table[name], name) for name in present]
     # A gap has the code −1, which selects the last name.
     texts = [np.append(column.names, "")[column.codes].tolist() for column in columns]
     combinations = list(zip(*texts, strict=True))
-    codes, names = pd.factorize(as_names(["+".join(filter(None, parts)) for parts in combinations]))
-    if len(set(combinations)) > len(names) or "" in names:
+    joined_names = []
+    for combination in combinations:
+        given_names = [text for text in combination if text]
+        joined_names.append("+".join(given_names))
+    codes, names = pd.factorize(as_names(joined_names))
+    # "a+b" and "c" have the same joined name as "a" and "b+c".
+    is_ambiguous = len(set(combinations)) > len(names)
+    if is_ambiguous or "" in names:
         raise InputError(
-            f"{path}: {examples(parts)} do not identify the member in every row",
+            f"{path}: {examples(present)} do not identify the members: a row lacks all of them, or"
+            " two members get the same name",
             f"name each member in a column: {option('columns', {'member': 'NAME'})}",
             code="missing-value",
         )
@@ -186,6 +206,7 @@ def answer_info(
     failures = np.bincount(member.codes[~is_parsed], minlength=k).tolist()
     info: dict[str, dict[str, object]] = {}
     for name, n_answers, n_failures in zip(member.names, answers, failures, strict=True):
+        # `with_info` leaves out facts that are None.
         info[str(name)] = {"answers": n_answers, "failures": n_failures or None}
     for role in IDENTITY:
         if role in table.column_names:

@@ -33,8 +33,8 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
     ----------
     path : str or Path
         An .npz file with ``probabilities`` [N, K, C], ``items``, ``members``, ``classes`` and
-        optionally ``groups``; a Parquet file with one row per item and member; or a folder of
-        such files.
+        optionally ``groups`` and ``annotators``; a Parquet file with one row per item (or pair of
+        an item and an annotator) and member; or a folder of such files.
     invalid : {"error", "normalize"}, default="error"
         What to do with probabilities that do not sum to 1: refuse them, or divide by their sum.
 
@@ -88,12 +88,12 @@ def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Pre
     for file in files:
         shard = read_file(file, invalid)
         if base is None:
-            base = shard.take([])
+            base = shard.take([])  # names without rows, so that the first shard is not kept
         check_alike(shard, file, base, files[0])
         keys.append(shard.rows.keys)
         yield shard
     names = [file.name for file in files]
-    check_once(keys, names, lambda number: read_file(files[number], invalid).rows)
+    check_not_repeated(keys, names, lambda number: read_file(files[number], invalid).rows)
 
 
 def shard_files(path: str | Path) -> list[Path]:
@@ -126,8 +126,13 @@ def check_alike(
             names = list(getattr(shard, kind) or ())
             base_names = list(getattr(base, kind) or ())
             # Show the first difference of long lists instead of their start.
-            while names and names[:1] == base_names[:1]:
-                del names[:1], base_names[:1]
+            n_same = 0
+            for name, base_name in zip(names, base_names, strict=False):
+                if name != base_name:
+                    break
+                n_same += 1
+            names = names[n_same:]
+            base_names = base_names[n_same:]
             raise InputError(
                 f"the shards differ in {kind}: {base_file.name} has"
                 f" {examples(base_names) or 'none'} where {file.name} has"
@@ -137,17 +142,20 @@ def check_alike(
             )
 
 
-def check_once(keys: Sequence[Keys], names: Sequence[str], rows_of: Callable[[int], Rows]) -> None:
+def check_not_repeated(
+    keys: Sequence[Keys], names: Sequence[str], rows_of: Callable[[int], Rows]
+) -> None:
     """Refuse an item that is in two shards.
 
-    ``keys`` are the keys of each shard's rows, ``names`` the names of the shards, and ``rows_of``
-    returns the rows of a shard.
+    ``keys`` are the keys of each shard's rows (`Rows.keys`: a hash of the names of each row),
+    ``names`` the names of the shards, and ``rows_of`` returns the rows of a shard.
     """
     if len(names) < 2:
         return
     merged = np.concatenate(keys)
     merged.sort()
-    for key in np.unique(merged[1:][merged[1:] == merged[:-1]]):
+    is_repeated = merged[1:] == merged[:-1]
+    for key in np.unique(merged[1:][is_repeated]):
         holders = [shard for shard, shard_keys in enumerate(keys) if key in shard_keys]
         rows = rows_of(holders[0])
         for shard in holders[1:]:
@@ -200,8 +208,8 @@ class Shards:
     def open(cls, path: str | Path, *, learn: str | None = None) -> Shards:
         """Open a folder of .npz or Parquet shards (or a single file); only the first shard is read.
 
-        All pairs of an item and its annotators must be in the same shard; ``learn`` says what to
-        learn from them.
+        ``learn`` says what to learn from pairs of an item and an annotator, see `LEARN`. All pairs
+        of an item must be in the same shard.
         """
         files = shard_files(path)
         base = view_pairs(read_file(files[0]), learn)
@@ -246,7 +254,7 @@ class Shards:
         return sum(self.sizes) * (self.number_bytes + 3 * 8) // 8
 
     def read(self, number: int) -> Predictions:
-        """One shard, checked to have the members, classes and groups of the first."""
+        """One shard, checked to have the members, scale, classes and groups of the first."""
         shard = view_pairs(read_file(self.files[number]), self.learn)
         if self.declared:
             shard = shard.on_scale(self.scale)
@@ -254,9 +262,9 @@ class Shards:
         return shard
 
     def read_rows(self, number: int) -> Rows:
-        """The rows of one shard, in the order of ``read``."""
+        """The distinct rows of one shard, in the order of ``read``, without its probabilities."""
         file = self.files[number]
-        if self.learn:
+        if self.learn:  # the rows depend on what is learned from them
             return self.read(number).rows
         try:
             if file.suffix.lower() == ".npz":
@@ -285,17 +293,19 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``items`` (for pairs of an item and an annotator, the number of pairs, and ``annotators``,
-        the number of annotators), ``shards``, ``classes``, ``scale`` (unless nominal), ``type``,
-        and ``members``: for each its ``name``, ``group``, ``info`` (model, prompt, persona, … if
-        known), ``mean`` prediction, mean ``entropy`` (nats) and mean L1 ``distance`` to the uniform
-        mean of all members; for multi-label data, entropy and distance are means over labels.
+        ``items``, the number of items (or of pairs of an item and an annotator); ``annotators``,
+        their number, for pairs; ``shards``, the number of files; ``classes``; ``scale``, unless
+        nominal; ``type`` of the numbers; and ``members``: for each its ``name``, ``group``,
+        ``info`` (model, prompt, persona, … if known), ``mean`` prediction, mean ``entropy`` (nats)
+        and mean L1 ``distance`` to the uniform mean of all members. For multi-label data, entropy
+        and distance are means over labels.
     """
     items = 0
     shards = 0
     infos: list[MemberInfo] = []
     sums: dict[str, Any] = {"mean": 0.0, "entropy": 0.0, "distance": 0.0}
     annotators: set[str] = set()
+    # The last shard also gives the names, which are the same in all of them.
     for shard in read_shards(path):
         annotators.update(shard.rows.people)
         shards += 1
@@ -303,7 +313,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
         infos.append(shard.member_info)
         probabilities = shard.probabilities.astype(np.float64, copy=False)
         rows = shard.scale.rows(probabilities)
-        logs = np.log(np.where(rows > 0, rows, 1.0))
+        logs = np.log(np.where(rows > 0, rows, 1.0))  # 0 · log 0 is 0
         rows_per_item = shard.scale.rows_per_item(shard.classes)
         distances = np.abs(rows - rows.mean(axis=1, keepdims=True))
         sums["mean"] = sums["mean"] + probabilities.sum(axis=0)
