@@ -193,6 +193,8 @@ def test_a_metric_that_cannot_be_shown_is_refused() -> None:
         replace(METRIC["ece"], main=("nominal",))
     with raises_code("invalid-plugin"):
         replace(METRIC["w1"], main=("nominal",))
+    with raises_code("unknown-choice", "main", "'nominel'"):
+        replace(METRIC["w1"], main=("nominel",))
     with raises_code("invalid-name", "'hellinger distance'"):
         replace(known, name="hellinger distance")
 

@@ -153,6 +153,9 @@ def test_names_by_scale_belong_together(scale: Scale) -> None:
 def test_a_metric_of_another_scale_is_refused() -> None:
     with raises_code("unknown-choice", "'f1'", "'w1'"):
         m.compute_metrics([[1, 0]], [[1, 0]], [0], metrics=["w1"])
+    with raises_code("wrong-shape", "positions") as refused:
+        m.w1([[0.5, 0.5]], [[1, 0]], positions=[[0, 1]])
+    assert "one position per class" in refused.value.hint
     with raises_code("shapes-differ", "3 classes", "4 positions"):
         m.compute_metrics([[1, 0, 0]], [[1, 0, 0]], [0], scale=POINTS)
     with raises_code("shapes-differ", "[1]", "[1, 2]"):

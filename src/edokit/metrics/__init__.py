@@ -1,10 +1,11 @@
 """Metrics of predicted probabilities: F1, cross-entropy, distances, calibration, intervals.
 
-They take arrays: p predicted probabilities [N, C], q soft labels [N, C], y hard labels [N] (all
-[N, L] for multi-label data), and raise `InputError` if these are invalid or their shapes differ.
-The metrics depend on the answer scale (`edokit.scales.Scale`); for multi-label data,
-`compute_metrics` computes them. Functions called ``*_items`` give one value per item [N].
-Logarithms are natural. `register_metric` adds a metric.
+Arrays are p, predicted probabilities [N, C], q, soft labels [N, C], and y, hard labels [N].
+`compute_metrics` and `bootstrap` compute the metrics of any answer scale (`edokit.scales.Scale`);
+for multi-label data, their arrays are [N, L]. Functions of one metric, such as `ce`, are for scales
+with one class per answer; those called ``*_items`` return one value per item [N]. All of them raise
+`InputError` for invalid arrays and different shapes. Logarithms are natural. `register_metric` adds
+a metric.
 """
 
 from __future__ import annotations

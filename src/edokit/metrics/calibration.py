@@ -31,7 +31,7 @@ class Reliability:
     observed : ndarray
         Mean share of annotators in the bin.
     count : ndarray
-        Number of points in the bin.
+        Number of points in the bin: pairs of an item and a class.
     """
 
     low: Floats
@@ -76,8 +76,8 @@ def reliability_curve(
     """
     check_number("bins", bins, 1, whole=True)
     predicted, soft = checked_p_q(p, q, scale)
-    points, shares = _points(predicted, soft, scale)
-    index = _bin_of(points, bins).ravel()
+    probabilities, shares = _points(predicted, soft, scale)
+    index = _bin_of(probabilities, bins).ravel()
     edges = np.linspace(0, 1, bins + 1)
     count = np.bincount(index, minlength=bins)
     filled = count > 0
@@ -89,7 +89,7 @@ def reliability_curve(
     return Reliability(
         low=edges[:-1][filled],
         high=edges[1:][filled],
-        predicted=bin_means(points),
+        predicted=bin_means(probabilities),
         observed=bin_means(shares),
         count=count[filled].astype(np.int64),
     )
@@ -120,19 +120,21 @@ def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = BINS) -> float:
 
 def gap_parts(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
     """Each item's part in each bin's gap [N, B]: ECE = Σ_b |Σ_i parts[i, b]| / N."""
-    points, shares = _points(p, q, scale)
-    cell = _bin_of(points, BINS) + BINS * np.arange(len(p))[:, None]
-    gaps = (points - shares) / points.shape[1]
-    parts = np.bincount(cell.ravel(), weights=gaps.ravel(), minlength=len(p) * BINS)
+    probabilities, shares = _points(p, q, scale)
+    # Item i sums its gaps in cells i · BINS to (i + 1) · BINS.
+    cells = _bin_of(probabilities, BINS) + BINS * np.arange(len(p))[:, None]
+    gaps = (probabilities - shares) / probabilities.shape[1]
+    parts = np.bincount(cells.ravel(), weights=gaps.ravel(), minlength=len(p) * BINS)
     return parts.astype(np.float64, copy=False).reshape(len(p), BINS)
 
 
 def _points(p: Floats, q: Floats, scale: Scale) -> tuple[Floats, Floats]:
+    """The probabilities and the shares of the points of a curve; with two classes, the second's."""
     if scale.is_binary(p.shape[1]):
         return p[:, 1:], q[:, 1:]
     return p, q
 
 
-def _bin_of(points: Floats, bins: int) -> npt.NDArray[np.intp]:
-    """The bin of each point."""
-    return np.minimum((points * bins + NUDGE).astype(np.intp), bins - 1)
+def _bin_of(probabilities: Floats, bins: int) -> npt.NDArray[np.intp]:
+    """The bin of each probability."""
+    return np.minimum((probabilities * bins + NUDGE).astype(np.intp), bins - 1)

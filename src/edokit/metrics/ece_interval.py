@@ -24,38 +24,51 @@ def ece_ends(measured: Floats, resampled: Floats, level: float) -> tuple[float, 
     signs = np.where(measured < 0, -1.0, 1.0)
 
     def moved(multiple: float) -> Floats:
-        """The gaps, moved away from 0."""
+        """The gaps, moved from 0 by a multiple of their variances, or towards 0 if it is negative.
+
+        No gap moves beyond 0.
+        """
         return np.asarray(signs * np.maximum(np.abs(measured) + multiple * variances, 0.0))
 
     def is_too_low(multiple: float) -> bool:
-        """Whether an estimate this high would be surprising."""
+        """Whether the moved gaps are implausibly small.
+
+        If they were the true gaps, an ECE as high as the estimate would be surprising.
+        """
         simulated = np.abs(moved(multiple) + noise).sum(axis=1)
         return bool((simulated >= estimate - 1e-12).mean() < tail)
 
     def is_too_high(multiple: float) -> bool:
-        """Whether an estimate this low would be surprising."""
+        """Whether the moved gaps are implausibly large.
+
+        If they were the true gaps, an ECE as low as the estimate would be surprising.
+        """
         simulated = np.abs(moved(multiple) + noise).sum(axis=1)
         return bool((simulated <= estimate + 1e-12).mean() < tail)
 
     varied = variances > 0
     if not varied.any():
         return estimate, estimate
-    # The multiple that moves all varying gaps to 0.
+    # Moved by −farthest, all gaps that vary are 0.
     farthest = float((np.abs(measured[varied]) / variances[varied]).max())
     low = 0.0
     if is_too_low(-farthest):
-        multiple = _last(is_too_low, -farthest, farthest)
+        multiple = _last_multiple(is_too_low, -farthest, farthest)
         low = float(np.abs(moved(multiple)).sum())
+    # Doubled until the moved gaps are too large, so that the high end lies before it.
     end = max(farthest, estimate / float(variances.sum()))
     while not is_too_high(end):
         end *= 2
-    multiple = _last(lambda value: not is_too_high(value), -farthest, end)
+    multiple = _last_multiple(lambda value: not is_too_high(value), -farthest, end)
     high = float(np.abs(moved(multiple)).sum())
     return min(low, estimate), max(high, estimate)
 
 
-def _last(holds: Callable[[float], bool], start: float, end: float) -> float:
-    """The largest value at which a condition holds that holds at the start, but not at the end."""
+def _last_multiple(holds: Callable[[float], bool], start: float, end: float) -> float:
+    """The multiple up to which a condition holds, by bisection.
+
+    It holds at the start and not at the end, and changes once between them.
+    """
     for _ in range(30):
         middle = (start + end) / 2
         if holds(middle):

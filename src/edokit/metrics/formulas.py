@@ -10,8 +10,7 @@ from edokit.scales import Scale, likeliest_classes
 
 # Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring.
 CLIP = 1e-12
-# Cumulative shares that differ from one half, and deviations that differ from 0, by no more than
-# this are equal to it, apart from rounding.
+# Numbers that differ by no more than this count as equal, such as a cumulative share and one half.
 ROUNDING = 1e-9
 # Entropies that differ only by rounding (1/3 and 1 − 2/3) are ties.
 ENTROPY_DECIMALS = 9

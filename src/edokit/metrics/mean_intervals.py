@@ -1,9 +1,9 @@
-"""Intervals of means, and of the ratio of two means, over items or groups of items.
+"""Intervals of means, and of the ratio of two means, over items or clusters of items.
 
 A percentile bootstrap is too short with few items, and Student's t with skewed values such as
 losses. Hall (1992) corrects t for the skewness, which has to be estimated; for symmetric values,
-this estimate costs coverage. Here, each end is the farther end of the two intervals. It does not
-depend on a seed. `benchmarks/coverage.py` measures the coverage.
+this estimate costs coverage. Here, the interval spans two: that by Student's t, and that by Hall's
+t. Nothing is drawn at random. `benchmarks/coverage.py` measures the coverage.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from edokit._types import Floats, Ints
 from edokit.metrics.score_interval import score_interval
 
 FEWEST_UNITS = 10
-"""The least number of independent items, or groups of items, for an interval."""
+"""The least number of independent units (items, or clusters of items) for an interval."""
 LARGEST_RATIO = 11.0
-"""The largest end of intervals of ratios; a denominator near 0 would give unbounded ends."""
+"""Where intervals of ratios are cut off: they are unbounded if the denominator may be 0."""
 _BISECTIONS = 50
 
 
@@ -33,16 +33,16 @@ class UnitDeviations:
     mean : float
     deviations : ndarray of shape [G]
         One per unit; their sum is 0, and their variance over G is the variance of the mean.
-    is_share : bool
-        Whether the value of every item is 0 or 1.
-    is_positive : bool
+    is_zero_or_one : bool
+        Whether the value of every item is 0 or 1, so that the mean is a share of the items.
+    is_nonnegative : bool
         Whether no value is negative.
     """
 
     mean: float
     deviations: Floats
-    is_share: bool
-    is_positive: bool
+    is_zero_or_one: bool
+    is_nonnegative: bool
 
     @classmethod
     def from_values(cls, values: Floats, clusters: Ints | None) -> UnitDeviations:
@@ -51,10 +51,12 @@ class UnitDeviations:
         deviations = values - mean
         if clusters is not None:
             sums = np.bincount(clusters, weights=deviations)
-            # Scaled to units of equal size.
+            # Divided by the mean number of items of a unit, so that they are deviations of means if
+            # all units have equally many items.
             deviations = np.asarray(sums * (len(sums) / len(values)), dtype=np.float64)
-        is_share = bool(((values == 0) | (values == 1)).all())
-        return cls(mean, deviations, is_share, bool((values >= 0).all()))
+        is_zero_or_one = bool(((values == 0) | (values == 1)).all())
+        is_nonnegative = bool((values >= 0).all())
+        return cls(mean, deviations, is_zero_or_one, is_nonnegative)
 
     @property
     def units(self) -> int:
@@ -62,15 +64,18 @@ class UnitDeviations:
         return len(self.deviations)
 
     def ends(self, level: float) -> tuple[float, float]:
-        """Low and high ends of the interval of the mean; not below 0 if no value is."""
+        """Low and high ends of the interval of the mean.
+
+        If no value is negative, the low end is not, either.
+        """
         moments = _Moments.from_deviations(self.deviations)
-        if self.is_share:
+        if self.is_zero_or_one:
             # A score interval does not collapse if all values are equal.
             ends = score_interval(self.mean, moments.error**2, self.units, level=level)
             return float(ends[0]), float(ends[1])
         lowest, highest = moments.reach(level)
         low = self.mean - highest
-        if self.is_positive:
+        if self.is_nonnegative:
             low = max(low, 0.0)
         return low, self.mean - lowest
 
@@ -78,11 +83,12 @@ class UnitDeviations:
 def difference_ends(a: UnitDeviations, b: UnitDeviations, level: float) -> tuple[float, float]:
     """Low and high ends of the interval of mean(a) − mean(b) over the same units."""
     difference = a.mean - b.mean
-    moments = _difference_moments(a, b)(1.0)
+    moments_at = _difference_moments(a, b)
+    moments = moments_at(1.0)
     lowest, highest = moments.reach(level)
     low = difference - highest
     high = difference - lowest
-    if a.is_share and b.is_share:
+    if a.is_zero_or_one and b.is_zero_or_one:
         low = max(low, -1.0)
         high = min(high, 1.0)
     return low, high
@@ -95,18 +101,19 @@ def ratio_ends(
     lowest: float = 0.0,
     largest: float = LARGEST_RATIO,
 ) -> tuple[float, float]:
-    """Low and high ends of the interval of mean(a) / mean(b), a ratio that is at least ``lowest``.
+    """Low and high ends of the interval of mean(a) / mean(b); the mean of b must be positive.
 
     The interval contains the ratios r for which the interval of mean(a − r b) contains 0 (Fieller,
-    1954): it excludes 1 if and only if the interval of the difference excludes 0. The mean of b
-    must be positive. The high end is at most ``largest``.
+    1954): it excludes 1 if and only if the interval of the difference excludes 0. It is cut off
+    below ``lowest`` and above ``largest``; if the ratio itself lies beyond ``largest``, it is the
+    high end.
     """
-    moments = _difference_moments(a, b)
+    moments_at = _difference_moments(a, b)
 
     def contains(ratio: float) -> bool:
-        """Whether 0 is in the interval of mean(a − r b)."""
-        lowest, highest = moments(ratio).reach(level)
-        return lowest <= a.mean - ratio * b.mean <= highest
+        """Whether the interval of mean(a) / mean(b) contains a ratio."""
+        low_reach, high_reach = moments_at(ratio).reach(level)
+        return low_reach <= a.mean - ratio * b.mean <= high_reach
 
     ratio = max(a.mean / b.mean, lowest)
     low = _boundary(ratio, lowest, contains)
@@ -169,7 +176,7 @@ class _Moments:
 
 
 def _inverse_of_hall(t: float, k: float) -> float:
-    """The inverse of Hall's transformation of t."""
+    """The inverse of Hall's transformation, (3/k) ((1 + k (t − k/6))^(1/3) − 1)."""
     if abs(k) < 1e-9:
         return t
     cubed = 1 + k * (t - k / 6)
@@ -189,16 +196,16 @@ def _difference_moments(a: UnitDeviations, b: UnitDeviations) -> Callable[[float
     xxy = float((x * x * y).sum())
     xyy = float((x * y * y).sum())
     yyy = float((y * y * y).sum())
-    both_shares = a.is_share and b.is_share
+    both_zero_or_one = a.is_zero_or_one and b.is_zero_or_one
 
     def moments(ratio: float) -> _Moments:
         squares = xx - 2 * ratio * xy + ratio**2 * yy
         # Equal deviations have a variance of 0, apart from rounding errors.
         if squares < 1e-14 * (xx + ratio**2 * yy):
             squares = 0.0
-        if both_shares:
-            # Student's t with one more unit in which the two differ (Agresti and Min, 2005), so
-            # that the interval does not collapse if all units are equal.
+        if both_zero_or_one:
+            # As if the two differed in one more unit (Agresti and Min, 2005), so that the interval
+            # does not collapse if they differ in none. A skewness of 0 leaves Student's t alone.
             return _Moments.from_sums(squares + (units - 1) / units, 0.0, units)
         cubes = xxx - 3 * ratio * xxy + 3 * ratio**2 * xyy - ratio**3 * yyy
         return _Moments.from_sums(squares, cubes, units)

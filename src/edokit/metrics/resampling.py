@@ -366,7 +366,7 @@ class PairedTest:
         ratio = None
         ratio_low = None
         ratio_high = None
-        if a.is_positive and b.is_positive and b.mean > 0:
+        if a.is_nonnegative and b.is_nonnegative and b.mean > 0:
             ratio = a.mean / b.mean
             ratio_low, ratio_high = ratio_ends(a, b, level)
         return cls(a.mean - b.mean, low, high, p_value, n, ratio, ratio_low, ratio_high)

@@ -15,9 +15,9 @@ def score_interval(
 ) -> tuple[Floats, Floats]:
     """Low and high ends of the interval of each mean.
 
-    A normal interval, or a bootstrap, collapses if all values are equal, and is too short near 0
-    and 1. This is Wilson's score interval, which has neither problem, for a binomial sample with
-    the variance of the estimate, and with the quantile of Student's t.
+    Normal and bootstrap intervals collapse if all values are equal, and are too short for means
+    near 0 and 1. Wilson's score interval, which is for shares of a binomial sample, has neither
+    problem. Here it gets the variance of the estimate, and the quantile of Student's t.
 
     Parameters
     ----------
@@ -46,12 +46,14 @@ def score_interval(
     quantile = float(stdtrit(max(size - 1, 1), 0.5 + level / 2))
     means = np.asarray(means, dtype=np.float64)
     binomial = means * (1.0 - means)
-    # Variance of one value relative to that of a binomial; 1 if nothing varies.
+    # Variance of one value, relative to that of values of 0 and 1 with the same mean. If all values
+    # are 0, or all are 1, both variances are 0, and the ratio is 1.
     pseudo = _PSEUDO_VARIANCE / size
     ratios = (np.asarray(variances) * size + pseudo) / (binomial + pseudo)
-    z = quantile**2 * ratios / size
-    centres = (means + z / 2) / (1 + z)
-    halves = np.sqrt(binomial * z + z**2 / 4) / (1 + z)
-    low = np.clip(centres - halves, 0.0, 1.0)
-    high = np.clip(centres + halves, 0.0, 1.0)
+    # z²/n in Wilson's formula: it moves the centre towards one half.
+    shrinkage = quantile**2 * ratios / size
+    centres = (means + shrinkage / 2) / (1 + shrinkage)
+    half_widths = np.sqrt(binomial * shrinkage + shrinkage**2 / 4) / (1 + shrinkage)
+    low = np.clip(centres - half_widths, 0.0, 1.0)
+    high = np.clip(centres + half_widths, 0.0, 1.0)
     return low, high
