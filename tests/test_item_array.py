@@ -285,6 +285,16 @@ def test_columns_follow_the_names_of_the_classes() -> None:
         Predictions.from_arrays([BY_ID], classes=["no", "yes"])
 
 
+def test_members_are_never_exchanged() -> None:
+    members = {"m": P, "n": P[::-1]}
+    renamed = Predictions.from_arrays(members, members=["x", "y"])
+    assert renamed.members == ("x", "y")
+    table = pd.DataFrame({"m": P[:, 1], "n": P[::-1, 1]})
+    for values, layout in ((members, None), (table, "NK")):
+        with raises_code("members-differ", "another order"):
+            Predictions.from_arrays(values, members=["n", "m"], layout=layout)
+
+
 def test_members_keep_the_classes_of_any_of_them() -> None:
     without_classes = ItemArray(P, ["a", "b", "c"])
     for values in ([BY_ID, without_classes], [without_classes, BY_ID]):

@@ -204,7 +204,9 @@ class Predictions:
                 array, value_names["C"], names["C"], may_rename=array_classes is None
             )
         if "N" in value_names:
-            _check_order(value_names["N"], names["N"])
+            _check_order("items", value_names["N"], names["N"])
+        if "K" in value_names:
+            _check_order("members", value_names["K"], names["K"])
         if annotators is not None:
             annotators = as_names(annotators)
             if len(annotators) != n_items:
@@ -355,7 +357,7 @@ class Predictions:
         answers = self.anonymous()
         place_by_item = answers.rows.positions(self.rows.by_item())
         places = place_by_item[self.rows.item_codes]
-        is_missing = places < 0  # −1 means that the item has no anonymous answer
+        is_missing = places < 0  # −1 stands for an item without an anonymous answer
         if is_missing.any():
             raise InputError(
                 f"item {self.items[is_missing][0]!r} lacks an anonymous answer",
@@ -533,7 +535,7 @@ def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, d
                 "check the spelling",
                 code="unknown-member",
             )
-        # What is not a mapping is left as it is, and refused below.
+        # Facts that are not a mapping are refused below.
         if isinstance(facts, Mapping):
             present = {}
             for key, fact in facts.items():
@@ -764,15 +766,21 @@ def _named_rows(
     return Rows.from_names(items, annotators)
 
 
-def _check_order(index: Strings, items: Strings) -> None:
-    """Refuse the items of a table's index in another order than its rows."""
-    if sorted(index) == sorted(items) and not np.array_equal(index, items):
-        raise InputError(
-            f"the table has the items {examples(index)}, in another order than items:"
-            f" {examples(items)}",
-            "leave items out, since the index of the table names the rows",
-            code="items-differ",
-        )
+def _check_order(
+    axis: Literal["items", "members"], value_names: Strings, given_names: Strings
+) -> None:
+    """Refuse the names in the values in another order, which would exchange the numbers."""
+    if sorted(value_names) != sorted(given_names) or np.array_equal(value_names, given_names):
+        return
+    code = "items-differ"
+    if axis == "members":
+        code = "members-differ"
+    raise InputError(
+        f"the values have the {axis} {examples(value_names)}, in another order than the names that"
+        f" are given: {examples(given_names)}",
+        f"leave {axis} out, since the values name them",
+        code=code,
+    )
 
 
 def _check_same_annotators(rows: Rows, annotators: Strings) -> None:

@@ -368,7 +368,7 @@ def _class_order(table: pa.Table, classes: Iterable[str]) -> tuple[str, ...]:
         if sorted(noted_order) == sorted(order):
             return noted_order
     except (TypeError, ValueError, RecursionError):
-        # Metadata that another program damaged are as good as none: the columns name the classes.
+        # If another program damaged the metadata, the columns name the classes.
         pass
     return order
 
