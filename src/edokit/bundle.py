@@ -643,10 +643,14 @@ def _with_ranks(
     for_people = None
     if unfamiliar == "people":
         for_people = flags
+    unreadable = None
+    if unfamiliar != "answer":
+        unreadable = ~ranks.is_readable[positions]
     return replace(
         pooled,
         familiarity=ranks.familiarity[positions],
         unfamiliar=flags,
+        unreadable=unreadable,
         for_people=for_people,
     )
 

@@ -110,6 +110,20 @@ def test_the_constant_survives_the_temperature_of_a_pool(made: Path, temperature
     np.testing.assert_allclose(answers[0], fitted.constant.shares, atol=1e-9)
 
 
+def test_a_panel_has_no_label_for_a_text_that_cannot_be_read(made: Path) -> None:
+    bundle = edokit.load(made / "bundle")
+    people = [str(name) for name in PEOPLE.annotators[:2]]
+    texts = [*ORDINARY[:2], STRANGE[0]]
+    answered = bundle.describe(texts, panel=people)
+    labels = answered.to_table()["label"].to_pylist()
+    assert labels[:2] == answered.labels[:2].tolist()
+    assert labels[2] is None
+    assert [record["label"] for record in answered.to_records()] == labels
+    assert None not in bundle.describe(texts).to_table()["label"].to_pylist()
+    asked = bundle.describe(texts, panel=people, unfamiliar="answer")
+    assert None not in asked.to_table()["label"].to_pylist()
+
+
 def test_familiarity_is_the_same_in_every_answer(made: Path, tmp_path: Path) -> None:
     bundle = edokit.load(made / "bundle")
     texts = [*ORDINARY[:4], STRANGE[0]]

@@ -31,6 +31,7 @@ _ROW_ARRAYS = (
     "high",
     "familiarity",
     "unfamiliar",
+    "unreadable",
     "for_people",
 )
 
@@ -75,6 +76,10 @@ class Pooled:
     """Rank of each text among the held-out texts of the fit [N], from 0 to 1, where it is known."""
     unfamiliar: Bools | None = None
     """Which texts rank too low, or can't be read [N], where it is known."""
+    unreadable: Bools | None = None
+    """Which texts have the constant answer, since they can't be read [N], where it is known."""
+    is_panel: bool = False
+    """Whether a panel answers, which has no label for texts that can't be read."""
     for_people: Bools | None = None
     """Which items are handed to people [N], where that was asked for."""
 
@@ -186,6 +191,13 @@ class Pooled:
         return self.scale.names(self.scale.hard(self.probabilities), self.classes)
 
     @property
+    def _has_no_label(self) -> Bools:
+        """Rows of a panel's answers to texts that can't be read [N]."""
+        if not self.is_panel or self.unreadable is None:
+            return np.zeros(len(self.probabilities), dtype=bool)
+        return self.unreadable
+
+    @property
     def decisions(self) -> Strings | None:
         """The label of each item, or ``people`` [N]; None where nothing is handed over."""
         if self.for_people is None:
@@ -232,7 +244,8 @@ class Pooled:
                 for c, name in enumerate(self.classes):
                     # A row without an interval has empty cells.
                     columns[f"{prefix}_{name}"] = pa.array(shares[:, c], from_pandas=True)
-        columns |= {"entropy": self.entropy, "spread": self.spread, "label": self.labels}
+        columns |= {"entropy": self.entropy, "spread": self.spread}
+        columns["label"] = pa.array(self.labels, mask=self._has_no_label, type=pa.string())
         at_least = self.at_least
         if at_least is not None:
             columns["median"] = self.medians
@@ -256,7 +269,7 @@ class Pooled:
         ``probabilities`` (the answers for a metric where one was asked for), ``entropy``,
         ``spread`` and ``label``; on an ordinal scale also ``median``, ``expected`` and
         ``at_least``; of a panel, ``low`` and ``high``; where they are known, ``familiarity``,
-        ``unfamiliar`` and ``decision``.
+        ``unfamiliar`` and ``decision``. A panel has no ``label`` for texts that can't be read.
         """
         columns: dict[str, list[Any]] = {
             "probabilities": self._by_class(self.answer),
@@ -264,6 +277,8 @@ class Pooled:
             "spread": self.spread.tolist(),
             "label": self.scale.chosen(self.scale.hard(self.probabilities), self.classes),
         }
+        for row in np.flatnonzero(self._has_no_label):
+            columns["label"][row] = None
         if self.medians is not None:
             columns["median"] = self.medians.tolist()
         if self.expected is not None:

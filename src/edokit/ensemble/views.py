@@ -145,11 +145,10 @@ def answer_for_panel(
         votes = step.apply(votes, pooled.scale)
         answers = panel.weighted_mean(votes.reshape(n_items, n_people, n_classes))
     answer = panel.answer_votes(pooled.rows, votes.reshape(n_items, n_people, n_classes))
-    low = answer.low
-    high = answer.high
+    shifted = replace(pooled, probabilities=mean, answers=answers, is_panel=True)
     if n_people == 1 and panel.size is None:  # one person has one vote, and no share of votes
-        return replace(pooled, probabilities=mean, answers=answers, low=None, high=None)
-    return replace(pooled, probabilities=mean, answers=answers, low=low, high=high)
+        return replace(shifted, low=None, high=None)
+    return replace(shifted, low=answer.low, high=answer.high)
 
 
 def answer_for_annotators(

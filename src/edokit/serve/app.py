@@ -57,7 +57,9 @@ class Prediction(BaseModel):
     probabilities: dict[str, float] = Field(description="The pool, or the answers for a metric.")
     entropy: float = Field(description="Of the pool, also where the answers are for a metric.")
     spread: float
-    label: str | list[str]
+    label: str | list[str] | None = Field(
+        description="None if a panel answers and the text can't be read."
+    )
     median: str | None = None
     expected: float | None = Field(None, description="The expected point of an ordinal scale.")
     at_least: dict[str, float] | None = Field(

@@ -262,7 +262,7 @@
     if (chosen.length > 1 && answers[0].expected != null) {
       rows.append(summary("expected", answers, (answer) => answer.expected.toFixed(2)));
     } else if (chosen.length > 1) {
-      rows.append(summary("label", answers, (answer) => [answer.label].flat().join(", ") || "none"));
+      rows.append(summary("label", answers, (answer) => labelOf(answer, "none")));
     }
     table.append(rows);
     made.append(element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Distribution" }, table));
@@ -297,9 +297,14 @@
     return row;
   }
 
+  function labelOf(answer, none) {
+    if (answer.label == null) return "no label: the text can't be read";
+    return [answer.label].flat().join(", ") || none;
+  }
+
   function badges(answer) {
     const list = element("ul", { class: "badges" });
-    const label = [answer.label].flat().join(", ") || "none of the labels";
+    const label = labelOf(answer, "none of the labels");
     list.append(element("li", {}, "most likely ", element("strong", {}, label)));
     if (answer.expected != null) {
       list.append(element("li", {}, "expected ", element("strong", {}, answer.expected.toFixed(2))));
