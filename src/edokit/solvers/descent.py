@@ -347,7 +347,7 @@ class DrawnLoss:
     def _by_powers(self, scores: Floats, b: int) -> Floats:
         """[R, K] Σ_i share_ik (loss_ik − Σ_l share_il loss_il), the shares being softmaxes."""
         powers = self._powers[:, b]
-        raised = np.exp(scores, out=scores)
+        raised = np.exp(scores, out=scores)  # v^{1/T}
         sums, lost = (powers @ raised[..., None])[..., 0]
         inverse = np.divide(1.0, sums, out=sums)
         lost *= inverse  # Σ_l share_il loss_il, the mean loss of item i

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -20,18 +19,16 @@ from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Solution, Trajectory
 from edokit.solvers.batches import Batches
 from edokit.solvers.descent import Columns, descend
-from edokit.solvers.exact import evaluate_weights, in_expectation, terms_and_gradient
+from edokit.solvers.exact import evaluate_weights, in_expectation, terms_and_ce_gradient
 
 _OF_TRAJECTORY = ("f1", "ce", "div", "reg", "total")
-# Runs that differ in these can't share arrays.
-_SHAPE = attrgetter("epochs", "batch_size", "min_members", "max_members")
 # Size logits closer than this share of one step are a tie, which the smaller size wins: rounding
 # must not decide.
 _TIE = 1e-3
 
 
 def warn_if_sampled(data: FitData) -> None:
-    """Warn that data larger than memory are learned from by a sample."""
+    """Warn if data are larger than memory, so that weights are learned from a sample of them."""
     if data.is_sampled:
         warn(
             "the gumbel solver learns from a random sample of"
@@ -50,24 +47,24 @@ def solve_gumbel(
 ) -> list[Solution]:
     """A solution per configuration, all learned side by side.
 
-    ``settings`` and ``options`` are one for all configurations, or one per configuration. A
-    solution depends on its own, not on its companions'; all see the same mini-batches and noise.
-    Of data larger than memory the weights are learned from ``data.sample``; ranks and terms are of
-    all items, trajectories of the sample.
+    A solution does not depend on the configurations beside it, and all see the same mini-batches
+    and noise. If data are larger than memory, weights are learned from ``data.sample``: ranks and
+    terms are then those of all items, and trajectories those of the sample.
 
     Parameters
     ----------
     data : FitData
         Predictions and labels, in memory or in shards.
     settings : ObjectiveSettings or sequence of ObjectiveSettings
-        The objectives.
+        The objectives, one per configuration.
     options : GumbelSteps or sequence of GumbelSteps, optional
-        How to search; the paper's settings by default.
+        How to search: likewise one per configuration, or one for all. The paper's settings by
+        default.
     random_state : int, default=0
         Seed of the mini-batches and of the noise.
     trajectory : bool, default=True
-        Whether solutions tell how the fit went, and have terms of all items where weights are
-        learned from a sample; a search needs neither.
+        Whether solutions have a trajectory and, if weights are learned from a sample, terms of all
+        items. A search needs neither.
 
     Returns
     -------
@@ -88,30 +85,32 @@ def solve_gumbel(
     check_seed(random_state)
     runs = _as_runs(settings, options or GumbelSteps())
     solutions: dict[int, Solution] = {}
-    for batch in _batches(runs):
-        steering = batch[0].options
-        columns = _columns(batch)
-        problem, batches, ranks = _prepare(data, batch[0])
+    for stack in _stacks(runs):
+        shared = stack[0].options
+        columns = _columns(stack)
+        problem, mini_batches, ranked = _prepare(data, stack[0])
+        # The pool terms that some run of the stack weighs.
         terms: dict[str, PoolTerm] = {}
-        for run in batch:
+        for run in stack:
             problem.check_scale(run.settings)
             terms |= pool_terms(run.settings, steps=problem.steps)
-        sizes = problem.members - steering.min_members + 1
+        n_sizes = problem.members - shared.min_members + 1
         with_drawn = columns.n_drawn > 0
         path = descend(
-            batches.epochs(steering.epochs, random_state, sizes, terms, with_drawn=with_drawn),
+            mini_batches.epochs(shared.epochs, random_state, n_sizes, terms, with_drawn=with_drawn),
             columns,
             problem=problem,
             terms=terms,
-            min_members=steering.min_members,
+            min_members=shared.min_members,
         )
-        batch_solutions = _solutions(path, batch, problem, ranks, trajectory)
-        solutions.update(zip((run.place for run in batch), batch_solutions, strict=True))
+        stack_solutions = _solutions(path, stack, problem, ranked, trajectory)
+        for run, solution in zip(stack, stack_solutions, strict=True):
+            solutions[run.place] = solution
     if data.is_sampled and trajectory:
         for run in runs:
             solution = solutions[run.place]
-            values, slope = evaluate_weights(data, run.settings, solution.weights)
-            solutions[run.place] = replace(solution, terms=values, ce_gradient=slope)
+            values, gradient = evaluate_weights(data, run.settings, solution.weights)
+            solutions[run.place] = replace(solution, terms=values, ce_gradient=gradient)
     return [solutions[place] for place in range(len(runs))]
 
 
@@ -127,7 +126,7 @@ def _as_runs(
     settings: ObjectiveSettings | Sequence[ObjectiveSettings],
     options: GumbelSteps | Sequence[GumbelSteps],
 ) -> list[_GumbelRun]:
-    """One run per configuration; what is given once serves all."""
+    """One run per configuration; options that are given once are those of all."""
     if isinstance(settings, ObjectiveSettings):
         objectives = [settings]
     else:
@@ -138,24 +137,29 @@ def _as_runs(
     return [_GumbelRun(place, *values) for place, values in enumerate(pairs)]
 
 
-def _batches(runs: Sequence[_GumbelRun]) -> list[list[_GumbelRun]]:
-    """Runs that can share arrays, in the order of `Columns`."""
-    batches: dict[tuple[Hashable, ...], list[_GumbelRun]] = {}
+def _stacks(runs: Sequence[_GumbelRun]) -> list[list[_GumbelRun]]:
+    """Stacks of runs that share arrays, each in the order of `Columns`."""
+    stacks: dict[tuple[Hashable, ...], list[_GumbelRun]] = {}
     for run in runs:
-        key = (run.settings.class_weights, run.settings.pool, *_SHAPE(run.options))
-        batches.setdefault(key, []).append(run)
-    for batch in batches.values():
-        batch.sort(key=lambda run: (CE.MEAN, CE.ALL, CE.RANDOM).index(run.settings.ce))
-    return list(batches.values())
+        key = (run.settings.class_weights, run.settings.pool, *_shared_options(run.options))
+        stacks.setdefault(key, []).append(run)
+    for stack in stacks.values():
+        stack.sort(key=lambda run: (CE.MEAN, CE.ALL, CE.RANDOM).index(run.settings.ce))
+    return list(stacks.values())
 
 
-def _columns(batch: Sequence[_GumbelRun]) -> Columns:
-    """The numbers in which the runs of a batch differ."""
+def _shared_options(options: GumbelSteps) -> tuple[Hashable, ...]:
+    """The options in which the runs of a stack agree, because shapes of arrays depend on them."""
+    return (options.epochs, options.batch_size, options.min_members, options.max_members)
+
+
+def _columns(stack: Sequence[_GumbelRun]) -> Columns:
+    """The numbers in which the runs of a stack differ."""
 
     def column(number: Callable[[_GumbelRun], float]) -> Floats:
-        return np.array([[number(run)] for run in batch], dtype=np.float64)
+        return np.array([[number(run)] for run in stack], dtype=np.float64)
 
-    kinds = [run.settings.ce for run in batch]
+    kinds = [run.settings.ce for run in stack]
     return Columns(
         n_pooled=kinds.count(CE.MEAN),
         n_drawn=kinds.count(CE.RANDOM),
@@ -172,70 +176,78 @@ def _signed_weight(term: str, run: _GumbelRun) -> float:
 
 
 def _prepare(data: FitData, run: _GumbelRun) -> tuple[Problem, Batches, Ints]:
-    """The members that can be kept, as a problem and as mini-batches, and the ranks of all.
+    """The competing members, as a problem and as mini-batches, and all members in rank order.
 
-    Calls on the same data share them.
+    Problem and mini-batches are kept with the data, for later calls.
     """
     settings = run.settings
     options = run.options
-    ranks: Ints = rank_members(data.summaries())
-    if options.min_members > len(ranks):
+    ranked: Ints = rank_members(data.summaries())
+    if options.min_members > len(ranked):
         raise InputError(
-            f"{option('min_members', options.min_members)} is more than the {len(ranks)} members"
+            f"{option('min_members', options.min_members)} is more than the {len(ranked)} members"
             " there are",
             "ask for fewer, or give more members",
             code="too-few-members",
         )
-    candidates = ranks[: options.max_members]
-    steering = (len(candidates), options.batch_size)
-    key = ("gumbel", settings.class_weights, settings.pool, *steering)
+    candidates = ranked[: options.max_members]
+    key = (
+        "gumbel",
+        settings.class_weights,
+        settings.pool,
+        len(candidates),
+        options.batch_size,
+    )
     if key not in data.prepared:
         problem = data.problem(settings).select(candidates)
         P, _, y = data.sample
-        batches = Batches(
+        mini_batches = Batches(
             P[:, candidates].astype(np.float64, copy=False),
             y.astype(np.int64),
             problem,
             options.batch_size,
         )
-        data.prepared[key] = problem, batches
-    return *data.prepared[key], ranks
+        data.prepared[key] = problem, mini_batches
+    problem, mini_batches = data.prepared[key]
+    return problem, mini_batches, ranked
 
 
 def _solutions(
     path: tuple[Floats, Floats, Floats],
     runs: Sequence[_GumbelRun],
     problem: Problem,
-    ranks: Ints,
+    ranked: Ints,
     trajectory: bool,
 ) -> list[Solution]:
-    """Of what `descend` returns: θ, π and temperatures by epoch."""
+    """A solution per run, made of what `descend` returns: θ, π and temperatures by epoch."""
     theta, pi, temperature = path
-    least = runs[0].options.min_members
-    tie = _TIE * np.array([[run.options.learning_rate] for run in runs])
-    best = least + np.argmax(pi[-1] >= pi[-1].max(axis=-1, keepdims=True) - tie, axis=-1)  # K*
-    in_ensemble = np.arange(problem.members) < best[:, None]
+    min_members = runs[0].options.min_members
+    margins = _TIE * np.array([[run.options.learning_rate] for run in runs])
+    tied = pi[-1] >= pi[-1].max(axis=-1, keepdims=True) - margins
+    best_sizes = min_members + np.argmax(tied, axis=-1)  # K*, the smallest of those tied
+    in_ensemble = np.arange(problem.members) < best_sizes[:, None]
     final = softmax(np.where(in_ensemble, theta[-1], -np.inf))
     solutions = []
-    for t, run in enumerate(runs):
-        terms, slope = terms_and_gradient(_objective(problem, run), final[t])
+    for r, run in enumerate(runs):
+        terms, ce_gradient = terms_and_ce_gradient(_objective(problem, run), final[r])
         solution = Solution(
-            weights=_as_given(final[t], ranks),
-            size=int(best[t]),
+            weights=_as_given(final[r], ranked),
+            size=int(best_sizes[r]),
             terms=terms,
-            order=ranks.copy(),
-            ce_gradient=_as_given(slope, ranks),
+            order=ranked.copy(),
+            ce_gradient=_as_given(ce_gradient, ranked),
         )
         if trajectory:
-            logits = theta[:, t].copy(), pi[:, t].copy()
-            history = _trajectory(*logits, temperature[:, t], run, problem, ranks)
+            history = _trajectory(
+                theta[:, r].copy(), pi[:, r].copy(), temperature[:, r], run, problem, ranked
+            )
             solution = replace(solution, trajectory=history)
         solutions.append(solution)
     return solutions
 
 
 def _trajectory(
-    theta: Floats, pi: Floats, temperature: Floats, run: _GumbelRun, problem: Problem, ranks: Ints
+    theta: Floats, pi: Floats, temperature: Floats, run: _GumbelRun, problem: Problem, ranked: Ints
 ) -> Trajectory:
     """What the logits [E, K] and [E, M] of one run mean after each epoch."""
     sizes = softmax(pi)
@@ -245,7 +257,7 @@ def _trajectory(
         **{name: losses[name] for name in _OF_TRAJECTORY},
         temperature=temperature,
         sizes=sizes,
-        weights=_as_given(averaged, ranks),
+        weights=_as_given(averaged, ranked),
         theta=theta,
         pi=pi,
     )
@@ -256,8 +268,11 @@ def _objective(problem: Problem, run: _GumbelRun) -> JointObjective:
     return JointObjective(problem, in_expectation(run.settings))
 
 
-def _as_given(ranked: Floats, ranks: Ints) -> Floats:
-    """[..., candidates] by rank -> [..., K] as the members were given, the rest without weight."""
-    weights = np.zeros((*ranked.shape[:-1], len(ranks)))
-    weights[..., ranks[: ranked.shape[-1]]] = ranked
-    return weights
+def _as_given(values: Floats, ranked: Ints) -> Floats:
+    """Values [..., n] of the n best members -> [..., K] of all as they were given, 0 elsewhere.
+
+    ``ranked`` [K] are the positions of the members in rank order.
+    """
+    as_given = np.zeros((*values.shape[:-1], len(ranked)))
+    as_given[..., ranked[: values.shape[-1]]] = values
+    return as_given
