@@ -372,6 +372,7 @@ class _ModelFile:
         numbers = [number_column(table, name, str(self.path)) for name in column_by_class.values()]
         lines = self._lines(table)
         self.classes = tuple(column_by_class)
+        # Missing predictions are NaN, as are empty cells; `_complete` deals with both.
         values, _ = lines.stacked(np.column_stack(numbers), self.path)
         values, rows = self._complete(values, lines)
         with errors_in(self.path):
