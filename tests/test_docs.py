@@ -268,7 +268,7 @@ def test_examples_of_annotations_are_read(
 
 
 def test_examples_of_predictions_are_read(tmp_path: Path) -> None:
-    model, scores, sampled = formats("csv")[3:6]
+    model, scores, sampled = formats("csv")[4:7]
     (tmp_path / "model.csv").write_text(model, encoding="utf-8")
     assert join_models([tmp_path / "model.csv"]).classes == ("no", "yes")
     (tmp_path / "own.csv").write_text(scores, encoding="utf-8")

@@ -462,7 +462,7 @@ def test_bad_fits_and_predictions_get_one_line_and_write_nothing(
     assert not (tmp_path / "p.csv").exists()
     assert_one_line(
         edo("predict", tmp_path / "no", "--predictions", other, "--out", tmp_path / "p.csv"),
-        "ensemble.json",
+        "there is no folder",
     )
 
 

@@ -271,7 +271,7 @@ def test_one_is_not_many(tmp_path: Path) -> None:
     [
         (["trian"], 'Unknown command "trian". Did you mean "train"?'),
         (["train", "x.csv", "--split", "dev", "--out", "m"], "--split"),
-        (["train", "x.csv", "--memebrs", "3", "--out", "m"], "Did you mean --members"),
+        (["train", "x.csv", "--memebrs", "3", "--out", "m"], "did you mean --members"),
     ],
 )
 def test_a_mistyped_word_gets_a_suggestion_and_the_help_of_its_command(

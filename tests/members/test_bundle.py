@@ -347,7 +347,8 @@ def test_members_of_other_classes_are_refused_by_their_folder(made: Path, tmp_pa
         np.full((2, 1, 2), 0.5), layout="NKC", items=["a", "b"], members=["linear-02"],
         classes=["bad", "good"],
     )  # fmt: skip
-    other = edokit.EDOEnsemble().fit(p, ["bad", "good"])
+    labels = edokit.Annotations.from_matrix([["bad"], ["good"]], items=["a", "b"])
+    other = edokit.EDOEnsemble().fit(p, labels)
     with pytest.raises(InputError, match=r"members in \S+/members predict '0', '1', but .*'bad'"):
         edokit.Bundle.create(other, made / "members", tmp_path / "bundle")
     assert not (tmp_path / "bundle").exists()

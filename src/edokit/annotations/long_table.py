@@ -66,7 +66,6 @@ from edokit.annotations.labels import (
 )
 from edokit.annotations.people import UNKNOWN
 from edokit.annotations.roles import guess_roles, propose_annotator_columns, propose_roles
-from edokit.annotations.wide_table import unpivot
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, split_points
 
@@ -154,6 +153,8 @@ def from_long_table(
     """
     arrow_table = _arrow_table(table)
     if annotator_columns is not None:
+        from edokit.annotations.wide_table import unpivot
+
         arrow_table, wide_rows = unpivot(arrow_table, annotator_columns)
         wide_place = place
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,13 @@ def demo(
     console.print_lines([""])
     console.print_lines(
         [
-            "Another simulation, two-camps, has two groups of annotators; its posts are not those"
-            " above."
+            "Another simulation, two-camps, has two groups of annotators; its posts are",
+            "not those above.",
         ]
     )
-    test = camps_test_sentence(random_state)
+    test = textwrap.fill(camps_test_sentence(random_state), 80)
     if out is not None:
-        test += f" In full: edo diagnose {out / CAMPS_FILE} --by group"
+        test += f"\nIn full: edo diagnose {out / CAMPS_FILE} --by group"
     console.print_panels(panels, rows=3, test=test)
     if out:
         console.print_lines(
