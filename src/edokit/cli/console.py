@@ -180,7 +180,7 @@ def print_panels(
     if summary["follows"] is not None and differ:
         shares = ", ".join(f"{name} {count}" for name, count in summary["follows"].items())
         notes.append(f"There the anonymous answer decides as: {shares}.")
-    notes.append(test)
+    notes += test.splitlines()
     if files:
         notes.append(f"All items, largest distance first: {files}")
     print_table(
