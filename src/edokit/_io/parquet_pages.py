@@ -119,8 +119,6 @@ class _Header:
 
     def _read_struct(self, depth: int) -> None:
         """Skip a struct; the numbers of the outermost struct are kept."""
-        if depth > _DEEPEST:
-            raise ValueError("the header of a page is nested too deeply")
         field = 0
         while True:
             byte = self._byte()
@@ -139,6 +137,8 @@ class _Header:
 
     def _skip_value(self, kind: int, depth: int) -> None:
         """Skip a value of this type."""
+        if depth > _DEEPEST:
+            raise ValueError("the header of a page is nested too deeply")
         if kind in (_TRUE, _FALSE, _BYTE):  # in a list, a boolean takes a byte
             self._skip_bytes(1)
         elif kind in _INTEGERS:
