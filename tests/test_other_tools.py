@@ -8,6 +8,7 @@ import sys
 import tempfile
 import warnings
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -224,7 +225,11 @@ INSTALLED = [name for name in TOOLS if find_spec(name.partition(".")[0])]
 
 # The SDK of Label Studio declares models in the way of Pydantic 1.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_installed_tools_give_the_same(adapters: Any) -> None:
+def test_installed_tools_give_the_same(
+    adapters: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # label_studio_ml writes a database, cache.db, there; by default into the current folder.
+    monkeypatch.setenv("MODEL_DIR", str(tmp_path))
     assert {name: TOOLS[name](adapters) for name in INSTALLED} == {
         name: pytest.approx(0, abs=1e-6) for name in INSTALLED
     }
