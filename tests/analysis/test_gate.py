@@ -110,6 +110,16 @@ def test_the_judge_that_drifted_is_named(tmp_path: Path) -> None:
     assert any("bo" in sentence for sentence in found.headline)
 
 
+def test_a_few_groups_of_items_are_too_few_for_a_verdict(
+    small_run: Path, camps: Annotations
+) -> None:
+    week = camps.split("test")
+    groups = np.array([f"thread {k % 4}" for k in range(len(week.items))], dtype=object)
+    with pytest.raises(InputError, match="in 4 groups are too few") as caught:
+        edokit.gate(small_run, replace(week, item_groups=groups))
+    assert caught.value.code == "too-few-items"
+
+
 def test_a_gate_compares_with_held_out_answers(small_run: Path, camps: Annotations) -> None:
     ensemble = EDOEnsemble.load(small_run / "ensemble")
     held_out = ensemble.fitted_.held_out

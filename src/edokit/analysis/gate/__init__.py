@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,12 +12,11 @@ import numpy as np
 from edokit._errors import InputError, counted, local_path, option
 from edokit._types import Bools, Floats, Ints
 from edokit.analysis.fit_items import FitItems, ensemble_folder, fit_columns, read_fit_items
-from edokit.analysis.gate import text
 from edokit.analysis.gate.options import GateOptions
 from edokit.analysis.gate.result import Gate, GateRow
 from edokit.analysis.gate.statistics import loss_change
 from edokit.analysis.human_labels import HumanLabels
-from edokit.analysis.scores.slices import FEWEST_ITEMS, find_slices
+from edokit.analysis.scores.slices import FEWEST_ITEMS, SliceItems, find_slices
 from edokit.analysis.sequential import holm
 from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle, is_bundle
@@ -27,6 +26,7 @@ from edokit.fitdata.inputs import align_inputs, load_new_labels, load_prediction
 from edokit.fitdata.reading import AnnotationsLike, ReadOptions, separate_settings
 from edokit.members.texts import Texts
 from edokit.metrics import headline_metric
+from edokit.metrics.resampling import unit_count
 from edokit.predictions.core import Predictions
 
 
@@ -86,47 +86,62 @@ def gate(
     reading = ReadOptions.from_arguments(arguments, split=split)
     columns = fit_columns(folder, annotations, reading.columns or {})
     reading = replace(reading, columns=columns or None)
-    labels = _new_labels(annotations, ensemble, reading)
+    fitted = ensemble.fitted_
+    labels = load_new_labels(annotations, reading, fitted.classes, fitted.scale)
+    clusters = item_clusters(labels)
+    _check_enough_items(labels, clusters)
     slices = find_slices(labels, options.by)
     fit_items = read_fit_items(folder, ensemble)
     members = _predictions(labels, predictions, bundle)
     # A bundle holds only the members that carry weight; pooling refuses to do without these.
     answering = [name for name in ensemble.members_ if name in members.members]
     members = members.select(answering).order_classes(labels.classes).align(labels.rows)
+
+    human_labels = HumanLabels(labels)
     fit_labels = fit_items.labels.with_classes(labels.classes)
-    order = [fit_items.pooled.classes.index(name) for name in labels.classes]
-    reference = _Losses(HumanLabels(fit_labels), fit_items.clusters)
-    current = _Losses(HumanLabels(labels), item_clusters(labels))
-    reference.add(None, fit_items.pooled.probabilities[:, order])
-    current.add(None, ensemble.describe(members).probabilities)
-    if len(members.members) > 1:
-        fit_members = fit_items.members.order_classes(labels.classes)
-        for k, name in enumerate(members.members):
-            current.add(name, np.asarray(members.probabilities[:, k], dtype=np.float64))
-            position = fit_members.members.index(name)
-            fit_answers = np.asarray(fit_members.probabilities[:, position], dtype=np.float64)
-            reference.add(name, fit_answers)
-    tests = 1 + sum(len(values) for values in slices.values())
-    comparison = _LossComparison(reference, current, fit_labels, options, tests)
-    total = comparison.row(None)
-    parts: list[GateRow] = []
+    fit_human_labels = HumanLabels(fit_labels)
+    class_order = [fit_items.pooled.classes.index(name) for name in labels.classes]
+    fit_pool = fit_items.pooled.probabilities[:, class_order]
+    new_pool = ensemble.describe(members).probabilities
+    fit_sample = _LossSample(fit_human_labels.label_losses(fit_pool), fit_items.clusters)
+    new_sample = _LossSample(human_labels.label_losses(new_pool), clusters)
+
+    n_tests = 1 + sum(len(values) for values in slices.values())
+    rows = [_compare(fit_sample, new_sample, options, n_tests)]
     for column, values in slices.items():
+        fit_slice = _fit_slices(fit_labels, column)
         for value, mask in values.items():
-            parts.append(comparison.row(None, mask, column, value))
-    total, *parts = _corrected([total, *parts], options.level)
-    rows = [comparison.row(name) for name in current.by_member if name is not None]
-    rows = _corrected(rows, options.level)
+            fit_part = fit_sample
+            if value in fit_slice:
+                fit_part = fit_sample.take(fit_slice[value])
+            new_part = new_sample.take(mask)
+            rows.append(_compare(fit_part, new_part, options, n_tests, column, value))
+    total, *slice_rows = _with_verdicts(rows, options.level)
+
+    member_rows: list[GateRow] = []
+    n_members = len(members.members)
+    if n_members > 1:
+        fit_members = fit_items.members.order_classes(labels.classes).select(members.members)
+        for k, name in enumerate(members.members):
+            fit_p = np.asarray(fit_members.probabilities[:, k], dtype=np.float64)
+            new_p = np.asarray(members.probabilities[:, k], dtype=np.float64)
+            fit_part = _LossSample(fit_human_labels.label_losses(fit_p), fit_items.clusters)
+            new_part = _LossSample(human_labels.label_losses(new_p), clusters)
+            member_rows.append(_compare(fit_part, new_part, options, n_members, "member", name))
+    member_rows = _with_verdicts(member_rows, options.level)
+    member_rows.sort(key=lambda row: -(row.change or 0.0))
+
     verdict: Literal["pass", "fail"] = "pass"
-    if any(row.is_fall for row in (total, *parts)):
+    if any(row.is_fall for row in (total, *slice_rows)):
         verdict = "fail"
     return Gate(
         gate=verdict,
         metric=headline_metric(labels.scale),
         level=options.level,
         total=total,
-        slices=tuple(parts),
-        members=tuple(sorted(rows, key=lambda row: -(row.change or 0.0))),
-        notes=tuple(_notes(labels, fit_items)),
+        slices=tuple(slice_rows),
+        members=tuple(member_rows),
+        fit_texts=_count_fit_texts(labels, fit_items),
     )
 
 
@@ -141,19 +156,23 @@ def _bundle(folder: Path) -> Bundle:
     return Bundle.load(folder)
 
 
-def _new_labels(
-    annotations: AnnotationsLike, ensemble: EDOEnsemble, reading: ReadOptions
-) -> Annotations:
-    """The new labels, which must be enough for a verdict."""
-    fitted = ensemble.fitted_
-    labels = load_new_labels(annotations, reading, fitted.classes, fitted.scale)
-    if len(labels.items) < FEWEST_ITEMS:
+def _check_enough_items(labels: Annotations, clusters: Ints | None) -> None:
+    """Refuse new labels of too few items, or groups of items, for a verdict."""
+    items = len(labels.items)
+    units = unit_count(items, clusters)
+    if items < FEWEST_ITEMS:
         raise InputError(
-            f"{counted(len(labels.items), 'item')} are too few for a verdict",
+            f"{counted(items, 'item')} are too few for a verdict",
             f"give {FEWEST_ITEMS} or more; some hundred show a small fall",
             code="too-few-items",
         )
-    return labels
+    if units < FEWEST_ITEMS:
+        raise InputError(
+            f"{counted(items, 'item')} in {counted(units, 'group')} are too few for a verdict: the"
+            " items of a group count as one, and so do near-duplicate texts",
+            f"give labels of {FEWEST_ITEMS} or more groups",
+            code="too-few-items",
+        )
 
 
 def _predictions(
@@ -178,127 +197,90 @@ def _predictions(
 
 
 @dataclass(frozen=True, eq=False)
-class _Losses:
-    """Losses of items [N] by member; None is the pool."""
+class _LossSample:
+    """The losses [n] of some items; items with the same cluster number [n] count as one."""
 
-    labels: HumanLabels
+    losses: Floats
     clusters: Ints | None
-    by_member: dict[str | None, Floats] = field(default_factory=dict)
 
-    def add(self, name: str | None, p: Floats) -> None:
-        """Add the losses of answers [N, C]."""
-        self.by_member[name] = self.labels.label_losses(p)
-
-
-@dataclass(frozen=True, eq=False)
-class _LossComparison:
-    """New items beside those of the fit."""
-
-    reference: _Losses
-    current: _Losses
-    fit_labels: Annotations
-    options: GateOptions
-    tests: int
-    """How many comparisons are made of the pool."""
-
-    def row(
-        self,
-        member: str | None,
-        mask: Bools | None = None,
-        column: str | None = None,
-        value: str | None = None,
-    ) -> GateRow:
-        """The comparison of a member, or of the pool on the new items [n] of a mask.
-
-        Items of a slice are compared with those of the same slice of the fit, where it has enough.
-        """
-        before = self.reference.by_member[member]
-        before_clusters = self.reference.clusters
-        after = self.current.by_member[member]
-        after_clusters = self.current.clusters
-        if mask is not None:
-            after_clusters = None if after_clusters is None else after_clusters[mask]
-            after = after[mask]
-            slice_of_fit = self._same_slice(str(column), value)
-            if slice_of_fit is not None:
-                before_clusters = None if before_clusters is None else before_clusters[slice_of_fit]
-                before = before[slice_of_fit]
-        if member is not None:
-            column = "member"
-            value = member
-        units = len(after)
-        if after_clusters is not None:
-            units = len(np.unique(after_clusters))
-        row = GateRow(
-            items=len(after),
-            fit_items=len(before),
-            verdict="too few",
-            fit_loss=float(before.mean()),
-            loss=float(after.mean()),
-            column=column,
-            value=value,
-        )
-        if units < FEWEST_ITEMS:
-            return row
-        tests = self.tests
-        if member is not None:
-            tests = len(self.current.by_member) - 1
-        change_estimate = loss_change(
-            before,
-            after,
-            before_clusters,
-            after_clusters,
-            level=self.options.level,
-            tolerance=self.options.tolerance,
-            tests=tests,
-        )
-        return replace(
-            row,
-            verdict="pass",
-            change=change_estimate.change,
-            low=change_estimate.low,
-            high=change_estimate.high,
-            p=change_estimate.p,
-            detectable=change_estimate.detectable,
-        )
-
-    def _same_slice(self, column: str, value: str | None) -> Bools | None:
-        """The items of the fit [N] with this value, if they are enough."""
-        try:
-            slice_of_fit = find_slices(self.fit_labels, column)[column].get(value)
-        except InputError:  # it has no such column
-            return None
-        if slice_of_fit is None or slice_of_fit.sum() < FEWEST_ITEMS:
-            return None
-        return slice_of_fit
+    def take(self, mask: Bools) -> _LossSample:
+        """The losses of some of the items."""
+        if self.clusters is None:
+            return _LossSample(self.losses[mask], None)
+        return _LossSample(self.losses[mask], self.clusters[mask])
 
 
-def _corrected(rows: Sequence[GateRow], level: float) -> list[GateRow]:
-    """The verdicts with p-values corrected for all these comparisons."""
-    tested = [row for row in rows if row.p is not None]
-    p_values = holm(np.array([row.p for row in tested], dtype=np.float64))
-    corrected = iter(p_values.tolist())
-    decided: list[GateRow] = []
-    for row in rows:
-        if row.p is None:
-            decided.append(row)
-            continue
-        p = next(corrected)
+def _compare(
+    fit_sample: _LossSample,
+    new_sample: _LossSample,
+    options: GateOptions,
+    n_tests: int,
+    column: str | None = None,
+    value: str | None = None,
+) -> GateRow:
+    """The losses of new items beside those of items of the fit, before the verdict.
+
+    Where the new items are too few, this is said instead of a test.
+    """
+    row = GateRow(
+        items=len(new_sample.losses),
+        fit_items=len(fit_sample.losses),
+        verdict="too few",
+        fit_loss=float(fit_sample.losses.mean()),
+        loss=float(new_sample.losses.mean()),
+        column=column,
+        value=value,
+    )
+    if unit_count(row.items, new_sample.clusters) < FEWEST_ITEMS:
+        return row
+    estimate = loss_change(
+        fit_sample.losses,
+        new_sample.losses,
+        fit_sample.clusters,
+        new_sample.clusters,
+        level=options.level,
+        tolerance=options.tolerance,
+        tests=n_tests,
+    )
+    return replace(
+        row,
+        change=estimate.change,
+        low=estimate.low,
+        high=estimate.high,
+        p=estimate.p,
+        detectable=estimate.detectable,
+    )
+
+
+def _fit_slices(fit_labels: Annotations, column: str) -> SliceItems:
+    """The slices of the fit's items [N] by a column that are large enough to compare with.
+
+    There are none where the fit's table lacks the column, or has too many values in it.
+    """
+    try:
+        slices = find_slices(fit_labels, column)[column]
+    except InputError:
+        return {}
+    return {value: mask for value, mask in slices.items() if mask.sum() >= FEWEST_ITEMS}
+
+
+def _with_verdicts(rows: Sequence[GateRow], level: float) -> list[GateRow]:
+    """The rows with p-values corrected for all of them, and the verdicts of those that have one."""
+    tested = [number for number, row in enumerate(rows) if row.p is not None]
+    p_values = holm(np.array([rows[number].p for number in tested], dtype=np.float64))
+    decided = list(rows)
+    for number, p in zip(tested, p_values.tolist(), strict=True):
         verdict: Literal["pass", "fail"] = "pass"
         if p <= (1 - level) / 2:
             verdict = "fail"
-        decided.append(replace(row, p=p, verdict=verdict))
+        decided[number] = replace(rows[number], p=p, verdict=verdict)
     return decided
 
 
-def _notes(labels: Annotations, fit_items: FitItems) -> list[str]:
-    """A note on new items that are old ones."""
+def _count_fit_texts(labels: Annotations, fit_items: FitItems) -> int:
+    """How many of the new items have the text of an item of the fit."""
     texts = labels.whole_texts
     fit_texts = fit_items.labels.whole_texts
     if texts is None or fit_texts is None:
-        return []
-    n_shared = len({*texts} & {*fit_texts})
-    if n_shared == 0:
-        return []
-    repeated = int(np.isin(texts.astype(str), fit_texts.astype(str)).sum())
-    return [text.known_note(repeated, len(texts))]
+        return 0
+    return int(np.isin(texts.astype(str), fit_texts.astype(str)).sum())

@@ -13,7 +13,7 @@ Verdict = Literal["pass", "fail", "too few"]
 
 @dataclass(frozen=True)
 class GateRow:
-    """New items beside those of the fit.
+    """The losses of new items beside those of the items of the fit.
 
     Attributes
     ----------
@@ -21,17 +21,19 @@ class GateRow:
         How many items are compared.
     verdict : {"pass", "fail", "too few"}
         ``fail``: the loss is clearly higher than on the items of the fit, corrected for all
-        comparisons that were made; ``too few``: nothing can be said.
+        comparisons that were made; ``too few``: too few new items to compare.
     fit_loss, loss : float
         The mean loss on the items of the fit, and on the new ones.
     change, low, high : float or None
         The difference, positive where answers got worse, with its interval.
     p : float or None
-        One-sided, by Holm's procedure for all comparisons.
+        P-value of a one-sided test for a rise of the loss, corrected for all comparisons by Holm's
+        procedure.
     detectable : float or None
-        The rise that would have been found with a probability of 80 %.
+        A rise of this size would have been found with a probability of 80 % or more.
     column, value : str or None
-        The part of the items; of a ``member``, its name.
+        The items compared: those with this value in this column, or all items if None. For the
+        loss of one member, the column is ``"member"`` and the value its name.
     """
 
     items: int
@@ -60,19 +62,19 @@ class Gate:
     Attributes
     ----------
     gate : {"pass", "fail"}
-        ``fail`` where all items or a slice of them are clearly answered worse.
+        ``fail`` if all items together, or those of a slice, are clearly answered worse.
     metric : str
         The loss, to one annotator's label: ``ce``, on an ordinal scale ``rps``.
     level : float
         Level of the intervals.
     total : GateRow
-        Of all new items.
+        The comparison of all new items.
     slices : tuple of GateRow
-        Of those with each value of a column.
+        The comparison of the items with each value of a column.
     members : tuple of GateRow
-        Of each member (``value``), by how much it got worse. They do not decide.
-    notes : tuple of str
-        What speaks against the comparison.
+        The comparison of each member, the one that got worse the most first. They do not decide.
+    fit_texts : int
+        How many new items have the text of an item of the fit.
     """
 
     gate: Literal["pass", "fail"]
@@ -81,11 +83,11 @@ class Gate:
     total: GateRow
     slices: tuple[GateRow, ...] = ()
     members: tuple[GateRow, ...] = ()
-    notes: tuple[str, ...] = ()
+    fit_texts: int = 0
 
     @property
     def passes(self) -> bool:
-        """Whether nothing clearly fell."""
+        """Whether no comparison that decides shows a clear fall."""
         return self.gate == "pass"
 
     def __repr__(self) -> str:
@@ -99,6 +101,13 @@ class Gate:
         from edokit.analysis.gate.text import headline
 
         return headline(self)
+
+    @property
+    def notes(self) -> list[str]:
+        """Reasons to doubt the comparison, in sentences."""
+        from edokit.analysis.gate.text import notes
+
+        return notes(self)
 
     def tables(self) -> list[Table]:
         """Return what a terminal shows.
@@ -128,5 +137,5 @@ class Gate:
             "slices": [asdict(row) for row in self.slices],
             "members": [asdict(row) for row in self.members],
             "headline": list(self.headline),
-            "notes": list(self.notes),
+            "notes": self.notes,
         }

@@ -27,9 +27,9 @@ class LossChange:
     change, low, high : float
         The difference, positive where answers got worse, with its interval.
     p : float
-        One-sided, of a rise by no more than the tolerance.
+        P-value of a one-sided test for a rise beyond the tolerance.
     detectable : float
-        The rise that would have been found with a probability of 80 %.
+        A rise of this size would have been found with a probability of 80 % or more.
     """
 
     reference: float
@@ -53,7 +53,7 @@ def loss_change(
 ) -> LossChange:
     """Compare the losses [n] of new items with those [N] of the items of the fit.
 
-    ``tests`` comparisons are made in all, for which a rise must be clear.
+    ``tests`` is the number of comparisons that are made, for which a detectable rise is corrected.
     """
     from scipy.special import stdtr, stdtrit  # Student's t
 
@@ -64,11 +64,13 @@ def loss_change(
     freedom = _welch_freedom(before, after)
     reach = float(stdtrit(freedom, (1 + level) / 2))
     excess = change - tolerance * before.mean
-    # A few new items without a surprise would promise too much.
-    expected_variance = before.variance * before.size / after.size
-    expected_error = (before.variance + max(after.variance, expected_variance)) ** 0.5
+    # A few new items may happen to vary little. They are taken to vary at least as those of the
+    # fit do, so that the detectable rise is not too small.
+    fit_variance = before.variance * before.size / after.size
+    cautious_error = (before.variance + max(after.variance, fit_variance)) ** 0.5
     corrected_reach = float(stdtrit(freedom, 1 - (1 - level) / 2 / tests))
-    named_rise = (corrected_reach + float(stdtrit(freedom, _POWER))) * expected_error
+    power_reach = float(stdtrit(freedom, _POWER))
+    detectable_rise = (corrected_reach + power_reach) * cautious_error
     return LossChange(
         reference=before.mean,
         current=after.mean,
@@ -76,14 +78,15 @@ def loss_change(
         low=change - reach * error,
         high=change + reach * error,
         p=float(stdtr(freedom, -excess / error)),
-        detectable=tolerance * before.mean + named_rise,
+        detectable=tolerance * before.mean + detectable_rise,
     )
 
 
-def _welch_freedom(one: MeanEstimate, other: MeanEstimate) -> float:
-    """Degrees of freedom of the difference of two means."""
-    total = one.variance + other.variance
+def _welch_freedom(before: MeanEstimate, after: MeanEstimate) -> float:
+    """Degrees of freedom of the difference of two means, by Welch and Satterthwaite."""
+    total = before.variance + after.variance
     if total <= 0:
-        return float(one.size + other.size - 2)
-    parts = one.variance**2 / max(one.size - 1, 1) + other.variance**2 / max(other.size - 1, 1)
-    return max(total**2 / max(parts, 1e-300), 1.0)
+        return float(before.size + after.size - 2)
+    before_part = before.variance**2 / max(before.size - 1, 1)
+    after_part = after.variance**2 / max(after.size - 1, 1)
+    return max(total**2 / max(before_part + after_part, 1e-300), 1.0)

@@ -8,12 +8,14 @@ from edokit.analysis.gate.result import Gate, GateRow
 from edokit.metrics import METRIC
 
 
-def known_note(n_shared: int, items: int) -> str:
-    """A note on new items whose texts are among those of the fit."""
-    return (
-        f"The texts of {are(n_shared, items, noun='item')} among those of the fit: the ensemble has"
-        " learned from them, which hides a fall."
-    )
+def notes(gate: Gate) -> list[str]:
+    """A note where new items have texts of the fit."""
+    if gate.fit_texts == 0:
+        return []
+    return [
+        f"The texts of {are(gate.fit_texts, gate.total.items, noun='item')} among those of the fit:"
+        " the ensemble has learned from them, which hides a fall."
+    ]
 
 
 def headline(gate: Gate) -> list[str]:
@@ -31,13 +33,16 @@ def headline(gate: Gate) -> list[str]:
     elif gate.passes:
         lines = [f"PASS: No clear drop in quality on {new_items} ({numbers}{change})."]
     else:
-        lines = [f"FAIL: not all {items} together, but a part of them ({numbers}{change})."]
-    fallen = [row for row in gate.slices if row.is_fall]
-    for row in fallen:
-        lines.append(f"Clearly worse: {row.column} {_value(row)} ({_numbers(gate, row)}).")
-    drifted = [row for row in gate.members if row.is_fall]
-    for row in drifted:
-        lines.append(f"Member {row.value} got clearly worse ({_numbers(gate, row)}).")
+        lines = [
+            f"FAIL: Some of the {items} are answered clearly worse, though not all of them taken"
+            f" together ({numbers}{change})."
+        ]
+    for row in gate.slices:
+        if row.is_fall:
+            lines.append(f"Clearly worse: {row.column} {_value(row)} ({_numbers(gate, row)}).")
+    for row in gate.members:
+        if row.is_fall:
+            lines.append(f"Member {row.value} got clearly worse ({_numbers(gate, row)}).")
     if gate.passes and total.detectable is not None:
         lines.append(
             f"A rise by {total.detectable:.4f} or more would have been found with a probability of"
