@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,8 @@ import pandas as pd
 from edokit._errors import InputError, are, counted, examples, headings
 from edokit._names import as_names, check_unique, positions
 from edokit._types import Bools, Floats, Ints, Strings
-from edokit.annotations.core import Annotations, find_attribute
+from edokit.annotations.core import Annotations
+from edokit.annotations.people import unknown_attribute
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
@@ -26,14 +27,15 @@ if TYPE_CHECKING:
 Attributes = Mapping[str, Mapping[str, str]]
 LEVEL = 0.9
 """Level of the intervals of a panel's votes."""
-_TAILS = (1 - LEVEL) / 2, (1 + LEVEL) / 2
-_ROUNDS = 500
-_CLOSE = 1e-9
-_LATTICE = 1000
+_QUANTILES = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+_MOST_RAKING_ROUNDS = 500
+_ROUNDING = 1e-9
+"""Largest difference of shares and weights that counts as rounding."""
+_GRID_STEPS = 1000
 """Steps between no votes and all votes of a panel whose weights differ."""
 _LARGE_PANEL = 100
 """A panel of more people is treated as drawn from a population."""
-_CELLS = 4_000_000
+_MOST_NUMBERS = 4_000_000
 """Numbers in memory at a time while intervals of votes are computed."""
 
 
@@ -77,13 +79,22 @@ class Panel:
             )
         if not self.annotators:
             raise InputError(f"{self.name} has no annotators", hint, code="empty-panel")
-        # A single empty name denotes the anonymous answer.
+        # A panel whose only name is empty stands for anybody: it gets the anonymous answer.
         if "" in self.annotators and len(self.annotators) > 1:
             position = self.annotators.index("") + 1
             raise InputError(
                 f"entry {position} of {self.name} names no annotator", hint, code="missing-value"
             )
         check_unique(as_names(self.annotators), f"annotators of {self.name}", "name each once")
+        if self.size is not None:
+            is_number = isinstance(self.size, Integral) and not isinstance(self.size, bool)
+            if not is_number or self.size < 1:
+                raise InputError(
+                    f"the size of {self.name} is {self.size!r}, but must be a whole number of at"
+                    " least 1",
+                    "give the number of people who are drawn, or leave it out",
+                    code="invalid-number",
+                )
         count = len(self.annotators)
         weights = np.ones(count)
         if self.weights is not None:
@@ -102,10 +113,10 @@ class Panel:
     def __str__(self) -> str:
         if len(self.annotators) == 1 and self.size is None:
             return self.name
-        size = counted(len(self.annotators), "annotator")
+        people = counted(len(self.annotators), "annotator")
         if self.size is not None:
-            size += f", {self.size} drawn"
-        return f"{self.name} ({size})"
+            people += f", {self.size} drawn"
+        return f"{self.name} ({people})"
 
     @classmethod
     def from_shares(
@@ -149,16 +160,20 @@ class Panel:
         """
         if not shares:
             raise InputError(f"{name} names no attributes", "name one", code="empty-option")
-        people: Any = annotations
-        if not isinstance(annotations, Annotations):
+        if isinstance(annotations, Annotations):
+            annotators = [str(annotator) for annotator in annotations.annotators]
+            values_by_attribute = dict(annotations.attributes)
+        else:
+            annotators = list(annotations)
             table = pd.DataFrame.from_dict(dict(annotations), orient="index").fillna("")
-            columns = {name: table[name].to_numpy() for name in table}
-            people = SimpleNamespace(annotators=[*annotations], attributes=columns)
-        groups = []
+            values_by_attribute = {str(column): table[column].to_numpy() for column in table}
+        attributes = []
         for attribute, share_by_value in shares.items():
-            values = np.asarray(find_attribute(people, attribute))
-            groups.append(_groups(attribute, values, share_by_value))
-        weights = _raked(groups, len(people.annotators))
+            if attribute not in values_by_attribute:
+                raise unknown_attribute(attribute, values_by_attribute)
+            values = np.asarray(values_by_attribute[attribute])
+            attributes.append(_groups_by_value(attribute, values, share_by_value))
+        weights = _raked_weights(attributes, len(annotators))
         if weights is None:
             raise InputError(
                 f"no weights of these annotators fit all shares of {name}",
@@ -166,15 +181,15 @@ class Panel:
                 code="impossible-shares",
             )
         members = np.flatnonzero(weights)
-        return cls(tuple(str(people.annotators[a]) for a in members), weights[members], size, name)
+        return cls(tuple(annotators[a] for a in members), weights[members], size, name)
 
     def mean(self, rows: Rows, values: Floats) -> Floats:
         """Return the panel's mean of values [R, ...] for each item [N, ...].
 
         The weights of those who answered an item are normalised.
         """
-        positions, seats = self._seats(rows)
-        return rows.take(positions).mean(values[positions], self.weights[seats])
+        positions, panel_codes = self._panel_rows(rows)
+        return rows.take(positions).mean(values[positions], self.weights[panel_codes])
 
     def answer(self, rows: Rows, p: Floats) -> PanelAnswer:
         """Return the panel's distribution for each item, from predictions for its annotators.
@@ -190,14 +205,14 @@ class Panel:
         -------
         PanelAnswer
         """
-        positions, seats = self._seats(rows)
+        positions, panel_codes = self._panel_rows(rows)
         answered = rows.take(positions)
-        mean = answered.mean(p[positions], self.weights[seats])
+        mean = answered.mean(p[positions], self.weights[panel_codes])
         if self.size is None:  # these people, each with one answer
             votes = np.zeros((len(mean), len(self.annotators), p.shape[1]))
             weights = np.zeros(votes.shape[:2])
-            votes[answered.item_codes, seats] = p[positions]
-            weights[answered.item_codes, seats] = self.weights[seats]
+            votes[answered.item_codes, panel_codes] = p[positions]
+            weights[answered.item_codes, panel_codes] = self.weights[panel_codes]
             low, high = _vote_interval(votes, weights)
         else:  # people drawn from a population with these shares
             low, high = _drawn_interval(mean, self.size)
@@ -231,8 +246,11 @@ class Panel:
             low, high = _vote_interval(votes, np.tile(self.weights, (len(votes), 1)))
         return PanelAnswer(self, rows, mean, low, high)
 
-    def _seats(self, rows: Rows) -> tuple[Ints, Ints]:
-        """The positions of rows with the panel's annotators, and the annotator of each row."""
+    def _panel_rows(self, rows: Rows) -> tuple[Ints, Ints]:
+        """The positions of the rows with the panel's annotators, and who each row is about.
+
+        Annotators are numbered as in ``annotators``.
+        """
         rows.check_pairs("answers")
         names = rows.columns()["annotator"]
         missing = sorted(set(self.annotators) - set(names))
@@ -243,14 +261,14 @@ class Panel:
                 "score the items for them, too",
                 code="missing-predictions",
             )
-        seat_of_row = positions(names, as_names(self.annotators))
-        inside = np.flatnonzero(seat_of_row >= 0)
-        return inside, seat_of_row[inside]
+        panel_codes = positions(names, as_names(self.annotators))
+        in_panel = np.flatnonzero(panel_codes >= 0)
+        return in_panel, panel_codes[in_panel]
 
 
 @dataclass(frozen=True, eq=False)
 class PanelAnswer:
-    """The answer of a panel, with intervals for the share of votes of a finite panel.
+    """The answer of a panel, with intervals of the share of its votes for each class.
 
     Attributes
     ----------
@@ -259,7 +277,8 @@ class PanelAnswer:
         The items.
     probabilities : ndarray of shape (N, C)
     low, high : ndarray of shape (N, C)
-        Ends of the interval for the share of votes.
+        Ends of the interval of the share of votes: people vote for one class, so that shares of a
+        finite panel vary although the probabilities are the same.
     """
 
     panel: Panel
@@ -276,8 +295,9 @@ class PanelAnswer:
     def align(self, rows: Rows, against: str) -> PanelAnswer:
         """Return the answers to these items, in this order."""
         order = self.rows.match(rows, self.panel.name, against)
-        ends = self.low[order], self.high[order]
-        return PanelAnswer(self.panel, rows, self.probabilities[order], *ends)
+        return PanelAnswer(
+            self.panel, rows, self.probabilities[order], self.low[order], self.high[order]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +308,7 @@ class PanelComparison:
 
     Attributes
     ----------
-    one, other : PanelAnswer
+    first, second : PanelAnswer
     classes : tuple of str
         Class names [C].
     scale : Scale
@@ -297,29 +317,29 @@ class PanelComparison:
         The anonymous answers, if the members gave them.
     """
 
-    one: PanelAnswer
-    other: PanelAnswer
+    first: PanelAnswer
+    second: PanelAnswer
     classes: tuple[str, ...]
     scale: Scale = NOMINAL
     anonymous: PanelAnswer | None = None
 
     def __post_init__(self) -> None:
-        names = [self.one.panel.name, self.other.panel.name]
-        if names[0] == names[1]:
+        name = self.first.panel.name
+        if name == self.second.panel.name:
             raise InputError(
-                f"both panels are called {names[0]!r}",
+                f"both panels are called {name!r}",
                 "give their files different names",
                 code="duplicate-name",
             )
-        rows = self.one.rows
-        object.__setattr__(self, "other", self.other.align(rows, names[0]))
+        rows = self.first.rows
+        object.__setattr__(self, "second", self.second.align(rows, name))
         if self.anonymous is not None:
-            object.__setattr__(self, "anonymous", self.anonymous.align(rows, names[0]))
+            object.__setattr__(self, "anonymous", self.anonymous.align(rows, name))
 
     @property
     def answers(self) -> tuple[PanelAnswer, ...]:
         """The answers of both panels, then the anonymous answers if there are any."""
-        panels = (self.one, self.other)
+        panels = (self.first, self.second)
         if self.anonymous is None:
             return panels
         return (*panels, self.anonymous)
@@ -331,10 +351,9 @@ class PanelComparison:
         The L1 distance; for multi-label data, its mean over labels; for an ordinal scale, the
         Wasserstein-1 distance in units of the scale.
         """
-        difference = self.scale.coordinates(self.one.probabilities) - self.scale.coordinates(
-            self.other.probabilities
-        )
-        return np.asarray(np.abs(difference).sum(axis=1))
+        first = self.scale.coordinates(self.first.probabilities)
+        second = self.scale.coordinates(self.second.probabilities)
+        return np.asarray(np.abs(first - second).sum(axis=1))
 
     @cached_property
     def order(self) -> Ints:
@@ -344,8 +363,10 @@ class PanelComparison:
     @cached_property
     def labels(self) -> tuple[Strings, ...]:
         """The decision of each of the `answers`: the likeliest class, or the labels above 0.5."""
-        decided = (self.scale.hard(answer.probabilities) for answer in self.answers)
-        return tuple(self.scale.names(hard, self.classes) for hard in decided)
+        labels = []
+        for answer in self.answers:
+            labels.append(self.scale.names(self.scale.hard(answer.probabilities), self.classes))
+        return tuple(labels)
 
     @property
     def decisions_differ(self) -> Bools:
@@ -356,11 +377,11 @@ class PanelComparison:
     def beyond_chance(self) -> Bools:
         """Whether the intervals of both panels' votes are disjoint for some class [N].
 
-        Then the difference would hardly disappear with other people of the same kind. With few
-        votes per item such items are rare, whether or not the panels differ: their number is not a
-        test. `edokit.diagnose` with ``by`` tests whether groups of annotators differ.
+        Then chance alone, in which class each person votes for, hardly explains the difference.
+        With few votes per item such items are rare, whether or not the panels differ: their number
+        is not a test. `edokit.diagnose` with ``by`` tests whether groups of annotators differ.
         """
-        disjoint = (self.one.low > self.other.high) | (self.other.low > self.one.high)
+        disjoint = (self.first.low > self.second.high) | (self.second.low > self.first.high)
         return np.asarray(disjoint.any(axis=1))
 
     def summary(self) -> dict[str, Any]:
@@ -372,10 +393,10 @@ class PanelComparison:
             ``items``; ``panels`` with the size of each; the mean ``distance``; on how many items
             ``decisions_differ``, and how many differ ``beyond_chance``; ``follows``: among items
             where decisions differ, how many anonymous answers agree with each panel (None without
-            anonymous answers).
+            anonymous answers); ``level`` of the intervals.
         """
         differ = self.decisions_differ
-        panels = [self.one.panel, self.other.panel]
+        panels = [self.first.panel, self.second.panel]
         follows = None
         if self.anonymous is not None:
             follows = {}
@@ -383,7 +404,7 @@ class PanelComparison:
                 follows[panel.name] = int((differ & (self.labels[2] == labels)).sum())
             follows["neither"] = int(differ.sum()) - sum(follows.values())
         return {
-            "items": len(self.one.items),
+            "items": len(self.first.items),
             "panels": {panel.name: len(panel.annotators) for panel in panels},
             "distance": float(self.distances.mean()),
             "decisions_differ": int(differ.sum()),
@@ -404,7 +425,7 @@ class PanelComparison:
 
         order = self.order
         columns: dict[str, Any] = {
-            "item": pa.array(self.one.items[order].tolist(), pa.string()),
+            "item": pa.array(self.first.items[order].tolist(), pa.string()),
             "distance": self.distances[order],
             "beyond_chance": self.beyond_chance[order],
         }
@@ -452,7 +473,7 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
         if "weight" in columns:
             weights = number_column(table, "weight", str(path))
         return Panel(people, weights, name=name)
-    if not {"attribute", "value", "share"} <= {*columns}:
+    if not {"attribute", "value", "share"} <= set(columns):
         raise InputError(
             f"{path} has the columns {headings(columns)}; a panel has annotator (and weight), or"
             " attribute, value and share",
@@ -465,15 +486,38 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
             "name a file with these attributes by --annotators (in Python: annotations)",
             code="missing-people",
         )
-    shares: dict[str, dict[str, float]] = {}
+    attributes = as_names(table["attribute"].to_pylist())
+    values = as_names(table["value"].to_pylist())
     numbers = number_column(table, "share", str(path))
-    names = (as_names(table[column].to_pylist()) for column in ("attribute", "value"))
-    for attribute, value, share in zip(*names, numbers, strict=True):
-        shares.setdefault(str(attribute), {})[str(value)] = float(share)
+    shares: dict[str, dict[str, float]] = {}
+    for attribute, value, share in zip(attributes, values, numbers, strict=True):
+        share_by_value = shares.setdefault(str(attribute), {})
+        if value in share_by_value:
+            raise InputError(
+                f"{path} gives {attribute} {str(value)!r} two shares",
+                "name each value of an attribute once",
+                code="duplicate-name",
+            )
+        share_by_value[str(value)] = float(share)
     size = None
     if "size" in columns:
-        size = int(number_column(table, "size", str(path))[0])
+        size = _panel_size(number_column(table, "size", str(path)), path)
     return Panel.from_shares(shares, annotations, size=size, name=name)
+
+
+def _panel_size(sizes: Floats, path: Path) -> int | None:
+    """The size of a panel, which is the same in all rows of its file that have one."""
+    given = np.unique(sizes[~np.isnan(sizes)])
+    if not len(given):
+        return None
+    if len(given) > 1 or given[0] != np.floor(given[0]):
+        raise InputError(
+            f"the column 'size' of {path} has {examples((f'{size:g}' for size in given), 3)}, but a"
+            " panel has one size, a whole number",
+            "give the number of people who are drawn, the same in every row",
+            code="invalid-number",
+        )
+    return int(given[0])
 
 
 def unknown_hint(known_annotators: Iterable[str]) -> str:
@@ -487,7 +531,7 @@ def unknown_hint(known_annotators: Iterable[str]) -> str:
     )
 
 
-def _groups(
+def _groups_by_value(
     attribute: str, values: Strings, share_by_value: Mapping[str, float]
 ) -> list[tuple[Bools, float]]:
     """For each value of an attribute, which annotators have it [A], and its share."""
@@ -508,12 +552,18 @@ def _groups(
     return [(np.asarray(values == value), share / total) for value, share in share_by_value.items()]
 
 
-def _raked(attributes: Sequence[Sequence[tuple[Bools, float]]], count: int) -> Floats | None:
+def _raked_weights(
+    attributes: Sequence[Sequence[tuple[Bools, float]]], count: int
+) -> Floats | None:
     """Weights [A] with which every group has its share (raking); None if there are none."""
     weights = np.ones(count)
     for groups in attributes:
-        weights[~np.logical_or.reduce([group for group, share in groups if share > 0])] = 0
-    for _ in range(_ROUNDS):
+        has_share = np.zeros(count, dtype=bool)
+        for group, share in groups:
+            if share > 0:
+                has_share |= group
+        weights[~has_share] = 0
+    for _ in range(_MOST_RAKING_ROUNDS):
         # Each attribute in turn, until adjusting one no longer changes the shares of another.
         for groups in attributes:
             for group, share in groups:
@@ -524,48 +574,53 @@ def _raked(attributes: Sequence[Sequence[tuple[Bools, float]]], count: int) -> F
         for groups in attributes:
             for group, share in groups:
                 largest_gap = max(largest_gap, abs(weights[group].sum() - share))
-        if largest_gap < _CLOSE:
+        if largest_gap < _ROUNDING:
             return weights
     return None
 
 
 def _drawn_interval(mean: Floats, size: int) -> tuple[Floats, Floats]:
-    """Inclusive quantiles of the share of votes of ``size`` people drawn at random."""
+    """The interval of the share of votes [N, C] of ``size`` people drawn at random."""
     from scipy.stats import binom
 
-    low, high = (binom.ppf(q, size, np.clip(mean, 0, 1)) / size for q in _TAILS)
+    chances = np.clip(mean, 0, 1)
+    low = binom.ppf(_QUANTILES[0], size, chances) / size
+    high = binom.ppf(_QUANTILES[1], size, chances) / size
     return np.asarray(low), np.asarray(high)
 
 
 def _vote_interval(votes: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Inclusive quantiles of the weighted share of votes [N, C] of each class.
+    """The interval of the weighted share of votes [N, C] of each class.
 
     ``votes`` [N, A, C] are the probabilities that each annotator votes for a class, ``weights``
     [N, A] are their weights; both are 0 where an annotator did not answer. The sum of votes has a
-    Poisson-binomial distribution, computed on a lattice of integer weights.
+    Poisson-binomial distribution, computed for weights that are rounded to whole numbers.
     """
     answered = weights > 0
-    lattice = 1
-    if np.ptp(weights[answered]) > _CLOSE:  # weights differ
-        lattice = _LATTICE
+    steps = 1
+    if np.ptp(weights[answered]) > _ROUNDING:  # weights differ
+        steps = _GRID_STEPS
     # Rounded up, so that no positive weight becomes 0.
-    units = np.ceil(weights.max(axis=0) * lattice).astype(int)
-    totals = (answered * units).sum(axis=1)
-    # The largest change of a share by rounding the weights.
+    whole_weights = np.ceil(weights.max(axis=0) * steps).astype(int)
+    largest_sum = int(whole_weights.sum())
+    totals = (answered * whole_weights).sum(axis=1)
+    # By how much rounding the weights changes a share at most.
     shares = weights / weights.sum(axis=1, keepdims=True)
-    slack = np.abs(shares - answered * units / totals[:, None]).sum(axis=1)[:, None]
-    ends = np.empty((2, len(votes), votes.shape[2]))
-    step = max(1, _CELLS // (int(units.sum()) * votes.shape[2]))
-    for start in range(0, len(votes), step):
-        block = slice(start, start + step)
-        chances = np.zeros((len(votes[block]), int(units.sum()) + 1, votes.shape[2]))
+    error = np.abs(shares - answered * whole_weights / totals[:, None]).sum(axis=1)[:, None]
+    low = np.empty((len(votes), votes.shape[2]))
+    high = np.empty_like(low)
+    n_items = max(1, _MOST_NUMBERS // (largest_sum * votes.shape[2]))
+    for start in range(0, len(votes), n_items):
+        block = slice(start, start + n_items)
+        # The probability of each sum of votes, with one more person at a time.
+        chances = np.zeros((len(votes[block]), largest_sum + 1, votes.shape[2]))
         chances[:, 0] = 1
-        for person, unit in enumerate(units):
+        for person, weight in enumerate(whole_weights):
             vote = votes[block, person, None]
-            with_vote = chances[:, : chances.shape[1] - unit] * vote
+            with_vote = chances[:, : largest_sum + 1 - weight] * vote
             chances *= 1 - vote
-            chances[:, unit:] += with_vote
+            chances[:, weight:] += with_vote
         below = np.cumsum(chances, axis=1)
-        for end, q in zip(ends, _TAILS, strict=True):
-            end[block] = (below < q - _CLOSE).sum(axis=1) / totals[block, None]
-    return np.clip(ends[0] - slack, 0, 1), np.clip(ends[1] + slack, 0, 1)
+        for ends, q in zip((low, high), _QUANTILES, strict=True):
+            ends[block] = (below < q - _ROUNDING).sum(axis=1) / totals[block, None]
+    return np.clip(low - error, 0, 1), np.clip(high + error, 0, 1)

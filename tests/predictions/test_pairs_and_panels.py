@@ -222,6 +222,33 @@ def test_panels_come_from_files(tmp_path: Path):
         read_panel(tmp_path / "shares.csv")
 
 
+@pytest.mark.parametrize("size", [0, -1, 2.5, float("nan"), True])
+def test_a_panel_is_drawn_of_one_person_or_more(size):
+    with raises_code("invalid-number", "whole number"):
+        Panel(("x", "y"), size=size)
+
+
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        ("gender,f,0.5,\ngender,f,0.2,\ngender,m,0.3,\n", ("duplicate-name", "'f'")),
+        ("gender,f,0.5,10\ngender,m,0.5,20\n", ("invalid-number", "'10', '20'")),
+        ("gender,f,0.5,2.5\ngender,m,0.5,2.5\n", ("invalid-number", "2.5")),
+        ("gender,f,0.5,0\ngender,m,0.5,0\n", ("invalid-number", "0")),
+    ],
+)
+def test_a_file_gives_each_value_one_share_and_a_panel_one_size(tmp_path: Path, rows, names):
+    (tmp_path / "shares.csv").write_text(f"attribute,value,share,size\n{rows}")
+    with raises_code(*names):
+        read_panel(tmp_path / "shares.csv", people())
+
+
+def test_a_size_may_be_given_in_one_row_of_a_file(tmp_path: Path):
+    rows = "gender,f,0.5,\ngender,m,0.5,12\n"
+    (tmp_path / "shares.csv").write_text(f"attribute,value,share,size\n{rows}")
+    assert read_panel(tmp_path / "shares.csv", people()).size == 12
+
+
 def test_a_panel_needs_answers_for_its_annotators():
     predictions = pair_predictions().take(range(5))
     with raises_code("missing-predictions", "'nobody'"):

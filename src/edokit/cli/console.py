@@ -199,7 +199,7 @@ def _panel_row(comparison: PanelComparison, item: int) -> list[str]:
         if not comparison.scale.is_multi_label:
             cell += f" {answer.probabilities[item].max():.2f}"
         cells.append(cell)
-    return [str(comparison.one.items[item]), *cells, f"{comparison.distances[item]:.3f}"]
+    return [str(comparison.first.items[item]), *cells, f"{comparison.distances[item]:.3f}"]
 
 
 def arrows(classes: Mapping[str, str]) -> str:
