@@ -30,7 +30,7 @@ from edokit._types import Bools, Floats, Ints
 from edokit.analysis.fit_items import FitItems
 from edokit.analysis.human_labels import HumanLabels
 from edokit.analysis.labels import check_annotations
-from edokit.analysis.labels.again import with_labels
+from edokit.analysis.labels.again import update_by_labels
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reviews import Labelled, review
 from edokit.predictions.core import Predictions
@@ -175,7 +175,7 @@ def posterior(annotations: Annotations, answers: Floats) -> tuple[Pooled, Labell
         answers[:, None], rows, ("classifier",), annotations.classes, scale=annotations.scale
     )
     pooled = Pooled(rows, annotations.classes, answers, np.zeros(len(answers)))
-    return with_labels(FitItems(annotations, predictions, pooled, None))
+    return update_by_labels(FitItems(annotations, predictions, pooled, None))
 
 
 def again_once(regime: str, seed: int, budget: int) -> dict[str, float]:

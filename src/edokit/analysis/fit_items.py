@@ -48,6 +48,15 @@ class FitItems:
     pooled: Pooled
     clusters: Ints | None
 
+    def labels_and_answers(self) -> tuple[Annotations, Floats]:
+        """The annotations, with all classes of the pool, and the pool [N, C] in their order."""
+        annotations = self.labels
+        classes = self.pooled.classes
+        if set(annotations.classes) < set(classes):
+            annotations = annotations.with_classes(classes)
+        order = [classes.index(name) for name in annotations.classes]
+        return annotations, np.asarray(self.pooled.probabilities[:, order])
+
     def answers(self, ensemble: EDOEnsemble, panel: Panel | None) -> Floats:
         """The pool [N, C], or what a panel would answer."""
         if panel is None or ensemble.people_ is None:

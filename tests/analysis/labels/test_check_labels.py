@@ -52,7 +52,7 @@ def test_an_unusual_label_of_someone_who_always_differs_is_no_slip() -> None:
     said_yes = [label for label in check.first(400) if label.label == "yes"]
     strict_label = next(label for label in said_yes if label.annotator == "4")
     assert strict_label.probability > strict_label.by_anybody
-    assert "more usual for 4" in strict_label.reason
+    assert "more likely for 4" in strict_label.reason
 
 
 def test_a_run_adds_the_text(small_run: Path) -> None:
@@ -158,3 +158,26 @@ def test_a_table_of_labels_is_a_table(tmp_path: Path) -> None:
     result = check_labels(annotations).write(tmp_path / "labels.parquet", review=None)
     assert "review" not in result
     assert read_table(tmp_path / "labels.parquet").num_rows == len(annotations)
+
+
+def test_evidence_is_about_the_choice_that_the_reason_names() -> None:
+    """For multi-label data, all figures are about the label whose choice is least likely."""
+    rng = np.random.default_rng(2)
+    truth = rng.random((40, 1, 3)) < [0.2, 0.5, 0.8]
+    flipped = rng.random((40, 4, 3)) < [0.15, 0.2, 0.2]
+    flipped[:, 0, 0] |= rng.random(40) < 0.5  # person 0 chooses x at random
+    rows = [
+        (f"i{i}", f"a{a}", json.dumps([name for name, on in zip("xyz", labels, strict=True) if on]))
+        for i, item in enumerate(truth ^ flipped)
+        for a, labels in enumerate(item)
+    ]
+    columns = dict(zip(("item", "annotator", "label"), zip(*rows, strict=True), strict=True))
+    check = check_labels(Annotations.from_table(columns, scale="multi-label:x,y,z"))
+    chosen = {(item, annotator): set(json.loads(label)) for item, annotator, label in rows}
+    for label in check.first(len(check)):
+        name = label.reason[1]  # 'x' was …
+        is_chosen = name in label.label
+        assert f"was {'chosen' if is_chosen else 'left out'}" in label.reason
+        others = [f"a{a}" for a in range(4) if f"a{a}" != label.annotator]
+        alike = [(name in chosen[label.item, other]) == is_chosen for other in others]
+        assert label.by_others == pytest.approx(np.mean(alike))

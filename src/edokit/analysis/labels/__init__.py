@@ -1,14 +1,12 @@
-"""`check_labels`: which single labels are least likely, and should be looked at again."""
+"""`check_labels`: which single labels are least likely, and should be checked first."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from edokit._errors import InputError
 from edokit._types import Floats
-from edokit.analysis.fit_items import FitItems, is_fit_folder, load_fit_items
+from edokit.analysis.fit_items import is_fit_folder, load_fit_items
 from edokit.analysis.human_labels import HumanLabels
 from edokit.analysis.labels.result import LabelCheck
 from edokit.analysis.labels.statistics import predict_labels
@@ -18,9 +16,9 @@ from edokit.annotations.core import Annotations
 def check_labels(source: Annotations | str | Path) -> LabelCheck:
     """Rank single labels by how unlikely they are: slips, misread texts, careless clicks.
 
-    A label is predicted from the labels of the other annotators of the item, from how its annotator
-    differs from others (on other items), and, where there is an ensemble, from what that answers
-    for the text without having seen the item's labels. The first label of each annotator for an
+    A label is predicted from the labels of the item's other annotators, from how its annotator
+    differs from others on other items, and, where there is an ensemble, from its answer to the
+    text, which it gave without seeing the item's labels. The first label of each annotator for an
     item is checked.
 
     Parameters
@@ -50,13 +48,13 @@ def check_labels(source: Annotations | str | Path) -> LabelCheck:
     >>> label.item, label.annotator, label.label, label.suggestion
     ('40', 'ann', 'b', 'a')
     >>> label.reason
-    'none of 2 others agrees, and it is even less usual for ann'
+    'none of 2 others agrees, and it is even less likely for ann'
     """
     pool = None
     if isinstance(source, Annotations):
         annotations = source
     elif is_fit_folder(Path(source)):
-        annotations, pool = _fit_labels(load_fit_items(Path(source)))
+        annotations, pool = load_fit_items(Path(source)).labels_and_answers()
     else:
         from edokit.datasets.read import read_annotations
 
@@ -65,9 +63,10 @@ def check_labels(source: Annotations | str | Path) -> LabelCheck:
 
 
 def check_annotations(annotations: Annotations, pool: Floats | None) -> LabelCheck:
-    """Rank labels of annotations, with an ensemble's cross-fitted answers [N, C] where it has some.
+    """Rank the labels of annotations by how unlikely they are.
 
-    Answers are in the order of the items and the classes; NaN for items without one.
+    ``pool`` [N, C] has an ensemble's cross-fitted answers, in the order of the items and the
+    classes; NaN for items without one.
     """
     labels = HumanLabels(annotations)
     if not labels.are_chosen:
@@ -78,7 +77,7 @@ def check_annotations(annotations: Annotations, pool: Floats | None) -> LabelChe
         )
     if labels.classes < 2:
         raise InputError(
-            "there is a single class, so that no label is less likely than another",
+            "there is a single class, so no label is less likely than another",
             "check that this is the right column of labels",
             code="too-few-classes",
         )
@@ -89,13 +88,3 @@ def check_annotations(annotations: Annotations, pool: Floats | None) -> LabelChe
             code="too-few-labels",
         )
     return LabelCheck(labels, predict_labels(labels, pool))
-
-
-def _fit_labels(fit_items: FitItems) -> tuple[Annotations, Floats]:
-    """The annotations of a fit, and the ensemble's answers in their order of classes."""
-    annotations = fit_items.labels
-    classes = fit_items.pooled.classes
-    if set(annotations.classes) < set(classes):
-        annotations = annotations.with_classes(classes)
-    order = [classes.index(name) for name in annotations.classes]
-    return annotations, np.asarray(fit_items.pooled.probabilities[:, order])

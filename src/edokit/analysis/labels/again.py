@@ -1,4 +1,4 @@
-"""Which items of a fit are worth another label."""
+"""Which items of a fit most need another label (`edo predict --again`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from edokit.ensemble.reviews import Labelled, Review, review
 
 
 def review_again(fit_items: FitItems, count: int) -> list[Review]:
-    """The items of a fit that most need another label, in one measure with new items.
+    """The items of a fit that most need another label, by the same measure as new items.
 
     Parameters
     ----------
@@ -27,23 +27,20 @@ def review_again(fit_items: FitItems, count: int) -> list[Review]:
     -------
     list of Review
     """
-    pooled, labelled = with_labels(fit_items)
+    pooled, labelled = update_by_labels(fit_items)
     return review(pooled, count, labelled=labelled)
 
 
-def with_labels(fit_items: FitItems) -> tuple[Pooled, Labelled]:
-    """What ensemble and labels together say of each item, and how many labels it has.
+def update_by_labels(fit_items: FitItems) -> tuple[Pooled, Labelled]:
+    """The ensemble's answers, updated by the labels of each item, and how many labels it has.
 
-    The ensemble's answer counts as many labels as makes the single labels likeliest.
+    An answer counts as the number of labels that makes the single labels likeliest.
     """
     pooled = fit_items.pooled
-    annotations = fit_items.labels
-    if set(annotations.classes) < set(pooled.classes):
-        annotations = annotations.with_classes(pooled.classes)
-    order = [annotations.classes.index(name) for name in pooled.classes]
+    annotations, answers = fit_items.labels_and_answers()
     labels = HumanLabels(annotations)
-    inverse = np.argsort(order)
-    strength = predict_labels(labels, pooled.probabilities[:, inverse], habits=False).strength
+    strength = predict_labels(labels, answers, learn_annotators=False).strength
+    order = [annotations.classes.index(name) for name in pooled.classes]
     soft_labels = np.nan_to_num(labels.soft_labels)[:, order]
     counts = labels.counts[:, None]
     posterior: Floats = strength * pooled.probabilities + counts * soft_labels

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from edokit._io.tables import write_table
-from edokit._types import Bools, Floats, Ints
+from edokit._types import Floats, Ints
 from edokit.analysis.human_labels import HumanLabels
 from edokit.analysis.labels import text
-from edokit.analysis.labels.statistics import LabelProbabilities, label_probabilities
+from edokit.analysis.labels.statistics import LabelProbabilities, choice_probabilities
 from edokit.ensemble.reviews import Review, write_review
 from edokit.metrics import entropy_items
 
@@ -31,20 +32,22 @@ class CheckedLabel:
     label : str or list of str
         What the annotator answered; for multi-label data, the labels that were chosen.
     probability : float
-        Of this label, given the text (where an ensemble answered it), the other annotators' labels
-        and the habit of this annotator. For multi-label data, that of the least likely choice.
+        Probability of this label, given the text (where an ensemble answered it), the other
+        annotators' labels and how this annotator differs from others. For multi-label data, each
+        label was chosen or left out; this is the probability of the least likely of these
+        choices, and the next values are about the same choice.
     by_text : float or None
         Probability of the label according to the ensemble, which had not seen it.
     by_others : float or None
-        Share of the other annotators of the item who gave it.
+        Share of the other annotators of the item who gave the same label.
     others : int
-        How many they are.
+        Number of other annotators of the item.
     by_anybody : float
-        Probability that anybody gives the label: without the habit of this annotator.
+        Probability that an annotator of whom nothing is known gives the label.
     suggestion : str or list of str
         What this annotator would most likely answer.
     reason : str
-        Why it is likely or not, in a sentence.
+        Why the label is likely or unlikely, in a sentence.
     """
 
     item: str
@@ -59,34 +62,63 @@ class CheckedLabel:
     reason: str
 
 
+@dataclass(frozen=True, eq=False)
 class LabelCheck:
     """Single labels by how unlikely they are, as `edokit.check_labels` returns them.
 
     Attributes
     ----------
-    n_labels : int
-        Number of labels that were checked.
-    repeated : int
-        Further labels of an annotator for the same item, which were not checked.
-    has_text : bool
-        Whether an ensemble answered the items.
-    strength : float
-        How many labels the ensemble's answer (without one, the shares of all labels) counts for.
-    order : ndarray of int of shape (n_labels,)
-        Positions of the labels, the least likely first.
-    probabilities : ndarray of shape (n_labels,)
-        Of the labels, in the order of the annotations.
+    labels : HumanLabels
+        The labels that were checked, the first of each annotator for each item.
+    predicted : LabelProbabilities
+        What was predicted for each of them.
     """
 
-    def __init__(self, labels: HumanLabels, predicted: LabelProbabilities) -> None:
-        self._labels = labels
-        self._predicted = predicted
-        self.n_labels: int = len(labels.item_codes)
-        self.repeated: int = int(labels.annotations.repeated.sum())
-        self.has_text: bool = predicted.from_text is not None
-        self.strength: float = predicted.strength
-        self.probabilities: Floats = self._probability_of_labels(predicted.personal)
-        self.order: Ints = np.argsort(self.probabilities, kind="stable")
+    labels: HumanLabels
+    predicted: LabelProbabilities
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that were checked."""
+        return len(self.labels.item_codes)
+
+    @property
+    def repeated(self) -> int:
+        """Number of further labels of an annotator for the same item, which were not checked."""
+        return int(self.labels.annotations.repeated.sum())
+
+    @property
+    def has_text(self) -> bool:
+        """Whether an ensemble answered the items."""
+        return self.predicted.from_text is not None
+
+    @property
+    def strength(self) -> float:
+        """How many labels the ensemble's answer (else the shares of all labels) counts as."""
+        return self.predicted.strength
+
+    @cached_property
+    def choices(self) -> Ints:
+        """The least likely choice of each label [n_labels]: 0, or the number of a label."""
+        return np.asarray(self._choice_probabilities(self.predicted.personal).argmin(axis=1))
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """The probability of each label [n_labels], in the order of the annotations."""
+        return self._of_choices(self.predicted.personal)
+
+    @cached_property
+    def order(self) -> Ints:
+        """Positions of the labels [n_labels], the least likely first."""
+        return np.argsort(self.probabilities, kind="stable")
+
+    def _choice_probabilities(self, predicted: Floats) -> Floats:
+        return choice_probabilities(self.labels.shares, predicted, self.labels.scale)
+
+    def _of_choices(self, predicted: Floats) -> Floats:
+        """The predicted probability [n_labels] of the least likely choice of each label."""
+        probabilities = self._choice_probabilities(predicted)
+        return np.asarray(probabilities[np.arange(self.n_labels), self.choices])
 
     def __len__(self) -> int:
         return self.n_labels
@@ -96,9 +128,6 @@ class LabelCheck:
 
     def __str__(self) -> str:
         return "\n".join(text.lines(self.first(10), self.n_labels, self.has_text))
-
-    def _probability_of_labels(self, predicted: Floats) -> Floats:
-        return label_probabilities(self._labels.shares, predicted, self._labels.scale)
 
     def first(self, count: int) -> list[CheckedLabel]:
         """Return the least likely labels.
@@ -115,47 +144,43 @@ class LabelCheck:
         return self._describe(self.order[:count])
 
     def _describe(self, positions: Ints) -> list[CheckedLabel]:
-        labels = self._labels
+        """The labels at these positions, with what is known of each."""
+        labels = self.labels
         annotations = labels.annotations
-        predicted = self._predicted
         classes = annotations.classes
-        shares = labels.shares[positions]
-        personal = predicted.personal[positions]
-        given_labels = labels.scale.chosen(labels.scale.hard(shares), classes)
+        given_labels = labels.scale.chosen(labels.scale.hard(labels.shares[positions]), classes)
+        personal = self.predicted.personal[positions]
         suggested = labels.scale.chosen(labels.scale.hard(personal), classes)
-        by_anybody = label_probabilities(shares, predicted.anonymous[positions], labels.scale)
-        by_others = label_probabilities(shares, predicted.from_others[positions], labels.scale)
-        by_text = np.full(len(positions), np.nan)
-        if predicted.from_text is not None:
-            by_text = label_probabilities(shares, predicted.from_text[positions], labels.scale)
+        by_anybody = self._of_choices(self.predicted.anonymous)
+        by_others = self._of_choices(self.predicted.from_others)
+        by_text = np.full(self.n_labels, np.nan)
+        if self.predicted.from_text is not None:
+            by_text = self._of_choices(self.predicted.from_text)
         described = []
         for row, position in enumerate(positions):
-            annotator = str(annotations.annotators[labels.annotator_codes[position]])
             label = CheckedLabel(
                 item=str(annotations.items[labels.item_codes[position]]),
-                annotator=annotator,
+                annotator=str(annotations.annotators[labels.annotator_codes[position]]),
                 label=given_labels[row],
                 probability=float(self.probabilities[position]),
-                by_text=_number(by_text[row]),
-                by_others=_number(by_others[row]),
-                others=int(predicted.n_others[position]),
-                by_anybody=float(by_anybody[row]),
+                by_text=_none_if_nan(by_text[position]),
+                by_others=_none_if_nan(by_others[position]),
+                others=int(self.predicted.n_others[position]),
+                by_anybody=float(by_anybody[position]),
                 suggestion=suggested[row],
                 reason="",
             )
-            unlikely = None
-            if labels.scale.is_multi_label:
-                unlikely = self._least_likely_choice(int(position))
-            described.append(_with_reason(label, unlikely))
+            reason = text.reason(label, self._unlikely_choice(int(position)))
+            described.append(replace(label, reason=reason))
         return described
 
-    def _least_likely_choice(self, position: int) -> tuple[str, bool]:
-        """For multi-label data, the label whose being chosen (or not) is least likely."""
-        labels = self._labels
-        is_chosen: Bools = labels.shares[position] > 0.5
-        predicted = self._predicted.personal[position]
-        number = int(np.where(is_chosen, predicted, 1.0 - predicted).argmin())
-        return str(labels.annotations.classes[number]), bool(is_chosen[number])
+    def _unlikely_choice(self, position: int) -> tuple[str, bool] | None:
+        """For multi-label data, the label of the least likely choice, and whether it was chosen."""
+        names = self.labels.scale.row_labels(self.labels.annotations.classes)
+        if not names:
+            return None
+        number = self.choices[position]
+        return names[number], bool(self.labels.shares[position, number] > 0.5)
 
     def to_table(self) -> pa.Table:
         """Return a row for each label, the least likely first.
@@ -168,9 +193,9 @@ class LabelCheck:
         """
         described = self._describe(self.order)
         columns: dict[str, list[object]] = {"item": [label.item for label in described]}
-        texts = self._labels.annotations.whole_texts
+        texts = self.labels.annotations.whole_texts
         if texts is not None:
-            item_codes = self._labels.item_codes[self.order]
+            item_codes = self.labels.item_codes[self.order]
             columns["text"] = [str(texts[code]) for code in item_codes]
         for name in list(CheckedLabel.__dataclass_fields__)[1:]:
             columns[name] = [_cell(getattr(label, name)) for label in described]
@@ -190,16 +215,16 @@ class LabelCheck:
         -------
         list of Review
         """
-        by_item: dict[str, list[CheckedLabel]] = {}
-        first_position: dict[str, int] = {}
+        scale = self.labels.scale
+        classes = self.labels.annotations.classes
+        labels_by_item: dict[str, list[CheckedLabel]] = {}
+        position_by_item: dict[str, int] = {}  # of the item's least likely label
         for position, label in zip(self.order[:count], self.first(count), strict=True):
-            by_item.setdefault(label.item, []).append(label)
-            first_position.setdefault(label.item, int(position))
+            labels_by_item.setdefault(label.item, []).append(label)
+            position_by_item.setdefault(label.item, int(position))
         reviews = []
-        for item, item_labels in by_item.items():
-            predicted = self._predicted.anonymous[[first_position[item]]]
-            classes = self._labels.annotations.classes
-            scale = self._labels.scale
+        for item, item_labels in labels_by_item.items():
+            predicted = self.predicted.anonymous[[position_by_item[item]]]
             entropy = scale.per_item(entropy_items(scale.rows(predicted)), 1)
             reviews.append(
                 Review(
@@ -209,7 +234,7 @@ class LabelCheck:
                     entropy=float(entropy[0]),
                     spread=None,
                     urgency=1.0 - item_labels[0].probability,
-                    reason="; ".join(text.of_whom(label) for label in item_labels),
+                    reason="; ".join(text.label_sentence(label) for label in item_labels),
                 )
             )
         return reviews
@@ -241,7 +266,7 @@ class LabelCheck:
         if review is None:
             return result
         queue = self.review(review)
-        annotations = self._labels.annotations
+        annotations = self.labels.annotations
         texts = None
         if annotations.whole_texts is not None:
             texts = dict(zip(map(str, annotations.items), annotations.whole_texts, strict=True))
@@ -271,18 +296,14 @@ class LabelCheck:
         }
 
 
-def _number(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     if np.isnan(value):
         return None
     return float(value)
 
 
 def _cell(value: object) -> object:
-    """A value of a table; a list of labels as JSON."""
+    """The cell of a value in a table; a list of labels is written as JSON."""
     if isinstance(value, list):
         return json.dumps(value, ensure_ascii=False)
     return value
-
-
-def _with_reason(label: CheckedLabel, unlikely_choice: tuple[str, bool] | None) -> CheckedLabel:
-    return replace(label, reason=text.reason(label, unlikely_choice))

@@ -1,4 +1,4 @@
-"""How likely each label is, given the text, the other annotators and this person's habit.
+"""How likely each label is, given the text, the other annotators and how this annotator differs.
 
 The label that annotator a gave item i is predicted from the labels of the others on i, whose shares
 are shrunk towards what the text says (the cross-fitted answer of an ensemble), or towards the
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from edokit._types import Bools, Floats, Ints
+from edokit._types import Floats, Ints
 from edokit.analysis.human_labels import HumanLabels
 from edokit.annotations.core import Annotations, take_rows
 from edokit.datasets.item_groups import item_clusters
@@ -28,11 +28,11 @@ from edokit.scales import Scale
 STRENGTHS = 2.0 ** np.arange(-4, 10)
 """Prior strengths, in labels, that are tried."""
 WIDTHS = (0.05, 0.1, 0.2, 0.4)
-"""Shares of an ordinal scale over which nearness falls to a third."""
+"""Distances, as shares of an ordinal scale, at which a label counts about a third (1/e)."""
 SMALLEST_PROBABILITY = 1e-6
 FOLDS = 5
 FEWEST_LABELS = 50
-"""With fewer labels, no habits are learned."""
+"""With fewer labels, differences between annotators are not learned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,18 +42,19 @@ class LabelProbabilities:
     Attributes
     ----------
     from_text : ndarray of shape (M, C) or None
-        The ensemble's answer to the item of each label; NaN for items without an answer.
+        The ensemble's answer to the item of each label; NaN for items without an answer; None
+        without an ensemble.
     from_others : ndarray of shape (M, C)
         Shares of the other annotators' labels of the item; NaN where nobody else labelled it.
     n_others : ndarray of int of shape (M,)
         How many other annotators labelled the item.
     anonymous : ndarray of shape (M, C)
-        What text and others predict for anybody.
+        What the text and the other annotators predict for anybody.
     personal : ndarray of shape (M, C)
         What they predict for this annotator.
     strength : float
-        How many labels the text, or the shares of all labels, count for; the mean over labels of
-        multi-label data.
+        How many labels the text, or the shares of all labels, count as; for multi-label data, the
+        mean over labels.
     """
 
     from_text: Floats | None
@@ -65,23 +66,24 @@ class LabelProbabilities:
 
 
 def predict_labels(
-    labels: HumanLabels, pool: Floats | None, *, habits: bool = True
+    labels: HumanLabels, pool: Floats | None, *, learn_annotators: bool = True
 ) -> LabelProbabilities:
-    """Predict each label from the others of its item, the pool [N, C], and the person's habit."""
+    """Predict each label from the others of its item, the pool [N, C], and its annotator.
+
+    Without ``learn_annotators``, ``personal`` is the prediction for anybody.
+    """
     scale = labels.scale
     prior = _priors(labels, pool)[labels.item_codes]
     totals = sums(labels.shares, labels.item_codes, len(labels.counts))
     other_counts = totals[labels.item_codes] - labels.shares
     n_others = labels.counts[labels.item_codes] - 1
+    prior_tables = scale.tables(prior)
+    label_tables = scale.tables(labels.shares)
+    others_tables = scale.tables(other_counts, n_others)
     predictions = []
     strengths = []
-    for prior_table, own_table, others_table in zip(
-        scale.tables(prior),
-        scale.tables(labels.shares),
-        scale.tables(other_counts, n_others),
-        strict=True,
-    ):
-        prediction, strength = _shrunken(prior_table, own_table, others_table, scale)
+    for tables in zip(prior_tables, label_tables, others_tables, strict=True):
+        prediction, strength = _likeliest_prediction(*tables, scale)
         predictions.append(prediction)
         strengths.append(strength)
     anonymous = scale.from_tables(predictions)
@@ -91,8 +93,8 @@ def predict_labels(
     if pool is not None:
         from_text = pool[labels.item_codes]
     personal = anonymous
-    if habits:
-        personal = _with_habits(labels, anonymous)
+    if learn_annotators:
+        personal = _shift_by_annotator(labels, anonymous)
     return LabelProbabilities(
         from_text=from_text,
         from_others=from_others,
@@ -111,10 +113,13 @@ def _priors(labels: HumanLabels, pool: Floats | None) -> Floats:
     return np.where(np.isnan(pool), overall, pool)
 
 
-def _shrunken(
-    prior: Floats, own_labels: Floats, others: Floats, scale: Scale
+def _likeliest_prediction(
+    prior: Floats, labels: Floats, others: Floats, scale: Scale
 ) -> tuple[Floats, float]:
-    """The prediction [M, C] with the likeliest prior strength and nearness, and that strength."""
+    """The prediction [M, C] under which the labels [M, C] are likeliest, and its prior strength.
+
+    ``others`` [M, C] counts the labels of the item's other annotators.
+    """
     best = prior
     best_strength = float(STRENGTHS[-1])
     highest = -np.inf
@@ -124,7 +129,7 @@ def _shrunken(
         for strength in STRENGTHS:
             prediction = (strength * prior + near_others) / (strength + n_others)
             prediction = np.maximum(prediction, SMALLEST_PROBABILITY)
-            likelihood = float((own_labels * np.log(prediction)).sum())
+            likelihood = float((labels * np.log(prediction)).sum())
             if likelihood > highest:
                 best = prediction
                 best_strength = float(strength)
@@ -133,7 +138,7 @@ def _shrunken(
 
 
 def _kernels(scale: Scale, classes: int) -> list[Floats]:
-    """How much a label counts for each class [C, C]: for its own alone, or for near ones, too."""
+    """How much a label counts for each class [C, C]: for its class alone, or also for near ones."""
     kernels = [np.eye(classes)]
     if scale.span is not None:
         places = np.array(scale.positions) / scale.span
@@ -144,7 +149,7 @@ def _kernels(scale: Scale, classes: int) -> list[Floats]:
     return kernels
 
 
-def _with_habits(labels: HumanLabels, anonymous: Floats) -> Floats:
+def _shift_by_annotator(labels: HumanLabels, anonymous: Floats) -> Floats:
     """Predictions [M, C] shifted by how each annotator differs, learned from other items."""
     if len(anonymous) < FEWEST_LABELS:
         return anonymous
@@ -188,17 +193,13 @@ def _item_folds(labels: HumanLabels) -> Ints:
     return np.asarray(np.random.default_rng(0).permutation(n_clusters)[numbers] % FOLDS)
 
 
-def label_probabilities(shares: Floats, predicted: Floats, scale: Scale) -> Floats:
-    """The predicted probability of each label [M].
+def choice_probabilities(shares: Floats, predicted: Floats, scale: Scale) -> Floats:
+    """The predicted probability of what annotators chose [M, T].
 
-    For multi-label data, it is that of the label whose being chosen, or not, is least likely.
+    A class is one choice (T = 1). For multi-label data, each label is one: it was chosen or left
+    out.
     """
-    if scale.is_multi_label:
-        return np.asarray(choice_probabilities(shares, predicted).min(axis=1))
-    return np.asarray((shares * predicted).sum(axis=1))
-
-
-def choice_probabilities(shares: Floats, predicted: Floats) -> Floats:
-    """For multi-label data, the probability that each label is chosen as it was [M, L]."""
-    is_chosen: Bools = shares > 0.5
-    return np.where(is_chosen, predicted, 1.0 - predicted)
+    columns = []
+    for chosen, table in zip(scale.tables(shares), scale.tables(predicted), strict=True):
+        columns.append((chosen * table).sum(axis=1))
+    return np.column_stack(columns)

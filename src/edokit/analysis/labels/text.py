@@ -1,4 +1,4 @@
-"""Checked labels in words."""
+"""Sentences and lines made of checked labels."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ if TYPE_CHECKING:
     from edokit.analysis.labels.result import CheckedLabel
 
 CLEAR_RATIO = 1.25
-"""A habit that changes the probability of a label by less is not mentioned."""
+"""The annotator is mentioned where a label is this many times as likely for them as for anybody,
+or as unlikely."""
 
 
 def reason(label: CheckedLabel, unlikely_choice: tuple[str, bool] | None = None) -> str:
-    """Why a label is likely or not: the others, the text, and the habit of its annotator.
+    """Why a label is likely or unlikely: the other annotators, the text, and its annotator.
 
-    For multi-label data, ``unlikely_choice`` is the label that it is about, and whether that was
-    chosen.
+    For multi-label data, ``unlikely_choice`` is the label whose choice is least likely, and whether
+    it was chosen.
     """
     parts = []
     if unlikely_choice is not None:
@@ -28,15 +29,16 @@ def reason(label: CheckedLabel, unlikely_choice: tuple[str, bool] | None = None)
     if label.by_text is not None:
         parts.append(f"the ensemble gives it {_percent(label.by_text)}")
     if label.probability * CLEAR_RATIO < label.by_anybody:
-        parts.append(f"and it is even less usual for {label.annotator}")
+        parts.append(f"and it is even less likely for {label.annotator}")
     elif label.probability > label.by_anybody * CLEAR_RATIO:
-        parts.append(f"but it is more usual for {label.annotator}")
+        parts.append(f"but it is more likely for {label.annotator}")
     return ", ".join(parts)
 
 
 def _about_others(label: CheckedLabel) -> str:
     if label.by_others is None:
         return "nobody else labelled the item"
+    # ``by_others`` is a share of them; rounding gives their number back.
     agreeing = round(label.by_others * label.others)
     if label.others == 1:
         return "the other annotator agrees" if agreeing else "the other annotator disagrees"
@@ -53,22 +55,22 @@ def _percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
 
-def of_whom(label: CheckedLabel) -> str:
-    """The annotator and the label, with the reason."""
-    return f"{label.annotator} said {_shown(label.label)}: {label.reason}"
+def label_sentence(label: CheckedLabel) -> str:
+    """Who gave which label, with the reason."""
+    return f"{label.annotator} said {_quoted(label.label)}: {label.reason}"
 
 
-def _shown(label: str | list[str]) -> str:
+def _quoted(label: str | list[str]) -> str:
     if isinstance(label, str):
         return repr(label)
     return ", ".join(map(repr, label)) or "none of the labels"
 
 
 def written_lines(written: Mapping[str, Any]) -> list[str]:
-    """What was written of checked labels, and the first three."""
+    """The first three labels, and which files `LabelCheck.write` wrote."""
     output_lines = ["Labels to check, the least likely first"]
     for label in written["first"][:3]:
-        who = f"{label['annotator']} said {_shown(label['label'])}"
+        who = f"{label['annotator']} said {_quoted(label['label'])}"
         output_lines.append(f"  {label['item']}: {who}: {label['reason']}")
     output_lines.append(f"  all {counted(written['labels'], 'label')}: {written['out']}")
     if written["repeated"]:
@@ -92,5 +94,5 @@ def lines(labels: Sequence[CheckedLabel], n_labels: int, has_text: bool) -> list
     output_lines = [f"{counted(n_labels, 'label')}, the least likely first, given {evidence}"]
     for label in labels:
         probability = _percent(label.probability)
-        output_lines.append(f"  {probability}  {label.item}: {of_whom(label)}")
+        output_lines.append(f"  {probability}  {label.item}: {label_sentence(label)}")
     return output_lines
