@@ -121,10 +121,10 @@ def test_pairs_that_do_not_match_are_named() -> None:
 def test_an_id_that_is_repeated_can_not_be_matched(
     wanted: list[str], given_ids: list[str], owner: str
 ) -> None:
-    with pytest.raises(InputError, match=f"items of {owner} are not unique: 'a'"):
+    with raises_code("duplicate-name", owner, "'a'"):
         Rows.from_names(given_ids).match(Rows.from_names(wanted), "predictions", "annotations")
     pairs = [Rows.from_names(names, ["x"] * len(names)) for names in (given_ids, wanted)]
-    with pytest.raises(InputError, match=f"pairs of {owner} are not unique: 'a · x'"):
+    with raises_code("duplicate-name", owner, "'a · x'"):
         pairs[0].match(pairs[1], "predictions", "annotations")
 
 

@@ -12,7 +12,7 @@ from scipy.stats import false_discovery_control, t, ttest_1samp
 
 import edokit
 from commands import answer, edo
-from edokit import Annotations, InputError, Predictions, write_annotations, write_predictions
+from edokit import Annotations, Predictions, write_annotations, write_predictions
 from edokit.analysis.audit.options import AuditOptions
 from edokit.analysis.audit.text import can_tell
 from edokit.analysis.scores.slices import agreement_strata, find_slices
@@ -352,7 +352,7 @@ def test_too_few_shared_items_are_counted() -> None:
 
 @pytest.mark.parametrize("setting", [{"epsilon": 2}, {"min_items": 1}, {"samples": 3}])
 def test_settings_out_of_range_are_refused(setting: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=next(iter(setting))):
+    with raises_code("invalid-number", next(iter(setting))):
         AuditOptions(**setting)  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import edokit
-from edokit import Annotations, EDOEnsemble, InputError, ItemArray, Predictions, metrics
+from edokit import Annotations, EDOEnsemble, ItemArray, Predictions, metrics
 from edokit._io.tables import write_table
 from tests.errors import raises_code
 
@@ -58,18 +58,18 @@ def test_intervals_floor_and_annotators_come_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("probabilities", "options", "words"),
+    ("probabilities", "options", "code", "facts"),
     [
-        (P[:2], {"order": "annotations"}, "2 rows and 3 annotated items"),
-        ({**TABLE, "item": ["c", "a", "x"]}, {}, "1 of 3 is missing: 'b'"),
-        (P * 1.1, {"order": "annotations"}, "'a'"),
-        (BY_ID, {"samples": 20}, "samples is 20.* at least 50"),
+        (P[:2], {"order": "annotations"}, "lengths-differ", ("2 rows", "3")),
+        ({**TABLE, "item": ["c", "a", "x"]}, {}, "items-differ", ("1 of 3", "'b'", "'x'")),
+        (P * 1.1, {"order": "annotations"}, "invalid-probabilities", ("'a'",)),
+        (BY_ID, {"samples": 20}, "invalid-number", ("samples is 20", "50")),
     ],
 )
 def test_what_does_not_fit_is_refused(
-    probabilities: Any, options: dict[str, Any], words: str
+    probabilities: Any, options: dict[str, Any], code: str, facts: tuple[str, ...]
 ) -> None:
-    with pytest.raises(InputError, match=words):
+    with raises_code(code, *facts):
         edokit.evaluate(probabilities, LABELS, **options)
 
 

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 import edokit
 from commands import answer, assert_one_line, edo
-from edokit import Annotations, InputError, Predictions, Scale, write_annotations
+from edokit import Annotations, Predictions, Scale, write_annotations
 from edokit.analysis.human_labels import HumanLabels
 from edokit.analysis.plan import best_counts
 from edokit.analysis.plan.learning import TrainingRuns, planned_losses
@@ -390,7 +390,7 @@ def test_a_budget_for_nothing_is_refused(truth: Any) -> None:
     "setting", [{"price": 0}, {"annotators": (0,)}, {"samples": 3}, {"power": 1}]
 )
 def test_settings_out_of_range_are_refused(setting: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=next(iter(setting))):
+    with raises_code("invalid-number", next(iter(setting))):
         PlanOptions(**setting)
 
 

@@ -131,7 +131,7 @@ def test_no_attribute_of_annotators_is_proposed_as_label() -> None:
         Annotations.from_table(table)
     assert refused.value.remedy == {"columns": columns}
     sure = ["1", "2", "3", "2", "1", "3"] * 2
-    with pytest.raises(OpenDecisionsError, match="'Verdict' or 'Sure'") as refused:
+    with pytest.raises(OpenDecisionsError, match=r"'Verdict'.*'Sure'") as refused:
         Annotations.from_table({**table, "Sure": sure})
     assert refused.value.remedy == {"columns": {**columns, "label": "NAME"}}
 

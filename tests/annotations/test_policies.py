@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edokit import Annotations, EDOWarning, InputError
+from edokit import Annotations, EDOWarning
 from tests.errors import raises_code
 
 MESSY: dict[str, list[Any]] = {
@@ -64,7 +64,7 @@ def test_hard_labels_follow_the_spelling_of_the_labels() -> None:
 
 @pytest.mark.parametrize("role", ["label", "annotator"])
 def test_a_dropped_name_must_occur(role: str) -> None:
-    with pytest.raises(InputError, match=rf"drop_{role} names 'nobody'"):
+    with raises_code(f"unknown-{role}", f"drop_{role}", "'nobody'"):
         read(**{f"drop_{role}": ["nobody"]})
 
 

@@ -148,7 +148,7 @@ def test_prefit_classifiers_are_left_alone() -> None:
 
 def test_a_prefit_classifier_that_is_not_fitted_is_an_error() -> None:
     X, labels, _ = data()
-    with pytest.raises(Exception, match="not fitted"):
+    with pytest.raises(NotFittedError):
         EDOClassifier(ESTIMATORS, prefit=True).fit(X, labels)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import edokit
 from commands import answer, edo
-from edokit import Annotations, EDOEnsemble, InputError, Panel, Predictions, write_predictions
+from edokit import Annotations, EDOEnsemble, Panel, Predictions, write_predictions
 from edokit.ensemble.panel_table import PanelTable
 from tests.errors import raises_code
 
@@ -99,18 +99,18 @@ def test_effects_are_saved_with_the_ensemble_and_left_out_on_request(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("panel", "message"),
+    ("panel", "facts"),
     [
-        ({"humour": "dry"}, "temper"),
-        ({"temper": "sour"}, "lenient"),
+        ({"humour": "dry"}, ("'humour'", "'temper'")),
+        ({"temper": "sour"}, ("'sour'", "'lenient'", "'strict'")),
     ],
 )
 def test_unknown_attributes_and_levels_name_what_exists(
-    panel: dict[str, str], message: str
+    panel: dict[str, str], facts: tuple[str, ...]
 ) -> None:
     predictions, people = table("nominal", 60)
     ensemble = EDOEnsemble(ties="random").fit(predictions, people)
-    with pytest.raises(InputError, match=message):
+    with raises_code("unknown-choice", *facts):
         ensemble.predict_proba(predictions, panel=panel)
 
 

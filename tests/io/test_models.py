@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from edokit import InputError
 from edokit._io.documents import Count, Document, Json, Names, read_model
 from tests.errors import raises_code
 
@@ -39,27 +38,39 @@ def test_a_document_of_the_right_form_is_a_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "code", "fact"),
     [
-        ("{}", "kind is missing"),
-        ("[]", "it is a list"),
-        ('{"kind": 7}', "kind is 7, but should be a valid string"),
-        ('{"kind": "\\ud800"}', "half a character"),
-        ('{"kind": "k", "members": [{"name": "a"}, {}]}', r"members\[1\]\.name is missing"),
-        ('{"kind": "k", "members": [{"name": "a", "size": -1}]}', r"members\[0\]\.size is -1"),
-        ('{"kind": "k", "members": [{"name": "a", "size": "3"}]}', r"members\[0\]\.size is '3'"),
-        ('{"kind": "k", "members": [{"name": "a", "size": 9007199254740993}]}', "size is 9007"),
-        ('{"kind": "k", "score": []}', "score is a list"),
-        ('{"kind": "k", "score": NaN}', "score is nan"),
-        ('{"kind": "k", "names": ["a", "a"]}', "names holds a name twice"),
-        ('{"kind": "k", "options": {"x": [1e999]}}', r"options\.x holds a number that is not fini"),
-        ('{"kind": "a", "kind": "b"}', "'kind' twice"),
+        ("{}", "wrong-content", "kind"),
+        ("[]", "wrong-content", "a list"),
+        ('{"kind": 7}', "wrong-content", "kind is 7"),
+        ('{"kind": "\\ud800"}', "invalid-unicode", "pool.json"),
+        ('{"kind": "k", "members": [{"name": "a"}, {}]}', "wrong-content", "members[1].name"),
+        (
+            '{"kind": "k", "members": [{"name": "a", "size": -1}]}',
+            "wrong-content",
+            "members[0].size is -1",
+        ),
+        (
+            '{"kind": "k", "members": [{"name": "a", "size": "3"}]}',
+            "wrong-content",
+            "members[0].size is '3'",
+        ),
+        (
+            '{"kind": "k", "members": [{"name": "a", "size": 9007199254740993}]}',
+            "wrong-content",
+            "size is 9007",
+        ),
+        ('{"kind": "k", "score": []}', "wrong-content", "score"),
+        ('{"kind": "k", "score": NaN}', "wrong-content", "score is nan"),
+        ('{"kind": "k", "names": ["a", "a"]}', "wrong-content", "names"),
+        ('{"kind": "k", "options": {"x": [1e999]}}', "wrong-content", "options.x"),
+        ('{"kind": "a", "kind": "b"}', "duplicate-key", "'kind'"),
     ],
 )
 def test_an_error_names_the_file_the_place_and_the_value(
-    tmp_path: Path, text: str, problem: str
+    tmp_path: Path, text: str, code: str, fact: str
 ) -> None:
-    with pytest.raises(InputError, match=rf"pool\.json .*{problem}"):
+    with raises_code(code, "pool.json", fact):
         read(tmp_path, text)
 
 

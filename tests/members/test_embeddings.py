@@ -15,8 +15,8 @@ from member_cases import small_people
 
 import edokit
 from commands import edo
-from edokit import InputError
 from edokit.members import parse_groups, preview_training, score_members, train_members
+from tests.errors import raises_code
 
 pytest.importorskip("httpx2")
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -122,15 +122,15 @@ def test_vectors_have_length_one_and_the_servers_directions(server: Server) -> N
 )
 def test_what_is_not_a_vector_is_one_line(server: Server, answer: bytes, tmp_path: Path) -> None:
     server.answer = answer
-    with pytest.raises(InputError, match="127") as raised:
+    with raises_code("failed-member", "127.0.0.1") as raised:
         train_members(PEOPLE, groups(server, retries=0), out=tmp_path / "members")
     assert "\n" not in str(raised.value)
 
 
 def test_a_budget_is_kept(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="needs prices"):
+    with raises_code("failed-member", "price_in"):
         train_members(PEOPLE, groups(server), out=tmp_path / "a", budget=1.0)
-    with pytest.raises(InputError, match="budget"):
+    with raises_code("failed-member", "budget of 1 "):
         train_members(PEOPLE, groups(server, price=1e6), out=tmp_path / "b", budget=1.0)
     assert server.asked == []
 
@@ -154,20 +154,20 @@ def test_only_the_user_decides_where_texts_go(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     about = {"base_url": "http://embeddings.example.com/v1", "model": "letters"}
-    with pytest.raises(InputError, match="unencrypted"):
+    with raises_code("failed-member", "http://embeddings.example.com/v1"):
         train_members(PEOPLE, parse_groups("embeddings:1", options=about), out=tmp_path / "a")
     pool = tmp_path / "pool.toml"
     pool.write_text(
         '[[group]]\nrecipe = "embeddings"\nmembers = 1\noptions.model = "m"\n'
         'options.base_url = "https://embeddings.example.com/v1"\n'
     )
-    with pytest.raises(InputError, match="a file can't ask for that"):
+    with raises_code("untrusted-address", "https://embeddings.example.com/v1"):
         parse_groups(str(pool))
-    with pytest.raises(InputError, match="needs an endpoint"):
+    with raises_code("missing-option", "base_url"):
         train_members(PEOPLE, parse_groups("embeddings:1"), out=tmp_path / "b")
 
 
 def test_a_dry_run_sends_nothing(server: Server) -> None:
-    with pytest.raises(InputError, match="does not support a dry run"):
+    with raises_code("inapplicable-option", "embeddings"):
         preview_training(PEOPLE, groups(server))
     assert server.asked == []

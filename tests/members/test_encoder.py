@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit import InputError, MissingExtraError
+from edokit import MissingExtraError
 from edokit.members import MemberData
 from edokit.members.pretrained import check_model, load_tokenizer
 from edokit.members.recipes.encoder import Encoder, EncoderMember, embed, identity
+from tests.errors import raises_code
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 TEXTS = ["lovely day", "you are late again please stop it", "nice"]
@@ -71,26 +72,26 @@ def test_the_extra_is_named_where_it_is_missing(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"\.\[transformers\]"):
+    with raises_code("missing-package", ".[transformers]", kind=MissingExtraError):
         embed(TEXTS, model)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds neither config\.json"):
+    with raises_code("unknown-model", "config.json"):
         embed(TEXTS, str(tmp_path))
-    with pytest.raises(InputError, match="does not exist"):
+    with raises_code("unknown-model", "nowhere"):
         embed(TEXTS, str(tmp_path / "nowhere"))
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="is a file"):
+    with raises_code("unknown-model", str(tmp_path / "file")):
         embed(TEXTS, str(tmp_path / "file"))
 
 
 def test_a_folder_with_a_damaged_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(InputError, match=r"config\.json.*JSON"):
+    with raises_code("invalid-json", "config.json"):
         embed(TEXTS, str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(InputError, match="can't be loaded"):
+    with raises_code("unloadable-model"):
         embed(TEXTS, str(tmp_path))
 
 
@@ -117,13 +118,13 @@ def test_code_that_a_model_names_does_not_run(place: str, model: str, tmp_path: 
 
     if place == "pool":
         plant(planted)
-        with pytest.raises(InputError, match=r"modules\.json names code"):
+        with raises_code("failed-member", "modules.json"):
             train_members(people, parse_groups(str(pool)), out=out)
     else:
         trained = train_members(people, parse_groups(str(pool)), out=out)
         if place == "members":
             plant(planted)
-            with pytest.raises(InputError, match=r"modules\.json names code"):
+            with raises_code("untrusted-code", "modules.json"):
                 edokit.score_members(out, ["a new text"])
         else:
             dev = trained.predictions["dev"], people.split("dev")
@@ -131,10 +132,10 @@ def test_code_that_a_model_names_does_not_run(place: str, model: str, tmp_path: 
             edokit.Bundle.create(ensemble, out, tmp_path / "bundle")
             (inside,) = (tmp_path / "bundle" / "models").iterdir()
             plant(inside)
-            with pytest.raises(InputError):
+            with raises_code("damaged-file"):
                 edokit.load(tmp_path / "bundle")
             (inside / "planted.py").unlink()
-            with pytest.raises(InputError, match="names code"):
+            with raises_code("untrusted-code", "modules.json"):
                 check_model(inside)
     assert not (tmp_path / "ran").exists()
 
@@ -166,7 +167,7 @@ def test_a_damaged_tokenizer_is_one_line(
     }[part]
     (folder / "tokenizer.json").write_text(json.dumps(content))
     load = Encoder if recipe == "encoder" else load_tokenizer
-    with pytest.raises(InputError, match="can't be loaded") as raised:
+    with raises_code("unloadable-model", str(folder)) as raised:
         load(str(folder))
     assert "\n" not in str(raised.value)
     assert "panicked" not in capfd.readouterr().err
@@ -186,7 +187,7 @@ def test_pairs_are_the_vectors_of_both_parts_of_the_whole_and_how_far_apart_they
 
 @pytest.mark.parametrize(("option", "value"), [("strength", 0.0), ("context", -1.0)])
 def test_options_below_their_bound_are_refused(option: str, value: float) -> None:
-    with pytest.raises(InputError, match=option):
+    with raises_code("invalid-number", f"{option} is {value}"):
         EncoderMember(2, **{option: value})
 
 

@@ -6,7 +6,6 @@ import pytest
 from sklearn.naive_bayes import ComplementNB
 from sklearn.pipeline import Pipeline
 
-from edokit import InputError
 from edokit.members.recipes.sklearn import read_estimator
 from tests.errors import raises_code
 
@@ -49,7 +48,7 @@ def test_lists_of_steps_are_understood() -> None:
         ("sklearn.os.system('true')", "sklearn.os"),
         ("sklearn.naive_bayes.Nothing()", "Nothing"),
         ("sklearn.naive_bayes.ComplementNB(beta=1)", "beta"),
-        ("sklearn.naive_bayes.ComplementNB(**{'alpha': 1})", r"\*\*"),
+        ("sklearn.naive_bayes.ComplementNB(**{'alpha': 1})", "**"),
         ("sklearn.naive_bayes.ComplementNB(alpha=1 if True else 2)", "not a plain value"),
         ("sklearn.datasets.load_iris()", "is not an estimator"),
         ("sklearn.preprocessing.FunctionTransformer(sklearn.base.copy)", "of sklearn itself"),
@@ -64,7 +63,7 @@ def test_lists_of_steps_are_understood() -> None:
     ],
 )
 def test_anything_else_is_refused_in_one_line(text: str, reason: str) -> None:
-    with pytest.raises(InputError, match=reason) as caught:
+    with raises_code("invalid-estimators", reason) as caught:
         read_estimator(text)
     assert "\n" not in str(caught.value)
 

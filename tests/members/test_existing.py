@@ -17,8 +17,9 @@ from test_hub import classifier
 
 import edokit
 from commands import printed, status
-from edokit import Bundle, EDOEnsemble, InputError
+from edokit import Bundle, EDOEnsemble
 from edokit.members import parse_groups, score_members, score_models, train_members
+from tests.errors import raises_code
 
 PEOPLE = small_people()
 TEXTS = ["sunny tea in the garden", "awful nonsense", "late and noisy bread"]
@@ -104,9 +105,9 @@ def test_trained_members_and_added_models_have_folders_of_their_own(
 ) -> None:
     trained, added = folders
     before = [(folder / "manifest.json").read_bytes() for folder in folders]
-    with pytest.raises(InputError, match="holds trained members"):
+    with raises_code("wrong-folder", str(trained)):
         edokit.add_member(trained, "mine", pipeline, labels=LABELS)
-    with pytest.raises(InputError, match="added to it: 'mine'"):
+    with raises_code("existing-file", "'mine'"):
         train_members(PEOPLE, parse_groups("linear:1"), out=added, overwrite=True, jobs=1)
     assert [(folder / "manifest.json").read_bytes() for folder in folders] == before
 
@@ -115,25 +116,25 @@ def test_a_name_that_two_folders_have_is_one_clear_message(
     folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
     train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path, jobs=1)
-    with pytest.raises(InputError, match="both have a member 'linear-01'"):
+    with raises_code("duplicate-name", "'linear-01'"):
         score_members([folders[0], tmp_path], TEXTS)
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "code", "fact"),
     [
-        ({"name": "mine"}, "has a member 'mine' already"),
-        ({"name": "../mine"}, "not made of letters"),
-        ({"labels": {"fine": "0"}}, "has the labels 'fine', 'rude'"),
-        ({"labels": LABELS, "classes": ["a", "b"]}, "have the classes '1', '0', not 'a', 'b'"),
-        ({"model": "nowhere.skops/x/y"}, "does not exist"),
+        ({"name": "mine"}, "taken-name", "'mine'"),
+        ({"name": "../mine"}, "invalid-name", "'../mine'"),
+        ({"labels": {"fine": "0"}}, "unknown-label", "'fine', 'rude'"),
+        ({"labels": LABELS, "classes": ["a", "b"]}, "classes-differ", "'1', '0'"),
+        ({"model": "nowhere.skops/x/y"}, "unknown-model", "nowhere.skops/x/y"),
     ],
 )
 def test_what_can_be_no_member_is_refused(
-    folders: tuple[Path, Path], pipeline: Path, changes: dict[str, Any], words: str
+    folders: tuple[Path, Path], pipeline: Path, changes: dict[str, Any], code: str, fact: str
 ) -> None:
     before = (folders[1] / "manifest.json").read_bytes()
-    with pytest.raises(InputError, match=words):
+    with raises_code(code, fact):
         edokit.add_member(folders[1], **{"name": "other", "model": pipeline, **changes})
     assert (folders[1] / "manifest.json").read_bytes() == before
 
@@ -149,5 +150,5 @@ def test_members_with_and_without_context_work_together(tmp_path: Path) -> None:
     both = score_members([tmp_path / "without", tmp_path / "with"], pairs)
     expected = score_members(tmp_path / "without", TEXTS).probabilities[:, 0]
     np.testing.assert_array_equal(both.probabilities[:, 0], expected)
-    with pytest.raises(InputError, match="with a context, but text 1 has none"):
+    with raises_code("contexts-differ", "text 1"):
         score_members([tmp_path / "without", tmp_path / "with"], TEXTS)

@@ -12,7 +12,7 @@ import pytest
 
 import edokit
 from commands import edo
-from edokit import EDOWarning, InputError, simulate
+from edokit import EDOWarning, simulate
 from edokit.members import Group, train_members
 from edokit.members.familiarity import UNFAMILIAR, Familiarity
 from edokit.members.layout import FAMILIARITY
@@ -174,7 +174,7 @@ def test_a_damaged_file_is_refused(change: dict[str, Any], tmp_path: Path) -> No
     from dataclasses import replace
 
     replace(Familiarity.fit(ORDINARY), **change).save(tmp_path)
-    with pytest.raises(InputError, match=f"{FAMILIARITY} is damaged"):
+    with raises_code("damaged-file", FAMILIARITY):
         Familiarity.load(tmp_path)
 
 

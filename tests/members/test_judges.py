@@ -11,7 +11,7 @@ from member_cases import small_people
 from tiny_transformer import tiny_model
 
 from commands import printed
-from edokit import EDOWarning, InputError, read_predictions
+from edokit import EDOWarning, read_predictions
 from edokit._io.tables import write_table
 from edokit.members import parse_groups, score_members, train_members
 from edokit.members.recipes.transformer import TransformerMember
@@ -97,16 +97,16 @@ def test_judges_come_from_any_source_of_annotations(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "reason"),
+    ("table", "code", "fact"),
     [
-        ("item,label\n1,0\n", "no column 'annotator' for the annotator"),
-        ("item,annotator\n1,ann\n2,\n", "row 2 has no annotator"),
-        ("item,annotator\n,ann\n", "row 1 has no item"),
+        ("item,label\n1,0\n", "missing-column", "'annotator'"),
+        ("item,annotator\n1,ann\n2,\n", "missing-value", "row 2"),
+        ("item,annotator\n,ann\n", "missing-value", "row 1"),
     ],
 )
-def test_bad_tables_of_judges_are_refused(tmp_path: Path, table: str, reason: str) -> None:
+def test_bad_tables_of_judges_are_refused(tmp_path: Path, table: str, code: str, fact: str) -> None:
     (tmp_path / "judges.csv").write_text(table)
-    with pytest.raises(InputError, match=reason):
+    with raises_code(code, fact):
         read_annotators(tmp_path / "judges.csv")
 
 

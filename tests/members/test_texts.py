@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from member_cases import small_people
 
-from edokit import Annotations, EDOWarning, InputError
+from edokit import Annotations, EDOWarning
 from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.members import Group, score_members, train_members
@@ -76,21 +76,21 @@ def test_conversations_are_pairs(lewidi: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "columns", "reason"),
+    ("content", "columns", "code", "fact"),
     [
-        ("item,body\n1,tea\n", {}, "no column 'text' for the text; its columns are"),
-        ("item,text\n1,tea\n", {"item": "id"}, "no column 'id' for the item; its columns are"),
-        ("item,text\n1,tea\n2,\n", {}, "1 of 2 has no text: '2'"),
-        ("item,text\n1,tea\n1,river\n", {}, "item '1' has two texts"),
-        ("item,text\n1,\n1,tea\n1,river\n", {}, "item '1' has two texts"),
-        ("item,text\n,tea\n", {}, "row 1 has no item"),
-        ("item,text\n1,tea\n", {"label": "x"}, "columns item, text and context, but no 'label'"),
+        ("item,body\n1,tea\n", {}, "missing-column", "'text'"),
+        ("item,text\n1,tea\n", {"item": "id"}, "missing-column", "'id'"),
+        ("item,text\n1,tea\n2,\n", {}, "missing-value", "1 of 2 has no text: '2'"),
+        ("item,text\n1,tea\n1,river\n", {}, "contradictory-rows", "item '1'"),
+        ("item,text\n1,\n1,tea\n1,river\n", {}, "contradictory-rows", "item '1'"),
+        ("item,text\n,tea\n", {}, "missing-value", "row 1"),
+        ("item,text\n1,tea\n", {"label": "x"}, "unknown-role", "'label'"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(
-    tmp_path: Path, content: str, columns: dict[str, str], reason: str
+    tmp_path: Path, content: str, columns: dict[str, str], code: str, fact: str
 ) -> None:
-    with pytest.raises(InputError, match=reason):
+    with raises_code(code, fact):
         read_texts(written(tmp_path / "t.csv", content), columns=columns)
 
 

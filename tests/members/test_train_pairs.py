@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit import InputError, read_predictions
+from edokit import read_predictions
 from edokit.members import Group, train_members
 from edokit.members.texts import Texts
+from tests.errors import raises_code
 
 PEOPLE = small_people(40).split("train", "dev")
 NEW = Texts(
@@ -75,5 +76,5 @@ def test_pairs_of_folds_are_out_of_fold(tmp_path: Path) -> None:
     [({"dev": NEW}, "'dev'"), ({"test": Texts(("item-0",), ("warm tea",))}, "'item-0'")],
 )
 def test_texts_without_labels_are_new(unlabelled: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
+    with raises_code("duplicate-name", words):
         train_members(PEOPLE, GROUPS, unlabelled=unlabelled)

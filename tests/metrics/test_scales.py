@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from edokit import InputError, Scale
+from edokit import Scale
 from edokit import metrics as m
 from edokit.metrics.formulas import medians
 from tests.errors import raises_code
@@ -68,8 +68,10 @@ def test_mad_is_the_distance_of_the_best_single_answer() -> None:
 
 def test_positions_that_do_not_fit_are_refused() -> None:
     p = distributions(0)
-    for positions in ([1, 2], [1, 1, 2, 3, 4], [5, 4, 3, 2, 1]):
-        with pytest.raises(InputError, match=r"ascending|2 positions"):
+    with raises_code("shapes-differ", "2 positions"):
+        m.w1(p, p, [1, 2])
+    for positions in ([1, 1, 2, 3, 4], [5, 4, 3, 2, 1]):
+        with raises_code("invalid-scale", ", ".join(map(str, positions))):
             m.w1(p, p, positions)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit import InputError, Objective
+from edokit import Objective
 from edokit.ensemble._fit import explain
 from edokit.fitdata.data import FitData
 from edokit.metrics import bs
@@ -132,7 +132,7 @@ def test_a_wrong_declaration_is_refused(
     ripple: Any, brier: ObjectiveSettings, data: FitData, shape: Shape
 ) -> None:
     ripple(shape)
-    with pytest.raises(InputError, match=rf"'ripple' is declared {shape}.*'neither'"):
+    with raises_code("wrong-declaration", "'ripple'", str(shape), "'neither'"):
         solve_exact(data, brier)
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from edokit import Gumbel, InputError, Objective, SearchSpace
+from edokit import Gumbel, Objective, SearchSpace
 from edokit.objective.settings import CE, LARGEST, PRESETS, Diversity, Pool, preset_objective
 from flat_options import flat_ensemble
 from tests.errors import raises_code
@@ -61,9 +61,9 @@ def test_a_weight_of_a_term_is_never_negative_nor_infinite(value: float) -> None
 
 @pytest.mark.parametrize("name", ["lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"])
 def test_a_term_that_would_overflow_is_refused_and_the_largest_is_solved(name: str) -> None:
-    with pytest.raises(InputError, match=rf"{name} is 1e\+308.* at most 1000000000"):
+    with raises_code("invalid-number", f"{name} is 1e+308", "1000000000"):
         flat_ensemble({name: 1e308}).fit(P, VOTES)
-    with pytest.raises(InputError, match=rf"{name} is 1e\+308"):
+    with raises_code("invalid-number", f"{name} is 1e+308"):
         SearchSpace(**{name: (1e-3, 1e308)})
     for solver in ("exact", "gumbel"):
         fitted = flat_ensemble({"solver": solver, name: LARGEST}).fit(P, VOTES)
@@ -74,7 +74,7 @@ def test_a_term_that_would_overflow_is_refused_and_the_largest_is_solved(name: s
 
 @pytest.mark.parametrize("name", ["learning_rate", "temperature", "temperature_decay"])
 def test_steps_of_gumbel_that_would_overflow_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=rf"{name} .*1e\+308.*at most"):
+    with raises_code("invalid-number", f"{name} is 1e+308", "1000000000"):
         Gumbel(**{name: 1e308})
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from edokit import EDOWarning, InputError
+from edokit import EDOWarning
 from edokit.predictions.join import join_models
+from tests.errors import raises_code
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -31,8 +32,8 @@ def test_notes_count_the_items_that_are_kept(tmp_path: Path) -> None:
 def test_answers_that_are_no_class_are_shown_so_that_they_can_be_mapped(tmp_path: Path) -> None:
     lines = ["item,answer", "a,I think it is fine", "b,fine", "c,rude", f"d,{'very ' * 30}"]
     path = write(tmp_path / "llm.csv", *lines)
-    words = r"2 of 4 answers.*'I think it is fine' \(1\), text of 150 .*{'I think it is fine': "
-    with pytest.raises(InputError, match=words):
+    facts = ("2 of 4", "'I think it is fine' (1)", "text of 150", "{'I think it is fine': ")
+    with raises_code("unparsed-answer", *facts):
         join_models([path], classes=["fine", "rude"])
     with pytest.warns(EDOWarning) as notes:
         join_models(

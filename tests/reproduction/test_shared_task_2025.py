@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from lewidi2025_cases import classes_of, write_data, write_pools
 
-from edokit import InputError, Predictions, Scale, read_predictions, write_predictions
+from edokit import Predictions, Scale, read_predictions, write_predictions
 from edokit.metrics import item_values
 from edokit.metrics.formulas import decisions, medians
 from reproduction.__main__ import main
@@ -22,6 +22,7 @@ from reproduction.lewidi2025.observations import observations
 from reproduction.lewidi2025.scores import lewidi2025_b_items
 from reproduction.lewidi2025.study import KNOWN, Study
 from reproduction.lewidi2025.submission import Asked, check_pe, check_soft
+from tests.errors import raises_code
 
 REFERENCE = {
     "MP": (0.5235, 0.3174),
@@ -207,23 +208,44 @@ def test_without_pairs_annotators_get_the_decision_of_the_item(data: Path, tmp_p
 
 
 WRONG = [
-    ("soft", lambda lines: lines[1:], "lacks 1 of 6 items: '100'"),
-    ("soft", lambda lines: [*lines, lines[0]], "7 lines for 6 items"),
-    ("soft", lambda lines: [*lines, "999\t[0.5, 0.5]"], "not in test: '999'"),
-    ("soft", lambda lines: [lines[1], lines[0], *lines[2:]], "another order"),
-    ("soft", lambda lines: ["100\t[0.5, 0.6]", *lines[1:]], "sum to 1.1"),
-    ("soft", lambda lines: ["100\t[1.5, -0.5]", *lines[1:]], "not from 0 to 1"),
-    ("soft", lambda lines: ["100\t[0.5, 0.25, 0.25]", *lines[1:]], "3 probabilities, not 2"),
-    ("soft", lambda lines: ["100 [0.5, 0.5]", *lines[1:]], "line 1"),
-    ("pe", lambda lines: ["100\t[0, 1, 1]", *lines[1:]], "3 answers, not 2"),
-    ("pe", lambda lines: ["100\t[0, 2]", *lines[1:]], "answer 2"),
-    ("pe", lambda lines: ["100\t[0, 1.0]", *lines[1:]], "answer 1.0"),
+    ("soft", lambda lines: lines[1:], "items-differ", "1 of 6 items: '100'"),
+    ("soft", lambda lines: [*lines, lines[0]], "items-differ", "7 lines for 6 items"),
+    ("soft", lambda lines: [*lines, "999\t[0.5, 0.5]"], "items-differ", "'999'"),
+    ("soft", lambda lines: [lines[1], lines[0], *lines[2:]], "items-differ", "order"),
+    (
+        "soft",
+        lambda lines: ["100\t[0.5, 0.6]", *lines[1:]],
+        "invalid-probabilities",
+        "'100': probabilities sum to 1.1",
+    ),
+    (
+        "soft",
+        lambda lines: ["100\t[1.5, -0.5]", *lines[1:]],
+        "invalid-probabilities",
+        "from 0 to 1",
+    ),
+    (
+        "soft",
+        lambda lines: ["100\t[0.5, 0.25, 0.25]", *lines[1:]],
+        "lengths-differ",
+        "3 probabilities",
+    ),
+    ("soft", lambda lines: ["100 [0.5, 0.5]", *lines[1:]], "wrong-content", "line 1"),
+    ("pe", lambda lines: ["100\t[0, 1, 1]", *lines[1:]], "lengths-differ", "3 answers"),
+    ("pe", lambda lines: ["100\t[0, 2]", *lines[1:]], "unknown-class", "answer 2"),
+    ("pe", lambda lines: ["100\t[0, 1.0]", *lines[1:]], "unknown-class", "answer 1.0"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "change", "words"), WRONG)
+@pytest.mark.parametrize(("kind", "change", "code", "fact"), WRONG)
 def test_a_file_in_another_format_is_refused(
-    kind: str, change: Any, words: str, data: Path, submitted: Path, tmp_path: Path
+    kind: str,
+    change: Any,
+    code: str,
+    fact: str,
+    data: Path,
+    submitted: Path,
+    tmp_path: Path,
 ) -> None:
     dev = read_labelled(data, "MP")
     asked = Asked("MP", read_test(data, "MP"), dev.scale, dev.classes)
@@ -231,7 +253,7 @@ def test_a_file_in_another_format_is_refused(
     check(written, asked)
     path = tmp_path / written.name
     path.write_text("\n".join(change(written.read_text().splitlines())) + "\n")
-    with pytest.raises(InputError, match=words):
+    with raises_code(code, fact):
         check(path, asked)
 
 
@@ -241,7 +263,7 @@ def test_sets_have_a_distribution_per_label(data: Path, submitted: Path, tmp_pat
     lines = (submitted / "VariErrNLI_test_soft.tsv").read_text().splitlines()
     path = tmp_path / "VariErrNLI_test_soft.tsv"
     path.write_text("\n".join(["100\t[0.2, 0.3, 0.5]", *lines[1:]]) + "\n")
-    with pytest.raises(InputError, match="probabilities, not 2"):
+    with raises_code("lengths-differ", "'100'", "2"):
         check_soft(path, asked)
 
 

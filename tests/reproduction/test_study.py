@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from reproduction_cases import small_lewidi, small_pool, small_study
 
-from edokit import InputError, Predictions
+from edokit import Predictions
 from reproduction.lewidi2023.study import (
     EVERYTHING,
     Missing,
@@ -17,6 +17,7 @@ from reproduction.lewidi2023.study import (
     find_data,
     find_predictions,
 )
+from tests.errors import raises_code
 
 
 def test_a_seed_is_half_of_the_members_and_always_the_same(tmp_path: Path) -> None:
@@ -118,12 +119,12 @@ def test_the_data_is_found_where_it_is_said_to_be(
     assert find_data(None) == Path("lewidi2023")
     monkeypatch.setenv("EDO_LEWIDI2023", str(data))
     assert find_data(None) == data
-    with pytest.raises(InputError, match="edo data get"):
+    with raises_code("wrong-folder", "edo data get"):
         find_data(tmp_path / "nowhere")
 
 
 def test_predictions_must_lie_in_folders_by_dataset_and_pool(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="<dataset>/<pool>"):
+    with raises_code("wrong-folder", "<dataset>/<pool>"):
         find_predictions(tmp_path)
     small_study(tmp_path)
     assert find_predictions(tmp_path / "predictions") == tmp_path / "predictions"

@@ -14,7 +14,6 @@ from pool_cases import sample
 from edokit import (
     Annotations,
     EDOEnsemble,
-    InputError,
     Predictions,
     compare,
     write_annotations,
@@ -233,19 +232,21 @@ def test_people_of_the_test_need_not_have_chosen_every_class(samples: tuple) -> 
 
 
 @pytest.mark.parametrize(
-    ("extra", "words"),
+    ("extra", "code", "fact"),
     [
-        ({"uniform": (0, 1)}, "name of a method"),
-        ({"a:b": (0, 1)}, "has a colon"),
-        ({"short": (0, 2)}, "5 of 6 are missing"),
-        ({"turned": (1, 0)}, "item"),
+        ({"uniform": (0, 1)}, "invalid-name", "'uniform'"),
+        ({"a:b": (0, 1)}, "invalid-name", "'a:b'"),
+        ({"short": (0, 2)}, "missing-members", "5 of 6"),
+        ({"turned": (1, 0)}, "items-differ", "'turned'"),
     ],
 )
-def test_extra_pools_that_do_not_fit_are_refused(samples: tuple, extra: dict, words: str) -> None:
+def test_extra_pools_that_do_not_fit_are_refused(
+    samples: tuple, extra: dict, code: str, fact: str
+) -> None:
     (dev, _), (test, _) = samples
     files = [dev, test, test.select(["good-1"])]
     given = {name: tuple(files[i] for i in pair) for name, pair in extra.items()}
-    with pytest.raises(InputError, match=words):
+    with raises_code(code, fact):
         compare(*samples[0], *samples[1], methods=["edo"], extra=given, samples=0)
 
 

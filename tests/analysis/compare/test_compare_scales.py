@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import edokit
-from edokit import Annotations, InputError, Predictions, Scale, compare, metrics
+from edokit import Annotations, Predictions, Scale, compare, metrics
 from edokit.analysis.compare.method import make_method, method_names
 from edokit.analysis.compare.result import Comparison
 from edokit.objective.pools import pool as weighted
@@ -175,7 +175,7 @@ def test_the_majority_votes_on_each_label_of_a_set_and_on_points_of_a_scale() ->
 
 def test_scales_do_not_mix() -> None:
     dev, test = sample(POINTS, "dev"), sample(SETS, "test")
-    with pytest.raises(InputError, match=r"ordinal.*multi-label|multi-label.*ordinal"):
+    with raises_code("scales-differ", "ordinal", "multi-label"):
         compare(*dev, *test, methods=["greedy"], samples=0)
 
 

@@ -11,8 +11,9 @@ import pytest
 
 import edokit
 from commands import status
-from edokit import Annotations, InputError, check_labels
+from edokit import Annotations, check_labels
 from edokit._io.tables import read_table
+from tests.errors import raises_code
 
 
 def table_with_slips(
@@ -82,15 +83,15 @@ def test_repeated_labels_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "message"),
+    ("annotations", "code"),
     [
-        (Annotations.from_soft_labels([[0.3, 0.7], [0.5, 0.5]]), "probabilities"),
-        (Annotations.from_matrix([["a"], ["b"]]), "two annotators"),
-        (Annotations.from_matrix([["a", "a"], ["a", "a"]]), "single class"),
+        (Annotations.from_soft_labels([[0.3, 0.7], [0.5, 0.5]]), "missing-labels"),
+        (Annotations.from_matrix([["a"], ["b"]]), "too-few-labels"),
+        (Annotations.from_matrix([["a", "a"], ["a", "a"]]), "too-few-classes"),
     ],
 )
-def test_nothing_to_compare_is_said(annotations: Annotations, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_nothing_to_compare_is_said(annotations: Annotations, code: str) -> None:
+    with raises_code(code):
         check_labels(annotations)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edokit import InputError, SearchOptions, SearchSpace, search
+from edokit import SearchOptions, SearchSpace, search
 from edokit.analysis.search.options import SearchPlan
 from tests.errors import raises_code
 
@@ -21,18 +21,18 @@ FIXED = SearchSpace(
 
 
 @pytest.mark.parametrize(
-    ("change", "part"),
+    ("change", "code", "fact"),
     [
-        ({"population": 1}, "population is 1.* whole number of at least 2"),
-        ({"folds": 1}, "0 .none. or at least 2"),
-        ({"folds": -1}, "folds is -1"),
-        ({"random_state": -1}, "random_state"),
-        ({"solver": "simplex"}, "'simplex'"),
-        ({"space": FIXED}, "nothing to search"),
+        ({"population": 1}, "invalid-number", "population is 1"),
+        ({"folds": 1}, "invalid-number", "folds is 0"),
+        ({"folds": -1}, "invalid-number", "folds is -1"),
+        ({"random_state": -1}, "invalid-number", "random_state is -1"),
+        ({"solver": "simplex"}, "unknown-choice", "'simplex'"),
+        ({"space": FIXED}, "empty-search-space", "`edo fit`"),
     ],
 )
-def test_a_plan_that_makes_no_sense_is_refused(change: Any, part: str) -> None:
-    with pytest.raises(InputError, match=part):
+def test_a_plan_that_makes_no_sense_is_refused(change: Any, code: str, fact: str) -> None:
+    with raises_code(code, fact):
         SearchPlan(**change)
 
 
