@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from edokit import Annotations, EDOEnsemble, Predictions, compare, evaluate
+from edokit import Annotations, EDOEnsemble, Objective, Predictions, compare, evaluate
 from edokit.datasets.split import split_items
 from edokit.fitdata.data import FitData
 from edokit.folds import merge_groups
@@ -151,3 +153,42 @@ def test_a_comparison_resamples_groups():
     assert folds_per_group(annotations, found.clusters) == 1
     alone = replace(annotations, item_groups=None)
     assert compare(noisy_predictions(alone), alone, methods=["edo"], samples=100).clusters is None
+
+
+def threads_of_ten(n_threads: int, label: Callable[[int, int], str]) -> Annotations:
+    """Items in threads of ten, each labelled by three people."""
+    rows: dict[str, list[str]] = {"item": [], "annotator": [], "label": [], "thread": []}
+    for item in range(10 * n_threads):
+        for annotator in range(3):
+            rows["item"].append(f"i{item}")
+            rows["annotator"].append(f"a{annotator}")
+            rows["label"].append(label(item, annotator))
+            rows["thread"].append(f"t{item // 10}")
+    return Annotations.from_table(rows, columns={"group": "thread"})
+
+
+def test_fewer_groups_than_folds_are_fitted_without_folds():
+    annotations = threads_of_ten(3, lambda item, annotator: str(item % 2))
+    fitted = EDOEnsemble().fit(noisy_predictions(annotations), annotations).fitted_
+    assert fitted.settings["lambda_reg_choice"] == {"items": 30, "folds": None}
+    assert fitted.held_out is not None
+    assert len(fitted.held_out) == 30
+
+
+@pytest.mark.parametrize("reg", ["auto", 0.1])
+def test_class_weights_need_no_group_that_has_a_class_of_its_own(reg: Any):
+    """Without one thread "c" is nobody's majority, though some annotators chose it."""
+
+    def label(item: int, annotator: int) -> str:
+        if item < 10 or (annotator == 0 and item % 7 == 0):
+            return "c"
+        return "ab"[item % 2]
+
+    annotations = threads_of_ten(6, label)
+    P = np.random.default_rng(0).dirichlet(np.ones(3), (60, 3))
+    predictions = Predictions.from_arrays(
+        P, layout="NKC", items=annotations.items, classes=annotations.classes
+    )
+    objective = Objective(class_weights=True, reg=reg)
+    fitted = EDOEnsemble(objective=objective).fit(predictions, annotations).fitted_
+    assert fitted.weights.sum() == pytest.approx(1)

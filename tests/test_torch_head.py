@@ -163,6 +163,21 @@ def test_sizes_are_drawn_in_training_and_not_in_evaluation() -> None:
     assert len(still) == 1
 
 
+def test_in_evaluation_the_expected_member_replaces_a_drawn_one() -> None:
+    P, q, y = map(torch.from_numpy, data())
+    drawn = head(Objective(ce="random")).eval()
+    expected = head(Objective(ce="all")).eval()
+    assert torch.equal(drawn.loss(P, q, y).total, expected.loss(P, q, y).total)
+
+
+def test_class_counts_that_give_no_class_weights_are_refused() -> None:
+    with raises_code("invalid-number", "class_counts"):
+        head(class_counts=[4, 0, 2])
+    weighted = head(Objective(class_weights=True), class_counts=torch.tensor([4, 2]))
+    with raises_code("lengths-differ", "2 class_counts", f"{C} classes"):
+        weighted.loss(*map(torch.from_numpy, data()))
+
+
 def test_training_the_head_alone_finds_the_good_member() -> None:
     _, q, y = data()
     good = 0.9 * q + 0.1 / C

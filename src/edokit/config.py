@@ -163,6 +163,7 @@ def to_parameters(config: FitConfig, preset: str) -> dict[str, Any]:
         "scale": config.declared_scale,
         "ties": config.ties,
         "random_state": config.seed,
+        "people": config.people,
     }
 
 

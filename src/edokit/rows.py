@@ -121,6 +121,11 @@ class Rows:
         return [f"{item} · {name}" for item, name in pairs]
 
     @property
+    def are_pairs(self) -> bool:
+        """Whether each row is a pair of an item and an annotator, not an item."""
+        return self.annotators is not None
+
+    @property
     def noun(self) -> str:
         """The word for a row in messages: ``item``, or ``pair`` of an item and an annotator."""
         if self.annotators is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from edokit._errors import InputError, missing_extra, one_of
+from edokit._errors import InputError, check_number, missing_extra, one_of
 from edokit._types import Floats
 from edokit.objective.loss import Loss, joint_loss
 from edokit.objective.pools import effective_weights, pool, softmax
@@ -27,9 +27,11 @@ except ImportError as error:
 class EDOHead(nn.Module):  # type: ignore[misc]
     """Weights and size of an ensemble of K members, trained together with the members.
 
-    Parameters and fitted attributes have the names that they have in `EDOEnsemble` and `Gumbel`.
-    While training, sizes are drawn with Gumbel noise at a temperature that `set_epoch` lowers; in
-    eval mode nothing is drawn.
+    Parameters and fitted attributes are named as in `EDOEnsemble` and `Gumbel`. In training mode,
+    sizes are drawn with Gumbel noise at a temperature that `set_epoch` lowers, and with
+    ``ce="random"`` also a member per item. In eval mode nothing is drawn: the loss is that of the
+    learned sizes, and instead of the cross-entropy of drawn members it has their expectation, which
+    is that of ``ce="all"``.
 
     Parameters
     ----------
@@ -47,14 +49,14 @@ class EDOHead(nn.Module):  # type: ignore[misc]
     max_members : int, default=10
         The largest size (K_max); at most K.
     temperature : float, default=0.5
-        Of the Gumbel-Softmax in the first epoch (T₀).
+        Temperature of the Gumbel-Softmax in the first epoch (T₀).
     temperature_decay : float, default=0.05
         The temperature falls at this rate: T₀·exp(−γ·epoch), epochs counted from 0 (γ).
     min_temperature : float, default=0.1
-        It falls no further than this.
+        The temperature does not fall below this.
     class_counts : sequence of float of length C, default=None
         Counts of the hard labels of all fit data, all above 0, for class weights on mini-batches.
-        None: each batch is weighed by its own.
+        None: each batch is weighted by its own counts.
 
     Attributes
     ----------
@@ -67,7 +69,8 @@ class EDOHead(nn.Module):  # type: ignore[misc]
     Raises
     ------
     InputError
-        If no size lies between ``min_members`` and ``max_members``.
+        If no size lies between ``min_members`` and ``max_members``, or a class count is not above
+        0.
 
     Examples
     --------
@@ -118,22 +121,32 @@ class EDOHead(nn.Module):  # type: ignore[misc]
             torch.zeros(largest - min_members + 1, dtype=torch.float64)
         )
         self._settings = self.objective.resolve(pool)
-        counts = None if class_counts is None else torch.tensor(class_counts, dtype=torch.float64)
+        counts = None
+        if class_counts is not None:
+            counts = torch.as_tensor(class_counts, dtype=torch.float64).clone()
+            for count in counts.tolist():
+                check_number("class_counts", count, 0, above=True, hint="leave unused classes out")
         self.register_buffer("class_counts", counts, persistent=False)
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
-        """Cool the temperature down to where it is in this epoch, counted from 0."""
+        """Set the temperature to that of this epoch; epochs are counted from 0."""
         cooled = self.start_temperature * math.exp(-self.temperature_decay * epoch)
         self.temperature = max(self.min_temperature, cooled)
 
     def sizes(self, noise: torch.Tensor | None = None) -> torch.Tensor:
-        """A distribution over the sizes [M]: drawn with Gumbel ``noise`` [M], else the learned."""
+        """A distribution over the sizes [M].
+
+        With Gumbel ``noise`` [M] it is a draw at the current temperature, without it the learned
+        distribution.
+        """
         logits = torch.log_softmax(self.size_logits, dim=0)
-        return softmax(logits if noise is None else (logits + noise) / self.temperature)
+        if noise is not None:
+            logits = (logits + noise) / self.temperature
+        return softmax(logits)
 
     def weights(self, noise: torch.Tensor | None = None) -> torch.Tensor:
-        """Effective weights v [K]: averaged over the learned sizes, or over sizes drawn."""
+        """Effective weights v [K]: the mean over the distribution that `sizes` returns."""
         return effective_weights(self.theta, self.sizes(noise), self.min_members)
 
     def loss(
@@ -147,27 +160,30 @@ class EDOHead(nn.Module):  # type: ignore[misc]
     ) -> Loss:
         """The joint loss and its terms for probabilities [B, K, C], soft [B, C], hard labels [B].
 
-        ``total.backward()`` reaches θ, π and whatever gave the probabilities. Noise is drawn
-        while training unless it is given: ``size_noise`` [M], and ``member_noise`` [B, K] for
+        Gradients of ``total.backward()`` flow into θ, π and the probabilities. In training mode,
+        noise that is not given is drawn: ``size_noise`` [M], and ``member_noise`` [B, K] for
         ``ce="random"``.
         """
         _check_batch(probabilities, soft_labels, hard_labels, len(self.theta))
+        settings = self._settings
         if self.training and size_noise is None:
             size_noise = _gumbel(self.size_logits.shape, self.theta.device)
-        random_members = self._settings.ce is CE.RANDOM
-        if random_members and member_noise is None:
-            member_noise = _gumbel(probabilities.shape[:2], probabilities.device)
+        if settings.ce is CE.RANDOM and member_noise is None:
+            if self.training:
+                member_noise = _gumbel(probabilities.shape[:2], probabilities.device)
+            else:
+                settings = replace(settings, ce=CE.ALL)
         return joint_loss(
             self.weights(size_noise),
             self._problem(probabilities, soft_labels, hard_labels),
-            self._settings,
-            noise=member_noise if random_members else None,
+            settings,
+            noise=member_noise,
             temperature=self.temperature,
         )
 
     def forward(self, probabilities: torch.Tensor) -> torch.Tensor:
         """Pooled probabilities [B, C] of members' probabilities [B, K, C], with ``weights_``."""
-        weights = self._kept_weights().to(probabilities.dtype)
+        weights = self._weights_of_chosen_size().to(probabilities.dtype)
         return pool(probabilities, weights, self.pool)
 
     @property
@@ -178,37 +194,46 @@ class EDOHead(nn.Module):  # type: ignore[misc]
     @property
     def weights_(self) -> Floats:
         """Weight of each member [K]: those of the first ``size_`` members, the rest 0."""
-        weights: Floats = self._kept_weights().detach().cpu().numpy()
+        weights: Floats = self._weights_of_chosen_size().detach().cpu().numpy()
         return weights
 
-    def _kept_weights(self) -> torch.Tensor:
+    def _weights_of_chosen_size(self) -> torch.Tensor:
         """``weights_`` as a tensor that gradients pass through."""
         size = torch.zeros_like(self.size_logits)
         size[self.size_ - self.min_members] = 1.0
         return effective_weights(self.theta, size, self.min_members)
 
     def _problem(self, P: torch.Tensor, q: torch.Tensor, y: torch.Tensor) -> Problem:
-        kind = self._settings.pool
-        weighted = self._settings.class_weights
+        """The problem of a batch: P [B, K, C], soft labels q [B, C] and hard label codes y [B]."""
+        pool = self._settings.pool
+        uses_class_weights = self._settings.class_weights
         counts = self.class_counts
-        if not weighted or counts is None:
-            return Problem.from_arrays(P, q, y, class_weights=weighted, pool=kind)
+        if not uses_class_weights or counts is None:
+            return Problem.from_arrays(P, q, y, class_weights=uses_class_weights, pool=pool)
+        if len(counts) != q.shape[1]:
+            raise InputError(
+                f"there are {len(counts)} class_counts, but the batch has {q.shape[1]} classes",
+                "give one count per class",
+                code="lengths-differ",
+            )
         alpha = counts.sum() / (len(counts) * counts)  # α
-        problem = Problem.from_arrays(P, q, y, pool=kind)
+        problem = Problem.from_arrays(P, q, y, pool=pool)
         return replace(problem, class_weights=alpha.to(q.device))
 
 
 def _check_batch(P: torch.Tensor, q: torch.Tensor, y: torch.Tensor, members: int) -> None:
-    """Check that P [B, K, C] and q [B, C] are distributions and y [B] codes of classes."""
+    """Refuse P [B, K, C] or q [B, C] with numbers below 0, P that does not sum to 1, and y [B]
+    that are not codes of the classes."""
     items = len(P)
     classes = P.shape[-1]
     shapes = [tuple(values.shape) for values in (P, q, y)]
-    valid = shapes == [(items, members, classes), (items, classes), (items,)]
-    if valid:
-        sums = P.detach().sum(dim=-1)
-        of_classes = (q >= 0).all() & (y >= 0).all() & (y < classes).all()
-        valid = bool((P >= 0).all() & ((sums - 1).abs() < TOLERANCE).all() & of_classes)
-    if not valid:
+    is_valid = shapes == [(items, members, classes), (items, classes), (items,)]
+    if is_valid:
+        deviations = (P.detach().sum(dim=-1) - 1).abs()
+        are_distributions = (P >= 0).all() & (deviations < TOLERANCE).all()
+        are_class_codes = (y >= 0).all() & (y < classes).all()
+        is_valid = bool(are_distributions & (q >= 0).all() & are_class_codes)
+    if not is_valid:
         raise InputError(
             f"a batch must have probabilities [B, {members}, C], soft labels [B, C] and hard labels"
             f" [B] from 0 to C − 1, without NaN, but got shapes {shapes}, or other values",

@@ -26,6 +26,8 @@ from edokit import (
     Objective,
     Predictions,
 )
+from edokit.fitdata.inputs import load_inputs
+from edokit.fitdata.reading import ReadOptions
 from edokit.metrics import ce
 from edokit.objective.pools import average_groups, pool
 from edokit.objective.settings import PAPER_SOLVERS, PRESETS
@@ -46,6 +48,23 @@ def test_the_good_member_gets_most_of_the_weight_and_noise_little() -> None:
     assert ensemble.certificate_ is not None
     assert ensemble.certificate_.gap < 1e-8
     assert {"f1", "ce", "div", "reg", "total"} <= set(ensemble.objective_)
+
+
+def test_a_part_of_fit_data_is_fitted_as_data_of_its_own() -> None:
+    data = load_inputs(POOL, PEOPLE, ReadOptions())
+    part, _ = data.folds(3)[0]
+    assert part.positions is not None
+    ensemble = EDOEnsemble().fit(part)
+    again = EDOEnsemble().fit(POOL.take(part.positions), PEOPLE.take(part.positions))
+    np.testing.assert_array_equal(ensemble.weights_, again.weights_)
+    assert ensemble.data_ == again.data_
+    assert ensemble.people_ is not None
+    assert again.people_ is not None
+    np.testing.assert_array_equal(ensemble.people_.effects, again.people_.effects)
+    held_out = ensemble.fitted_.held_out
+    assert held_out is not None
+    np.testing.assert_array_equal(held_out.shares, again.fitted_.held_out.shares)
+    np.testing.assert_array_equal(held_out.answers, again.fitted_.held_out.answers)
 
 
 def test_the_pool_is_the_weighted_mean_of_the_members() -> None:

@@ -13,7 +13,7 @@ from ensemble_cases import people_and_pool
 from sklearn.base import clone
 
 from edokit import EDOEnsemble, InputError
-from edokit.config import from_parameters, settings_document
+from edokit.config import from_parameters, settings_document, to_parameters
 from tests.errors import raises_code
 
 PEOPLE, POOL = people_and_pool()
@@ -180,3 +180,11 @@ def test_a_folder_without_an_ensemble_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with raises_code("not-a-folder"):
         EDOEnsemble().fit(POOL, PEOPLE).save(tmp_path / "file")
+
+
+@pytest.mark.parametrize("preset", ["default", "paper-fixed"])
+def test_a_configuration_comes_back_from_its_parameters(preset: str) -> None:
+    config = from_parameters(
+        preset=preset, pool="log", groups=True, ties="error", random_state=3, people=False
+    )
+    assert from_parameters(**to_parameters(config, preset)) == config

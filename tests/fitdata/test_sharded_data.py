@@ -394,3 +394,10 @@ def test_relative_paths_are_those_of_whoever_asks(
         monkeypatch.chdir(tmp_path / name)
         with Workers(2) as workers:
             assert list(workers.run(Path.read_text, [Path("said")] * 4)) == [name] * 4
+
+
+def test_a_fold_of_shards_is_not_divided_again(tmp_path: Path) -> None:
+    with opened(cut(tmp_path, 40, [20]), tmp_path) as data:
+        train, _ = data.folds(4)[0]
+        with pytest.raises(NotImplementedError):
+            train.folds(4)

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from edokit import Annotations, Panel, Predictions, read_predictions, write_predictions
+from edokit import Annotations, EDOEnsemble, Panel, Predictions, read_predictions, write_predictions
 from edokit.fitdata.data import FitData
+from edokit.fitdata.inputs import load_inputs
+from edokit.fitdata.reading import ReadOptions
 from edokit.panels import PanelComparison, read_panel
 from edokit.rows import Rows
 from tests.errors import raises_code
@@ -61,6 +63,36 @@ def test_folds_keep_the_pairs_of_an_item_together():
         inside, outside = (set(part.rows.items) for part in (held_out, rest))
         assert not inside & outside
         assert len(held_out.rows) == 24
+
+
+def random_pairs(n_items: int, n_annotators: int) -> FitData:
+    """Items, each with a few of seven annotators, and two members' answers for each of them."""
+    rng = np.random.default_rng(2)
+    pairs = [(f"i{i}", f"r{(i + k) % 7}") for i in range(n_items) for k in range(n_annotators)]
+    items, people = zip(*pairs, strict=True)
+    labels = rng.integers(0, 2, len(pairs))
+    annotations = Annotations.from_table({"item": items, "annotator": people, "label": labels})
+    yes = rng.random((len(pairs), 2))
+    predictions = Predictions.from_arrays(
+        np.stack([1 - yes, yes], axis=2), layout="NKC", items=items, annotators=people
+    )
+    return load_inputs(predictions, annotations.pairs(), ReadOptions())
+
+
+@pytest.mark.parametrize("n_annotators", [1, 2])
+def test_pairs_are_pairs_however_many_annotators_an_item_has(n_annotators: int):
+    """Members that answer for annotators need no effects of people on top."""
+    fitted = EDOEnsemble().fit(random_pairs(30, n_annotators)).fitted_
+    assert (fitted.items, fitted.pairs) == (30, 30 * n_annotators)
+    assert fitted.people is None
+    assert fitted.held_out is None
+
+
+def test_pairs_of_fewer_items_than_folds_are_fitted_without_folds():
+    data = random_pairs(3, 6)
+    assert EDOEnsemble().fit(data).settings_["lambda_reg_choice"] == {"items": 18, "folds": None}
+    with raises_code("too-many-folds", "5 folds", "3 items"):
+        data.folds(5)
 
 
 def test_anonymous_answers_join_the_pool_as_members():

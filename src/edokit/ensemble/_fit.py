@@ -9,7 +9,7 @@ of all values, weighted by their likelihood, hence strong where the items say li
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,6 +69,7 @@ class _Solved:
 def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, object]) -> Fitted:
     """Learn weights and size; ``parameters`` of the estimator are stored in the result."""
     check_annotator_limit(data, config, parameters.get("solver"))
+    data = data.as_whole()
     units = data  # what gets weights: members, or groups of members
     if config.groups:
         units = data.grouped()
@@ -79,7 +80,7 @@ def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, obje
         rows = pooled(units.sample.P, solved.solution.weights, config.pool)
         temperature = fit_temperature(rows, units.sample.q)
     fitted = _fitted(data, units, config, solved, temperature, parameters, reasons)
-    if data.n_items < len(data):  # rows of single annotators: the members know them
+    if data.layout.are_pairs:  # the members know the annotators already
         return fitted
     answers = held_out_answers(units, config, solved, temperature)
     people = None
@@ -128,12 +129,15 @@ def held_out_answers(
     n_items = units.n_items
     if not isinstance(solved.solver, Exact) or is_rare:
         return answers
-    if not 2 * FOLDS <= n_items <= MAX_ITEMS:
+    if not 2 * FOLDS <= n_items <= MAX_ITEMS or items.n_fold_units < FOLDS:
+        return answers
+    folds = items.folds(FOLDS, config.seed)
+    if solved.objective.class_weights and _is_a_class_missing(folds, solved.objective):
         return answers
     answers = answers.copy()
     penalty = (solved.objective.reg,)
     limit = solved.solver.max_members
-    for train, fold in items.folds(FOLDS, config.seed):
+    for train, fold in folds:
         (weights,) = solve_path(train, solved.objective, penalty, max_members=limit)
         rows = pooled(fold.sample.P, weights, config.pool, temperature)
         answers[fold.positions], _, _ = fold.per_item(rows)
@@ -171,18 +175,23 @@ def choose_lambda_reg(
     """λ_Reg, and how it was chosen, ready for JSON; `describe_lambda_reg` puts it into words.
 
     The geometric mean of ``GRID``, each value weighted by exp(−n·ΔCE/2): n items, and ΔCE its
-    held-out cross-entropy above the lowest. Rounded to three digits. With fewer than two items a
-    fold, or class weights and a class of one item, all values count the same.
+    held-out cross-entropy above the lowest. Rounded to three digits.
+
+    All values count the same where folds cannot compare them: with fewer than two items per fold,
+    with fewer units to deal into folds (`FitData.n_fold_units`) than folds, and if class weights
+    are undefined without one fold.
     """
     sampled = data.draw(MAX_ITEMS)
     items = len(sampled)
     counts = np.bincount(sampled.sample.y)
-    comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
-    if sampled.layout.has_item_groups and sampled.n_item_groups < FOLDS:
+    comparable = items >= 2 * FOLDS and sampled.n_fold_units >= FOLDS
+    if settings.class_weights and 1 in counts:
         comparable = False
     folds = []
     if comparable:
         folds = sampled.folds(FOLDS, random_state)
+    if settings.class_weights and _is_a_class_missing(folds, settings):
+        comparable = False
 
     def held_out(*lambdas: float) -> Floats:
         """[L, n] cross-entropy of every item when its fold was held out, for each λ_Reg."""
@@ -223,6 +232,16 @@ def choose_lambda_reg(
     }
 
 
+def _is_a_class_missing(
+    folds: Sequence[tuple[FitData, FitData]], settings: ObjectiveSettings
+) -> bool:
+    """Whether class weights are undefined without one of the folds.
+
+    Without it, annotators still chose some class, but no item has that class as its hard label.
+    """
+    return any(train.summaries(settings).classes_without_hard_label for train, _ in folds)
+
+
 def fit_given_weights(
     data: FitData,
     weights: npt.ArrayLike,
@@ -258,7 +277,7 @@ def fit_given_weights(
     solved = _Solved(objective, replace(config.solver, max_members=None), solution)
     fitted = _fitted(data, data, config, solved, 1.0, parameters, reasons)
     held_out = None
-    if data.n_items == len(data):
+    if not data.layout.are_pairs:
         answers, _, _ = data.per_item(pooled(data.sample.P, v, config.pool))
         held_out = HeldOut.from_fit(data.in_memory, answers)
     settings = {**fitted.settings, "solver": GIVEN}
@@ -289,7 +308,7 @@ def _fitted(
         member_weights = np.asarray(spread_weights(weights, groups))
     n_items = data.n_items
     n_pairs = None
-    if n_items < len(data):  # rows are of single annotators
+    if data.layout.are_pairs:
         n_pairs = len(data)
     metrics = units.evaluate(weights, config.pool, temperature)
     counts = data.counts or AnnotationCounts(annotations=0, annotators=0)

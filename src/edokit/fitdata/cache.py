@@ -242,10 +242,11 @@ class CachedShard:
 
     def layout(self) -> Layout:
         """Which rows of the arrays belong together."""
+        owners = self.owners()
         groups = self.groups()
         if groups is None:
-            groups = self.owners()
-        return Layout.from_scale(self.scale, self.classes, groups)
+            groups = owners
+        return Layout.from_scale(self.scale, self.classes, groups, are_pairs=owners is not None)
 
     def groups(self) -> Ints | None:
         """The number of each item's group [n]; None where the annotations name no groups."""

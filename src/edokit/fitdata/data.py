@@ -152,11 +152,12 @@ class FitData:
 
     def __post_init__(self) -> None:
         if self.layout is None:
-            if self.all_rows is None:
-                groups = None
-            else:
+            groups = None
+            are_pairs = False
+            if self.all_rows is not None:
                 groups = self.all_rows.clusters
-            self.layout = Layout.from_scale(self.scale, self.classes, groups)
+                are_pairs = self.all_rows.are_pairs
+            self.layout = Layout.from_scale(self.scale, self.classes, groups, are_pairs=are_pairs)
         self.prepared: dict[Hashable, Any] = {}
         """What solvers have made ready of these data, for their next call."""
         self._known_sums: dict[tuple[bool, bool], Summaries] = {}
@@ -249,7 +250,7 @@ class FitData:
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         arrays = Arrays(scale.rows(P), scale.rows(q), scale.row_codes(y))
         per_annotator = 0
-        if annotations.rows.annotators is None:  # a pair has one annotator
+        if not annotations.rows.are_pairs:  # a pair has one annotator
             for name in predictions.members:
                 supervision = predictions.member_info.get(name, {}).get("supervision")
                 per_annotator += supervision == "per-annotator"
@@ -362,9 +363,14 @@ class FitData:
         return self.all_rows.count_items(self.positions)
 
     @property
-    def n_item_groups(self) -> int:
-        """The number of item groups where they are named, items on their own included."""
-        return self.layout.n_item_groups
+    def n_fold_units(self) -> int:
+        """The number of units that folds keep together: item groups if they are named, else items.
+
+        An item without a group is a unit of its own.
+        """
+        if self.layout.groups is None:
+            return len(self)
+        return len(np.unique(self.layout.groups))
 
     @property
     def rows_per_item(self) -> int:
@@ -573,18 +579,37 @@ class FitData:
             positions = items
         else:
             positions = self.positions[items]
-        layout = self.layout
-        rows = items
-        if layout.rows_per_item > 1:
-            rows = layout.row_positions(items)
-        if layout.groups is not None:
-            layout = layout.take(items)
-        return replace(self, arrays=self.sample.take(rows), positions=positions, layout=layout)
+        return replace(
+            self,
+            arrays=self.sample.take(self.layout.row_positions(items)),
+            positions=positions,
+            layout=self.layout.take(items),
+        )
+
+    def as_whole(self) -> FitData:
+        """The same items, where they are a part of the data, as data that end there.
+
+        Ids, annotations and counts are then those of these items alone.
+        """
+        if self.positions is None:
+            return self
+        annotations = None
+        counts = None
+        if self.annotations is not None:
+            annotations = self.annotations.take(self.positions)
+            counts = AnnotationCounts(len(annotations), len(annotations.annotators))
+        return replace(
+            self,
+            all_rows=self.rows,
+            positions=None,
+            annotations=annotations,
+            counts=counts,
+        )
 
     def label_summaries(self) -> list[Summaries]:
         """The summaries of each label of multi-label data, as of a question with two classes."""
         P, q, y = self.sample
-        layout = self.layout.of_label()
+        layout = self.layout.for_single_label()
         summaries = []
         for label in range(len(self.labels)):
             rows = slice(label, None, self.rows_per_item)
@@ -599,10 +624,10 @@ class FitData:
         return summaries
 
     def _check_folds(self, count: int) -> None:
-        units = len(self)
+        """Refuse more folds than there are units that folds keep together."""
+        units = self.n_fold_units
         noun = "item"
         if self.layout.has_item_groups:
-            units = self.n_item_groups
             noun = "group"
         if count > units:
             raise InputError(
@@ -658,6 +683,7 @@ def _layout(annotations: Annotations, classes: Sequence[str]) -> Layout:
         classes,
         named_groups(annotations),
         has_item_groups=annotations.item_groups is not None,
+        are_pairs=annotations.rows.are_pairs,
     )
 
 

@@ -324,7 +324,7 @@ def select_members(predictions: Predictions, members: Sequence[str], role: str) 
     Anonymous answers are members of their own where these are named.
     """
     missing = [name for name in members if name not in predictions.members]
-    if any(name.endswith(ANONYMOUS) for name in missing) and predictions.rows.noun == "pair":
+    if any(name.endswith(ANONYMOUS) for name in missing) and predictions.rows.are_pairs:
         predictions = predictions.with_anonymous()
         missing = [name for name in members if name not in predictions.members]
     if missing:

@@ -31,6 +31,8 @@ class Layout:
         are about one item, and items of one group. None where every item is on its own.
     has_item_groups : bool
         Whether the annotations name groups of items, such as threads.
+    are_pairs : bool
+        Whether what is called an item here is a pair of an item and an annotator.
     """
 
     rows_per_item: int
@@ -39,6 +41,7 @@ class Layout:
     steps: Floats | None = None
     groups: Ints | None = None
     has_item_groups: bool = False
+    are_pairs: bool = False
 
     @classmethod
     def from_scale(
@@ -46,7 +49,9 @@ class Layout:
         scale: Scale,
         classes: Sequence[str],
         groups: Ints | None = None,
+        *,
         has_item_groups: bool = False,
+        are_pairs: bool = False,
     ) -> Layout:
         """Return the layout of data on this scale with these classes."""
         labels = scale.row_labels(classes)
@@ -57,17 +62,18 @@ class Layout:
             steps=scale.steps,
             groups=groups,
             has_item_groups=has_item_groups,
+            are_pairs=are_pairs,
         )
 
-    @property
-    def n_item_groups(self) -> int:
-        """How many groups there are where they are named, items on their own included."""
-        assert self.groups is not None
-        return len(np.unique(self.groups))
-
-    def of_label(self) -> Layout:
-        """Return the layout of one label of multi-label data as a question of its own."""
-        return Layout.from_scale(NOMINAL, self.row_classes, self.groups, self.has_item_groups)
+    def for_single_label(self) -> Layout:
+        """Return the layout of the same items with only one label of multi-label data."""
+        return Layout.from_scale(
+            NOMINAL,
+            self.row_classes,
+            self.groups,
+            has_item_groups=self.has_item_groups,
+            are_pairs=self.are_pairs,
+        )
 
     def take(self, items: Ints) -> Layout:
         """Return the layout of the items at these positions."""

@@ -45,49 +45,52 @@ _BLOCK = 2**21  # numbers of P that are looked at in one go
 
 
 class Fold(NamedTuple):
-    """One of ``parts`` parts of the items, or all items but those (``held_out`` False)."""
+    """The items of one fold, or all items outside that fold."""
 
-    parts: int
+    n_folds: int
     number: int
-    held_out: bool
+    is_held_out: bool
+    """Whether these are the items of the fold; else they are the items outside it."""
     random_state: int
 
 
 class View(NamedTuple):
-    """What a view shows of the shards."""
+    """Which items of the shards are visible, and whether groups of members are averaged."""
 
     fold: Fold | None = None
+    """The visible items; None for all of them."""
     groups: tuple[str, ...] | None = None
-    """The group of each member, where groups are averaged."""
+    """The group of each member, if groups are averaged."""
 
-    def shows(self, part: CachedShard) -> Bools | None:
-        """Whether the view shows each item of a shard [n]; None where it shows all."""
-        if self.fold is None:
+    def is_shown(self, shard: CachedShard) -> Bools | None:
+        """Whether the view shows each item of a shard [n]; None if it shows all of them."""
+        fold = self.fold
+        if fold is None:
             return None
-        parts, number, held_out, seed = self.fold
-        is_in_fold = part.folds(parts, seed) == number
-        return np.asarray(is_in_fold == held_out)
+        is_in_fold = shard.folds(fold.n_folds, fold.random_state) == fold.number
+        return np.asarray(is_in_fold == fold.is_held_out)
 
-    def arrays(self, part: CachedShard) -> Arrays:
-        """The arrays of a shard's items, as far as the view shows them."""
-        is_shown = self.shows(part)
+    def arrays(self, shard: CachedShard) -> Arrays:
+        """The arrays of the items of a shard that the view shows."""
+        is_shown = self.is_shown(shard)
         if is_shown is None:
-            return part.arrays()
-        return part.arrays().take(part.layout().row_positions(np.flatnonzero(is_shown)))
+            return shard.arrays()
+        rows = shard.layout().row_positions(np.flatnonzero(is_shown))
+        return shard.arrays().take(rows)
 
-    def averaged(self, P: Reals) -> Floats:
-        """Members [n, K, C] in float64, or the means of groups [n, G, C]."""
+    def units(self, P: Reals) -> Floats:
+        """What is weighted, in float64: the members [n, K, C], or means of groups [n, G, C]."""
         members: Floats = np.asarray(P, dtype=np.float64)
-        if self.groups is not None:
-            members = np.asarray(average_groups(members, self.groups))
-        return members
+        if self.groups is None:
+            return members
+        return np.asarray(average_groups(members, self.groups))
 
 
-def _added(totals: list[Total], addends: list[Total]) -> list[Total]:
-    """Sums of two lists entry by entry; of none yet, the addends."""
-    if totals:
-        return [a + b for a, b in zip(totals, addends, strict=True)]  # type: ignore[operator]
-    return addends
+def _add_lists(totals: list[Total], addends: list[Total]) -> list[Total]:
+    """Add two lists entry by entry; an empty list of totals counts as zeros."""
+    if not totals:
+        return addends
+    return [a + b for a, b in zip(totals, addends, strict=True)]  # type: ignore[operator]
 
 
 class ShardedData(FitData):
@@ -160,11 +163,17 @@ class ShardedData(FitData):
 
     @property
     def n_items(self) -> int:
-        # All pairs of an item are in one shard.
-        owners = [owners for part in self._cached if (owners := part.owners()) is not None]
-        if owners:
-            return sum(len(np.unique(codes)) for codes in owners)
-        return len(self)
+        if not self.layout.are_pairs:
+            return len(self)
+        n_items = 0
+        for part in self._cached:
+            owners = part.owners()
+            assert owners is not None
+            is_shown = self._view.is_shown(part)
+            if is_shown is not None:
+                owners = owners[is_shown]
+            n_items += len(np.unique(owners))  # all pairs of an item are in one shard
+        return n_items
 
     @property
     def jobs(self) -> int:
@@ -187,7 +196,7 @@ class ShardedData(FitData):
         tasks = [(part, self._view) for part in self._cached]
         for sums in self._run(partial(shard_total, work=work, arguments=arguments), tasks, task):
             if sums:  # a shard may lack items of a fold
-                totals = _added(totals, sums)
+                totals = _add_lists(totals, sums)
         return totals
 
     def _run(self, work: Callable[..., Any], tasks: Sequence[Any], task: str) -> Iterator[Any]:
@@ -244,7 +253,7 @@ class ShardedData(FitData):
         if parts[0].groups is not None:
             groups = np.concatenate([part.groups for part in parts])
         return FitData(
-            Arrays(self._view.averaged(P), q, y),
+            Arrays(self._view.units(P), q, y),
             self.members,
             self.classes,
             self.groups,
@@ -258,26 +267,31 @@ class ShardedData(FitData):
         return items.draw(len(items))
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
+        if self._view.fold is not None:
+            raise NotImplementedError("a fold of shards cannot be divided into further folds")
         self._check_folds(count)
         if self.layout.has_item_groups:
             self._deal_groups(count, random_state)
-        views = [
-            [self._seen(fold=Fold(count, k, held_out, random_state)) for k in range(count)]
-            for held_out in (False, True)
-        ]
-        return list(zip(*views, strict=True))
+        parts: list[tuple[FitData, FitData]] = []
+        for number in range(count):
+            training = Fold(count, number, is_held_out=False, random_state=random_state)
+            held_out = Fold(count, number, is_held_out=True, random_state=random_state)
+            parts.append((self._with_view(fold=training), self._with_view(fold=held_out)))
+        return parts
 
     @property
-    def n_item_groups(self) -> int:
-        return self._n_groups
+    def n_fold_units(self) -> int:
+        if self.layout.has_item_groups:
+            return self._n_groups
+        return self.n_items
 
     def _deal_groups(self, count: int, random_state: int) -> None:
         """Deal the item groups of all shards into folds, by the rule of arrays in memory."""
         if self._cached[0].has_folds(count, random_state):
             return
         width = self.rows_per_item
-        first_labels = np.zeros((self.n_item_groups, width), dtype=np.int32)
-        is_seen = np.zeros(self.n_item_groups, dtype=bool)
+        first_labels = np.zeros((self._n_groups, width), dtype=np.int32)
+        is_seen = np.zeros(self._n_groups, dtype=bool)
         for part in self._cached:
             groups = part.groups()
             assert groups is not None
@@ -291,7 +305,7 @@ class ShardedData(FitData):
             part.write_folds(count, random_state, folds[part.groups()])
 
     def grouped(self) -> ShardedData:
-        return self._seen(groups=self.member_groups())
+        return self._with_view(groups=self.member_groups())
 
     def label_summaries(self) -> list[Summaries]:
         return self.total(FitData.label_summaries, task="summing up")
@@ -304,10 +318,10 @@ class ShardedData(FitData):
             numbers.append(" ".join(f"{value:.9e}" for value in np.ravel(part)))
         return digest_text("".join(numbers))
 
-    def _seen(
+    def _with_view(
         self, *, fold: Fold | None = None, groups: tuple[str, ...] | None = None
     ) -> ShardedData:
-        """Another view of the same shards: a fold of those it shows, or groups of members."""
+        """The same shards with another view: one of their folds, or groups of members."""
         view = ShardedData(self._cached, self._shards, self._workers, self._progress)
         view.counts = self.counts
         view.layout = self.layout
@@ -334,6 +348,8 @@ class ShardedData(FitData):
             [part.name for part in self._cached],
             self._shards.read_rows,
         )
+        if self._cached[0].owners() is not None:
+            self.layout = replace(self.layout, are_pairs=True)
         if any(shard.has_item_groups for shard in counts):
             self._number_groups()
         annotators = np.unique(np.concatenate([shard.annotators for shard in counts]))
@@ -379,10 +395,10 @@ def shard_total(
     with threadpool_limits(1, user_api="blas"):
         items = max(1, _BLOCK // max(1, arrays.P[:width].size))
         for s in slices(len(arrays.y), items * width):
-            rows = Arrays(view.averaged(arrays.P[s]), arrays.q[s], arrays.y[s])
+            rows = Arrays(view.units(arrays.P[s]), arrays.q[s], arrays.y[s])
             block = FitData(rows, classes=part.classes, scale=part.scale, layout=layout)
             result = work(block, *arguments)
-            totals = _added(totals, result if isinstance(result, list) else [result])
+            totals = _add_lists(totals, result if isinstance(result, list) else [result])
     return totals
 
 
@@ -415,7 +431,7 @@ def _draw_first(task: tuple[CachedShard, np.uint64, View]) -> DrawnItems:
     """The items of a shard with keys up to a bound, as far as the view shows them."""
     part, bound, view = task
     is_drawn = part.keys() <= bound
-    is_shown = view.shows(part)
+    is_shown = view.is_shown(part)
     if is_shown is not None:
         is_drawn = is_drawn & is_shown
     items = np.flatnonzero(is_drawn)

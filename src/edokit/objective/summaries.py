@@ -176,6 +176,12 @@ class Summaries(Additive):
             losses = losses * class_weights
         return namespace(losses).sum(losses, axis=1) / self.items  # a
 
+    @property
+    def classes_without_hard_label(self) -> list[int]:
+        """Positions of the classes that annotators chose but that no item has as its hard label."""
+        is_missing = (self.class_counts == 0) & (self.soft_counts > 0)
+        return [c for c in range(self.classes) if bool(is_missing[c])]
+
     def class_weights(self, names: Sequence[str] | None = None) -> Array:
         """[C] inverse-frequency weights N / (C·N_c).
 
@@ -183,11 +189,11 @@ class Summaries(Additive):
         does not enter the loss, and its weight is 0.
         """
         xp = namespace(self.class_counts)
-        empty = self.class_counts == 0
-        lost = empty & (self.soft_counts > 0)
-        if bool(xp.any(lost)):
-            positions = [c for c in range(self.classes) if bool(lost[c])]
-            listed = ", ".join(repr(names[c]) if names else str(c) for c in positions)
+        if self.classes_without_hard_label:
+            if names is None:
+                listed = ", ".join(str(c) for c in self.classes_without_hard_label)
+            else:
+                listed = ", ".join(repr(names[c]) for c in self.classes_without_hard_label)
             raise InputError(
                 "class weights need every class as a hard label, but no item of the fit data "
                 f"has class {listed} though annotators chose it",
@@ -195,6 +201,7 @@ class Summaries(Additive):
                 " items",
                 code="missing-class",
             )
+        empty = self.class_counts == 0
         counts = xp.where(empty, xp.ones_like(self.class_counts), self.class_counts)
         weights = self.items / (self.classes * counts)  # α
         return xp.where(empty, xp.zeros_like(weights), weights)
