@@ -79,7 +79,7 @@ def test_the_same_ties_in_another_order_make_the_same_note() -> None:
 
 
 def test_ties_go_to_the_first_class_and_are_counted_in_a_warning() -> None:
-    with pytest.warns(EDOWarning, match=r"1 of 3 items is tied: 'b'; .*ties='first'"):
+    with pytest.warns(EDOWarning, match=r"1 of 3 items .*'b'.*ties='first'"):
         labels = THREE.hard_labels()
     assert [THREE.classes[code] for code in labels] == ["no", "no", "maybe"]
 
@@ -167,7 +167,7 @@ def test_probabilities_that_differ_in_the_last_bit_are_tied() -> None:
     }
     made = Annotations.from_table(table)
     assert made.counts[0, 0] != made.counts[0, 1]
-    with pytest.warns(EDOWarning, match="1 of 1 item is tied"):
+    with pytest.warns(EDOWarning, match="1 of 1 item"):
         assert made.hard_labels().tolist() == [0]
 
 

@@ -30,7 +30,7 @@ def renamed(**names: str) -> dict[str, list[str]]:
     ],
 )
 def test_usual_names_with_fitting_content_are_understood(names: dict[str, str]) -> None:
-    with pytest.warns(EDOWarning, match="columns are read as item="):
+    with pytest.warns(EDOWarning, match="item="):
         annotations = Annotations.from_table(renamed(**names))
     assert list(annotations.items) == ["a", "b"]
     assert list(annotations.annotators) == ["ann", "ben"]

@@ -251,7 +251,7 @@ def test_flat_names_and_objects_are_the_same_options() -> None:
     }
     assert ensemble.fit(POOL, PEOPLE).settings_.items() >= flat.items()
     assert flat_ensemble({}).get_params() == EDOEnsemble().get_params()
-    with pytest.warns(EDOWarning, match="epochs: only the gumbel solver"):
+    with pytest.warns(EDOWarning, match="epochs: .*gumbel"):
         assert flat_ensemble({"epochs": 3}).solver is None
 
 
@@ -421,7 +421,7 @@ def test_ties_follow_their_policy() -> None:
         np.array([["no", "yes"]] * 10, dtype=object), items=POOL.items[:10]
     )
     part = POOL.take(np.arange(10))
-    with pytest.warns(EDOWarning, match="10 of 10 items are tied"):
+    with pytest.warns(EDOWarning, match="10 of 10 items"):
         EDOEnsemble().fit(part, people)
     with raises_code("tied-item"):
         EDOEnsemble(ties="error").fit(part, people)

@@ -108,7 +108,7 @@ def test_gumbel_says_that_it_learned_from_a_sample(
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 90)
     with (
         FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data,
-        pytest.warns(EDOWarning, match="a random sample of 90 of 500 items"),
+        pytest.warns(EDOWarning, match="90 of 500 items"),
     ):
         found = EDOEnsemble(solver=Gumbel(epochs=3)).fit(data)
     assert found.n_items_ == 500

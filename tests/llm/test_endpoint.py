@@ -190,7 +190,7 @@ def test_damaged_answers_are_asked_for_again_with_a_note(
         (path,) = (tmp_path / "answers").glob("*.json")
         path.write_text(path.read_text().replace('"A"', '"B"'))
         path.chmod(0o644)
-        with pytest.warns(EDOWarning, match="1 cached answer .* asking again"):
+        with pytest.warns(EDOWarning, match="1 cached answer"):
             assert endpoint.ask([Request(PLAIN)]) == first
         assert endpoint.ask([Request(PLAIN)]) == first
         assert server.requests == 2

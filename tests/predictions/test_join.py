@@ -272,7 +272,7 @@ def test_items_without_a_prediction_are_refused_or_left_out_by_name(tmp_path: Pa
         "missing-predictions", "two.csv", "member 'two'", "1 item: 'b'", "missing='drop'"
     ):
         join_models([one, two])
-    with pytest.warns(EDOWarning, match=r"2 of 4 items are left out .*: 'b', 'd'"):
+    with pytest.warns(EDOWarning, match=r"2 of 4 items .*'b', 'd'"):
         joined = join_models([one, two], missing="drop")
     assert joined.items.tolist() == ["a", "c"]
     assert joined.probabilities[:, :, 1].tolist() == [[0.5, 0], [0, 1]]
@@ -283,7 +283,7 @@ def test_missing_pairs_of_a_long_table_are_items_without_a_prediction(tmp_path: 
     path = written(tmp_path / "long.csv", "\n".join(rows))
     with raises_code("missing-predictions", "member 'y'", "1 item: 'b'"):
         join_models([path])
-    with pytest.warns(EDOWarning, match=r"1 of 2 items is left out .*: 'b'"):
+    with pytest.warns(EDOWarning, match=r"1 of 2 items .*'b'"):
         assert join_models([path], missing="drop").items.tolist() == ["a"]
 
 

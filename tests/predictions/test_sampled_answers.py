@@ -95,7 +95,7 @@ def test_answers_that_are_no_class_are_counted_listed_and_refused(tmp_path: Path
     with raises_code("unparsed-answer", "2 of 9 answers", "'Not.' (1)") as refused:
         join_models([sheet], **given)
     assert "label_map={'Not.': 'CLASS'}" in str(refused.value)
-    with pytest.warns(EDOWarning, match="2 of 9 answers are none of the classes"):
+    with pytest.warns(EDOWarning, match="2 of 9 answers"):
         made = join_models([sheet], unparsed="drop", **given)
     assert made.member_info["large+plain"]["failures"] == 1
     assert made.member_info["large+plain"]["answers"] == 3
@@ -141,7 +141,7 @@ def test_a_member_without_an_answer_follows_the_policy_for_missing_items(tmp_pat
     given = {"columns": COLUMNS, "classes": ["no", "yes"]}
     with raises_code("missing-predictions", "'large+plain'", "1 item: 'c'"):
         join_models([sheet], **given)
-    with pytest.warns(EDOWarning, match=r"1 of 3 items is left out"):
+    with pytest.warns(EDOWarning, match=r"1 of 3 items"):
         assert join_models([sheet], missing="drop", **given).items.tolist() == ["a", "b"]
 
 

@@ -48,8 +48,8 @@ def test_what_was_trained_can_be_trained_again_as_its_manifest_says(tmp_path: Pa
 def test_the_committed_manifests_are_plans() -> None:
     here = Path(__file__).resolve().parents[2] / "benchmarks" / "lewidi2023"
     with (
-        pytest.warns(EDOWarning, match="'gemma' is a folder that is not here: ConvAbuse/decoder"),
-        pytest.warns(EDOWarning, match="'gemma-bi' is a folder .* ArMIS/annotators"),
+        pytest.warns(EDOWarning, match="'gemma' .*ConvAbuse/decoder"),
+        pytest.warns(EDOWarning, match="'gemma-bi' .*ArMIS/annotators"),
     ):
         plans = {(plan.dataset, plan.name): plan for plan in committed_plans(here)}
     own = plans["ConvAbuse", "random-select"]

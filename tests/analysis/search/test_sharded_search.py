@@ -107,6 +107,6 @@ def test_gumbel_trials_on_a_sample_are_told_once(
 ) -> None:
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 90)
     with FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as shards:
-        with pytest.warns(EDOWarning, match="a random sample of 90 of 300 items"):
+        with pytest.warns(EDOWarning, match="90 of 300 items"):
             evaluator = Evaluator(shards, SearchPlan(folds=2))
         evaluator.evaluate(CHOSEN)
