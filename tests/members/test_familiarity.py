@@ -52,6 +52,8 @@ def test_equal_texts_are_held_out_together() -> None:
     texts = [f"{word} and {word}" for word in ("apple", "stone", "river", "cloud", "fence")] * 4
     surprises = Familiarity.fit(texts).surprises
     assert surprises.min() > np.log(5)  # none is known from its copies
+    groups = [f"author-{number}" for number in range(len(texts))]
+    assert Familiarity.fit(texts, groups).surprises.min() > np.log(5)
 
 
 def test_what_cannot_be_read_gets_the_constant_answer(made: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from edokit import InputError
-from edokit.members.recipes.encoder import Encoder
+from edokit.members.recipes.encoder import Encoder, embed
 
 pytest.importorskip("onnxruntime")
 tokenizers = pytest.importorskip("tokenizers")
@@ -123,3 +124,24 @@ def test_vectors_that_are_not_finite_are_refused(
     table = np.full((len(WORDS), SIZE), number, np.float32)
     write_model(folder, [LOOK_UP], onnx.numpy_helper.from_array(table, "table"))
     assert "not finite" in refused(folder, capfd)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("modules.json", 5),
+        ("modules.json", [{"type": "sentence_transformers.models.Transformer"}]),
+        ("tokenizer_config.json", []),
+        ("tokenizer_config.json", {"model_max_length": "many"}),
+        ("sentence_bert_config.json", {"max_seq_length": "many"}),
+        ("config_sentence_transformers.json", {"prompts": [1], "default_prompt_name": "x"}),
+    ],
+)
+def test_settings_of_another_form_are_refused_in_one_line(
+    name: str, content: object, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_model(folder, [LOOK_UP], onnx.numpy_helper.from_array(np.ones((2, SIZE)), "table"))
+    (folder / name).write_text(json.dumps(content))
+    assert str(folder) in refused(folder, capfd)
+    with pytest.raises(InputError):
+        embed(["bus"], str(folder))

@@ -93,7 +93,7 @@ def test_a_label_is_likelier_where_it_was_chosen(recipe: str) -> None:
 def test_one_set_for_all_gives_a_constant_member_and_a_warning(recipe: str, tmp_path: Path) -> None:
     member = make_member(recipe, 2, options_of(recipe, ""))
     data = MemberData(["a", "b", "c"], lambda epoch: np.array([[1.0, 0.0]] * 3), scale=SETS)
-    with pytest.warns(EDOWarning, match="one set"):
+    with pytest.warns(EDOWarning, match="3 targets are the same"):
         member.fit(data, random_state=0)
     np.testing.assert_allclose(member.predict_proba(["d"]), [[0.8, 0.2]], rtol=1e-6)
     member.save(tmp_path)

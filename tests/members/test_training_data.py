@@ -9,6 +9,7 @@ import pytest
 from member_cases import small_people
 
 from edokit import Annotations, EDOWarning
+from edokit.members.texts import Texts
 from edokit.members.training_data import TrainingData, check_splits, rows_for_job
 from tests.errors import raises_code
 
@@ -51,3 +52,31 @@ def test_items_without_text_are_counted_and_named(gap: object) -> None:
     texts[[1, 4]] = gap
     with raises_code("missing-value", "2", "72", "'item-1'", "'item-4'"):
         data_of(replace(small_people(), texts=texts))
+
+
+@pytest.mark.parametrize("name", ["../../elsewhere", "a/b", "a\\b"])
+def test_a_split_can_not_decide_where_its_predictions_are_written(name: str) -> None:
+    people = small_people()
+    splits = np.where(people.splits == "dev", name, people.splits)
+    with raises_code("invalid-name", name.encode("unicode_escape").decode()):
+        check_splits(data_of(replace(people, splits=splits)), None)
+
+
+@pytest.mark.parametrize("name", ["fit", "train-pairs"])
+def test_names_of_other_predictions_are_refused_before_training(name: str) -> None:
+    people = small_people()
+    splits = np.where(people.splits == "dev", name, people.splits)
+    with raises_code("reserved-name", name):
+        check_splits(data_of(replace(people, splits=splits)), 5)
+
+
+def test_without_folds_a_split_may_be_called_fit() -> None:
+    people = small_people()
+    splits = np.where(people.splits == "dev", "fit", people.splits)
+    check_splits(data_of(replace(people, splits=splits)), None)
+
+
+def test_repeated_items_without_labels_are_refused_before_training() -> None:
+    texts = Texts(("new-1", "new-1"), ("a fine day", "another"))
+    with raises_code("duplicate-name", "new", "'new-1'"):
+        data_of(small_people(), unlabelled={"new": texts})

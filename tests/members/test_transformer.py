@@ -407,14 +407,15 @@ def test_a_loss_of_ordinal_scales_is_refused_on_others(model: str) -> None:
 
 def test_targets_of_one_class_make_a_constant_member(model: str, tmp_path: Path) -> None:
     ones = np.tile([0.0, 1.0], (64, 1))
-    with pytest.warns(EDOWarning, match="one class"):
-        constant = member(model).fit(lesson(targets=lambda epoch: ones), random_state=0)
+    data = replace(lesson(targets=lambda epoch: ones), scale=Scale("ordinal", (1, 2)))
+    with pytest.warns(EDOWarning, match="64 targets are the same"):
+        constant = member(model).fit(data, random_state=0)
     probabilities = constant.predict_proba(["what", "ever"])
     np.testing.assert_allclose(probabilities, [[1 / 66, 65 / 66]] * 2)
     constant.save(tmp_path)
-    np.testing.assert_array_equal(
-        TransformerMember.load(tmp_path).predict_proba(["what", "ever"]), probabilities
-    )
+    loaded = TransformerMember.load(tmp_path)
+    np.testing.assert_array_equal(loaded.predict_proba(["what", "ever"]), probabilities)
+    assert loaded.scale_ == data.scale
 
 
 # Memory

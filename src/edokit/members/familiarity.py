@@ -1,8 +1,8 @@
 """How alike a text is to the texts that members learned from.
 
-A text is its *pieces*: all runs of four characters. The rarer the pieces of a text are among the
-texts of the fit, the more surprising it is; its familiarity is its rank among texts of the fit that
-were held out. Other measures were compared in ``benchmarks/familiarity.py``.
+A text is represented by its *pieces*, all runs of four characters. The rarer its pieces are among
+the texts of the fit, the more surprising a text is; its familiarity is its rank among texts of the
+fit that were held out. Other measures were compared in ``benchmarks/familiarity.py``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._io.atomic import whole_file
-from edokit._types import Bools, Floats, HardLabels, Reals
+from edokit._types import Bools, Floats, HardLabels, Ints, Reals
+from edokit.folds import merge_groups
 from edokit.members.arrays import NamedArrays, read_arrays, write_arrays
 from edokit.members.contexts import Text, split_context
 from edokit.members.layout import FAMILIARITY
@@ -38,8 +39,9 @@ _FOLDS = 5
 _MAX_TEXTS = 20_000
 """Largest number of texts; more are sampled, since ranks need no more and time stays bounded."""
 _MAX_PIECES = 1 << 18
-_LEAST_SHARE = 0.5
-"""Of the share of known pieces that held-out texts have at least; below it a text can't be read."""
+_READABLE = 0.5
+"""A text can't be read if its share of known pieces is below this part of what all but 1 % of the
+held-out texts have."""
 _ARRAYS = ("pieces", "counts", "n_texts", "surprises", "readable_share")
 
 
@@ -120,15 +122,15 @@ class Familiarity:
             Texts of one group are held out together; equal texts always are.
         """
         strings, _ = split_context(texts)
-        keys = strings if groups is None else [str(group) for group in groups]
-        sampled_texts = np.arange(len(strings))
+        rows = np.arange(len(strings))
         if len(strings) > _MAX_TEXTS:
-            sampled_texts = np.random.default_rng(0).choice(len(strings), _MAX_TEXTS, replace=False)
-        pieces = [text_pieces(strings[row]) for row in sampled_texts]
-        folds = np.array(
-            [zlib.crc32(keys[row].encode("utf-8", "replace")) for row in sampled_texts]
-        )
-        folds %= _FOLDS
+            rows = np.random.default_rng(0).choice(len(strings), _MAX_TEXTS, replace=False)
+        sampled_texts = [strings[row] for row in rows]
+        sampled_groups = None
+        if groups is not None:
+            sampled_groups = [str(groups[row]) for row in rows]
+        folds = _fold_numbers(sampled_texts, sampled_groups)
+        pieces = [text_pieces(text) for text in sampled_texts]
         distinct_pieces, places = np.unique(np.concatenate(pieces), return_inverse=True)
         lengths = np.array([len(part) for part in pieces])
         text_of_piece = np.repeat(np.arange(len(pieces)), lengths)
@@ -141,10 +143,10 @@ class Familiarity:
             held_out = in_fold[text_of_piece]
             counts_of_others = counts - np.bincount(places[held_out], minlength=len(counts))
             piece_counts = counts_of_others[places[held_out]]
-            rows = text_of_piece[held_out]
+            held_out_texts = text_of_piece[held_out]
             rarity = _rarity(piece_counts, int((~in_fold).sum()), floor)
-            sums = np.bincount(rows, rarity, minlength=len(pieces))
-            n_known = np.bincount(rows, piece_counts > 0, minlength=len(pieces))
+            sums = np.bincount(held_out_texts, rarity, minlength=len(pieces))
+            n_known = np.bincount(held_out_texts, piece_counts > 0, minlength=len(pieces))
             surprises[in_fold] = sums[in_fold] / lengths[in_fold]
             shares[in_fold] = n_known[in_fold] / lengths[in_fold]
         frequent = np.argsort(-counts, kind="stable")[:_MAX_PIECES]
@@ -154,7 +156,7 @@ class Familiarity:
             counts=counts[sorted_places].astype(np.uint32),
             n_texts=len(pieces),
             surprises=np.sort(surprises).astype(np.float32),
-            readable_share=_LEAST_SHARE * float(np.quantile(shares, UNFAMILIAR)),
+            readable_share=_READABLE * float(np.quantile(shares, UNFAMILIAR)),
         )
 
     def rank(self, texts: Sequence[Text]) -> TextRanks:
@@ -230,11 +232,26 @@ def familiarity_of(data: TrainingData) -> Familiarity | None:
     return Familiarity.fit([data.texts[row] for row in rows], groups)
 
 
-def _frequency_floor(n_texts: int) -> float:
-    """What is added to the frequency of a piece, so that that of an unknown one is not 0.
+def _fold_numbers(texts: Sequence[str], groups: Sequence[str] | None) -> Ints:
+    """The fold of each text; texts of one group, and equal texts, share a fold."""
+    keys = texts
+    if groups is not None:
+        keys = groups
+        _, first_rows, group_codes = np.unique(groups, return_index=True, return_inverse=True)
+        _, text_codes = np.unique(texts, return_inverse=True)
+        merged = merge_groups(group_codes, text_codes)
+        if merged is not group_codes:  # equal texts are in several groups
+            _, first_rows, group_codes = np.unique(merged, return_index=True, return_inverse=True)
+            keys = [groups[row] for row in first_rows[group_codes]]
+    hashes = [zlib.crc32(key.encode("utf-8", "replace")) for key in keys]
+    return np.array(hashes) % _FOLDS
 
-    It is the same for texts that are held out, of which fewer others are counted, and for new ones:
-    a text of unknown pieces is then as surprising in both cases.
+
+def _frequency_floor(n_texts: int) -> float:
+    """The number added to all frequencies of pieces, so that none is 0.
+
+    It is the same for held-out texts, which are compared with fewer others, and for new texts, so
+    that a text of unknown pieces is as surprising in both cases.
     """
     return 0.5 / max(n_texts * (_FOLDS - 1) / _FOLDS, 1.0)
 

@@ -226,7 +226,7 @@ def check_code(folder: Path) -> None:
         # Other lists, such as that of the data that a model was trained on, are never loaded.
         modules = []
         if path.name == "modules.json":
-            modules = content
+            modules = content if isinstance(content, list) else [content]
         settings = {}
         if isinstance(content, dict):
             settings = content

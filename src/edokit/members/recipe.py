@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from edokit._errors import InputError
+from edokit._errors import InputError, warn
 from edokit._progress import Progress
 from edokit._types import Codes, Floats
 from edokit.members.contexts import Context, Text, split_context
@@ -260,6 +260,11 @@ class Member:
         texts elsewhere, is refused if a file sets it.
         """
         return dict(options)
+
+
+def warn_of_equal_targets(n_targets: int) -> None:
+    """Warn that a member can't tell texts apart, since all of its targets are the same."""
+    warn(f"all {n_targets} targets are the same: this member predicts the same for every text")
 
 
 def known_labels(data: MemberData) -> Annotations:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from edokit._errors import InputError, are, examples, option, warn
 from edokit._io.digests import digest_text
+from edokit._names import check_unique
 from edokit._types import Codes, Ints
 from edokit.folds import balanced_folds, merge_groups
 from edokit.members.contexts import Text, joined
+from edokit.members.layout import BY_ANNOTATOR
 from edokit.members.texts import Texts
 from edokit.scales import NOMINAL, Scale
 
@@ -93,14 +96,19 @@ class TrainingData:
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:
         """The same data with further items without annotations."""
-        items = chain.from_iterable(texts.items for texts in texts_by_split.values())
-        shared = {TRAIN, *DEV, *self.splits} & {*texts_by_split} or {*self.items} & {*items}
+        shared = {TRAIN, *DEV, *self.splits}.intersection(texts_by_split)
+        if not shared:
+            items = chain.from_iterable(texts.items for texts in texts_by_split.values())
+            shared = set(self.items).intersection(items)
         if shared:
             raise InputError(
                 f"{option('unlabelled')} has splits or items that have labels: {examples(shared)}",
                 "give each split and each item a name of its own, as in {'test': texts}",
                 code="duplicate-name",
             )
+        for split, texts in texts_by_split.items():
+            names = np.array(texts.items, dtype=object)
+            check_unique(names, f"the items of {split}", "give each item an id of its own")
         further = chain.from_iterable(texts.texts for texts in texts_by_split.values())
         return replace(self, texts=(*self.texts, *further), unlabelled=texts_by_split)
 
@@ -243,8 +251,8 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
 def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -> None:
     """Raise an error for a single class, for nothing to train on and for nothing to predict.
 
-    Members that learn nothing need no items to train on. Items without a split are counted in a
-    warning.
+    Members that learn nothing need no items to train on. A split whose name can't be that of its
+    file of predictions is an error, too. Items without a split are counted in a warning.
     """
     if len(data.classes) < 2:
         raise InputError(
@@ -253,6 +261,7 @@ def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -
             code="too-few-classes",
         )
     names = list(dict.fromkeys(filter(None, data.splits)))
+    _check_split_names(names, n_folds)
     needed_rows = data.where(TRAIN) if learns else data.where(*names)
     if not len(needed_rows):
         raise InputError(
@@ -272,4 +281,27 @@ def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -
         warn(
             f"{are(unsplit, len(data.splits), noun='item')} in no split: members neither train on"
             " such items nor predict them; `edo data split` puts them into splits"
+        )
+
+
+def _check_split_names(names: Sequence[str], n_folds: int | None) -> None:
+    """Raise an error for splits whose predictions would be written elsewhere or be replaced."""
+    for name in names:
+        if PurePath(name).name != name or "\\" in name:
+            raise InputError(
+                "predictions are written to a file with the name of their split, but"
+                f" {name!r} can't be the name of a file",
+                "name splits by letters, digits, '_' and '-', such as 'test'",
+                code="invalid-name",
+            )
+    reserved = {f"{name}{BY_ANNOTATOR}" for name in names}
+    if n_folds is not None:
+        reserved |= {FIT, f"{FIT}{BY_ANNOTATOR}"}
+    taken = [name for name in names if name in reserved]
+    if taken:
+        raise InputError(
+            f"a split is called {examples(taken)}, the name of predictions that are made of the"
+            " other splits: 'fit' of all folds, '…-pairs' by annotator",
+            "give the split another name",
+            code="reserved-name",
         )

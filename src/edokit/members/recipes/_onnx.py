@@ -70,6 +70,21 @@ class SentenceLayout:
     @classmethod
     def read(cls, folder: Path) -> SentenceLayout:
         """Read the layout of a folder; without ``modules.json`` the mean over all tokens."""
+        try:
+            return cls._read(folder)
+        except InputError:
+            raise
+        # Files that were edited by hand may hold any JSON.
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"the configuration of the sentence encoder in {folder} is invalid:"
+                f" {type(error).__name__}: {error}",
+                "download or export the model again",
+                code="unsupported-model",
+            ) from error
+
+    @classmethod
+    def _read(cls, folder: Path) -> SentenceLayout:
         tokenizer = folder
         poolings: tuple[str, ...] = ("mean",)
         if (folder / "modules.json").is_file():
@@ -145,7 +160,7 @@ def _max_length(folder: Path, settings: Mapping[str, Any]) -> int:
 
 
 def full_model(folder: Path) -> Path | None:
-    """The ONNX file of a folder, where the hub keeps it, if it also has a tokenizer."""
+    """The ONNX file of a folder, in one of the places where the hub keeps it."""
     for name in ONNX_FILES:
         if (folder / name).is_file():
             return folder / name

@@ -13,13 +13,19 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController
 
-from edokit._errors import warn
 from edokit._progress import Progress
 from edokit._types import Floats, Ints, Reals
 from edokit.annotator_effects import AnnotatorEffects
 from edokit.members.arrays import NamedArrays
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
-from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, RetiredOption
+from edokit.members.recipe import (
+    Annotators,
+    Capabilities,
+    Member,
+    MemberData,
+    RetiredOption,
+    warn_of_equal_targets,
+)
 from edokit.members.recipe_options import Range, check_types
 from edokit.scales import NOMINAL, Scale
 
@@ -76,7 +82,7 @@ class Logistic:
         n, c = targets.shape
         seen = np.flatnonzero(targets.any(axis=0))
         if len(seen) == 1:
-            warn(f"all {n} targets name one class: this member predicts the same for every text")
+            warn_of_equal_targets(n)
             return cls(np.zeros((0, features.shape[1])), np.zeros(0), seen, c, n)
         weights, intercepts = _optimum(features, targets[:, seen], strength)
         return cls(weights, intercepts, seen, c, n)
@@ -85,16 +91,17 @@ class Logistic:
     def _fit_labels(cls, features: Features, targets: Floats, strength: float) -> Logistic:
         n, c = targets.shape
         weights = np.zeros((c, features.shape[1]))
-        # As if it had been chosen, or left out, once more.
+        # A label that was always, or never, chosen: as if there were one more target of each kind.
         intercepts = np.log(n + 1) * np.where(targets.any(axis=0), 1.0, -1.0)
-        for label, choices in enumerate(targets.T):
-            if choices.any() and (choices < 1).any():
-                shares = np.column_stack([1 - choices, choices])
-                label_weights, label_intercepts = _optimum(features, shares, strength)
-                weights[label] = label_weights[0]
-                intercepts[label] = label_intercepts[0]
-        if not weights.any():
-            warn(f"all {n} targets name one set: this member predicts the same for every text")
+        is_varied = targets.any(axis=0) & (targets < 1).any(axis=0)
+        for label in np.flatnonzero(is_varied):
+            choices = targets[:, label]
+            shares = np.column_stack([1 - choices, choices])
+            label_weights, label_intercepts = _optimum(features, shares, strength)
+            weights[label] = label_weights[0]
+            intercepts[label] = label_intercepts[0]
+        if not is_varied.any():
+            warn_of_equal_targets(n)
         return cls(weights, intercepts, np.arange(c), c, n, LABELS)
 
     def rounded(self) -> Logistic:

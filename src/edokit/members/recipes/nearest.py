@@ -19,13 +19,19 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from edokit._errors import warn
 from edokit._progress import Progress
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import AnnotatorEffects, label_shares, mean_over_pairs, pairs_of_texts
 from edokit.members.arrays import read_arrays, write_arrays
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
-from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
+from edokit.members.recipe import (
+    Annotators,
+    Capabilities,
+    Member,
+    MemberData,
+    known_labels,
+    warn_of_equal_targets,
+)
 from edokit.members.recipes.encoder import EncoderMember
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TFIDF, TfIdf, counts_of
 from edokit.scales import NOMINAL, Scale
@@ -170,7 +176,7 @@ class NearestMember(Member):
         targets = data.targets(0)
         shares = np.tile(data.scale.smoothed(targets.sum(axis=0), n, 1.0), (n, 1))
         if not np.ptp(targets, axis=0).any():
-            warn(f"all {n} targets name one class or set: it predicts the same for every text")
+            warn_of_equal_targets(n)
             targets = shares
         step = -(-n // _SAMPLE)
         sample = np.arange(0, n, step)

@@ -15,13 +15,20 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.multioutput import MultiOutputClassifier
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import InputError, option, warn
+from edokit._errors import InputError, option
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._progress import Progress
 from edokit._types import Bools, Floats, Ints
 from edokit.members.arrays import read_arrays, write_arrays
 from edokit.members.contexts import Context, Text, joined, with_context
-from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, OptionValues
+from edokit.members.recipe import (
+    Annotators,
+    Capabilities,
+    Member,
+    MemberData,
+    OptionValues,
+    warn_of_equal_targets,
+)
 from edokit.members.recipe_options import Range, check_types
 from edokit.members.recipes._regression import over_all_classes
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TfIdf, counts_of
@@ -99,10 +106,7 @@ class SklearnMember(Member):
             counts = counts_of(texts, self._corpus)
             self._tfidf = TfIdf.fit(counts, BLOCK_WEIGHTS, pieces=self.pieces)
         if self._constant:
-            answer = "class"
-            if self._labels:
-                answer = "set"
-            warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
+            warn_of_equal_targets(self._n)
             return self
         features = self._transform(texts)
         parameters = {}

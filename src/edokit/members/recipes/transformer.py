@@ -10,14 +10,21 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from edokit._errors import InputError, errors_in, option, warn
+from edokit._errors import InputError, errors_in, option
 from edokit._io.documents import Count, Document, Json, read_model, write_json
 from edokit._progress import Progress
 from edokit._types import Floats
 from edokit.annotator_effects import mean_over_pairs, pairs_of_texts
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
 from edokit.members.pretrained import FINE_TUNED, require_packages
-from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
+from edokit.members.recipe import (
+    Annotators,
+    Capabilities,
+    Member,
+    MemberData,
+    known_labels,
+    warn_of_equal_targets,
+)
 from edokit.members.recipe_options import Range, check_options, check_types, known_options
 from edokit.scales import NOMINAL, Scale
 
@@ -220,6 +227,7 @@ class TransformerMember(Member):
         self._tuned = None
         self.history_ = []
         self.best_epoch_ = None
+        self.scale_ = data.scale
         dev_pairs = None
         targets = EpochTargets(data.targets)
         if self.annotators:
@@ -230,15 +238,14 @@ class TransformerMember(Member):
             self.activity_ = targets.activity.tolist()
             if data.dev_annotations is not None and len(data.dev_texts):
                 dev_pairs = annotator_labels(data.dev_annotations, self.annotators_, n_classes)
-        else:
-            only = None if data.scale.is_multi_label else targets.only_class(self.epochs)
-            if only is not None:
+        elif not data.scale.is_multi_label:
+            only_class = targets.only_class(self.epochs)
+            if only_class is not None:
                 # As if each class had been seen once more, as heads start.
-                counts = len(data.texts) * np.eye(self.n_classes)[only] + 1.0
+                counts = len(data.texts) * np.eye(self.n_classes)[only_class] + 1.0
                 self.constant_ = (counts / counts.sum()).tolist()
-                warn(f"all targets have one class, '{only}': this member always predicts it")
+                warn_of_equal_targets(len(data.texts))
                 return self
-        self.scale_ = data.scale
         self._tuned = Training(self, data, targets, random_state, progress, dev_pairs).run()
         return self
 

@@ -16,12 +16,18 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import InputError, warn
+from edokit._errors import InputError
 from edokit._progress import Progress
 from edokit._types import Floats, Ints
 from edokit.members.arrays import NamedArrays, read_arrays, write_arrays
 from edokit.members.contexts import Context, Text, distinct_texts, with_context
-from edokit.members.recipe import Annotators, Capabilities, Member, MemberData
+from edokit.members.recipe import (
+    Annotators,
+    Capabilities,
+    Member,
+    MemberData,
+    warn_of_equal_targets,
+)
 from edokit.members.recipe_options import Range, check_types
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TFIDF, Counts, TfIdf, counts_of
 
@@ -208,10 +214,7 @@ class TreesMember(Member):
         self._multi_label = data.scale.is_multi_label
         self._n = len(targets)
         if not np.ptp(targets, axis=0).any():
-            answer = "class"
-            if self._multi_label:
-                answer = "set"
-            warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
+            warn_of_equal_targets(self._n)
         counts = counts_of(texts, self._corpus)
         self._tfidf = _choose_pieces(TfIdf.fit(counts, BLOCK_WEIGHTS), counts, targets, self.pieces)
         features = self._tfidf.transform(counts)
