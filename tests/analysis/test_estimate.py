@@ -17,6 +17,7 @@ from edokit import Annotations
 from edokit.analysis.estimate.options import EstimateOptions
 from edokit.analysis.estimate.statistics import (
     estimate_share,
+    largest_gap,
     regression_estimate,
     transported_share,
 )
@@ -98,6 +99,19 @@ def test_without_labels_other_texts_follow_their_answers() -> None:
         share = transported_share(votes, answers, targets, None, 0.95)
         covered += share.low <= truth.mean() <= share.high
     assert covered >= 180
+
+
+def test_a_random_sample_of_a_few_texts_is_rarely_said_to_be_none() -> None:
+    rng = np.random.default_rng(5)
+    answers = rng.beta(0.4, 2.0, 3000)
+    population = np.stack([answers, 1 - answers], axis=1)
+    samples = [population[rng.choice(3000, 5, replace=False)] for _ in range(500)]
+    noticed = [largest_gap(sample, None, population) is not None for sample in samples]
+    assert sum(noticed) <= 15  # 3 %; by normal quantiles it would be 10 %
+    picked = population[np.argsort(-answers)[:20]]
+    gap = largest_gap(picked, None, population)
+    assert gap is not None
+    assert abs(gap.sample - gap.population) > 0.5
 
 
 # --- The verb -------------------------------------------------------------------------------------
@@ -215,7 +229,7 @@ def test_texts_that_were_picked_for_their_answers_are_noticed(
     texts = edokit.members.texts.Texts.from_source(test)
     worst = np.argsort(-bundle.predict_proba(list(test.texts))[:, 1])[:50]
     result = edokit.estimate(bundle, texts, labels=test.take(np.sort(worst)))
-    assert any("not a random sample" in note for note in result.notes)
+    assert any("do not look like a random sample" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(

@@ -9,34 +9,26 @@ from pathlib import Path
 import numpy as np
 
 from edokit._errors import local_path
-from edokit._types import Floats
-from edokit.analysis.estimate import text
+from edokit.analysis.estimate.estimator import LabelledTexts, ShareEstimator
 from edokit.analysis.estimate.inputs import (
     bundle_answers,
     find_fit_items,
     find_panel,
-    find_parts,
+    find_slices,
     held_out_answers,
     labels_of_fit,
     match_labels,
-    read_all,
+    read_all_texts,
     read_labels,
 )
 from edokit.analysis.estimate.options import EstimateOptions
-from edokit.analysis.estimate.parts import LabelledTexts, ShareEstimator
-from edokit.analysis.estimate.result import Basis, Estimate
-from edokit.analysis.estimate.statistics import FEWEST_LABELS
+from edokit.analysis.estimate.result import Basis, Estimate, SampleGap
+from edokit.analysis.estimate.statistics import largest_gap
 from edokit.analysis.fit_items import fit_columns
 from edokit.bundle import Bundle
 from edokit.ensemble.views import PanelLike
 from edokit.fitdata.reading import AnnotationsLike, ReadOptions, separate_settings
 from edokit.members.texts import Texts
-from edokit.metrics.sample_mean import sample_mean
-
-_NOT_RANDOM = 3.9
-"""Standard errors by which the mean answer to labelled texts may differ from that to all."""
-_SMALLEST_GAP = 0.02
-"""A difference of mean answers that is not worth a note."""
 
 
 def estimate(
@@ -61,15 +53,16 @@ def estimate(
     texts : str, Path or sequence of str
         All texts; a file is read as by ``edo predict --texts``.
     options : EstimateOptions, default=None
-        Parts of the texts, and the level of the intervals.
+        Slices of the texts, and the level of the intervals.
     labels : Annotations, table, str or Path, default=None
         Labels of some of these texts, drawn at random, matched by item id. Without them, people are
         assumed to judge the texts as they judged those of the fit with the same answers. For a
         panel this needs a run with the data of its fit; a bundle alone gives shares without
         intervals.
     panel : Panel, mapping, sequence of str, str or Path, default=None
-        In whose eyes: a panel as for `Bundle.describe`, levels of attributes as one types them
-        (``"race=Black"``), or the file of a panel. Only labels by its people count.
+        The people whose judgement is estimated, instead of everybody's: a panel as for
+        `Bundle.describe`, levels of attributes such as ``"race=Black"``, or the file of a panel.
+        Only labels by these people count.
     split : str or sequence of str, default=None
         Only these splits of the labels.
     **settings
@@ -98,65 +91,53 @@ def estimate(
         folder = local_path(bundle)
         bundle = Bundle.load(folder)
     reading = ReadOptions.from_arguments(arguments, split=split)
-    given_columns = reading.columns or {}
-    columns = fit_columns(folder, texts, given_columns)
-    label_columns = fit_columns(folder, labels, given_columns)
+    user_columns = reading.columns or {}
+    text_columns = fit_columns(folder, texts, user_columns)
+    label_columns = fit_columns(folder, labels, user_columns)
     reading = replace(reading, columns=label_columns or None)
-    all_texts = read_all(texts, columns)
-    parts = find_parts(texts, all_texts, options.by, columns)
-    people = find_panel(panel, bundle)
-    checked_labels = None
+    all_texts = read_all_texts(texts, text_columns)
+    slices = find_slices(texts, all_texts, options.by, text_columns)
+    resolved_panel = find_panel(panel, bundle)
+    annotations = None
     if labels is not None:  # refused before anything is predicted
-        checked_labels = read_labels(labels, reading, all_texts, bundle)
-    answers = bundle_answers(bundle, all_texts, people)
+        annotations = read_labels(labels, reading, all_texts, bundle)
+    answers = bundle_answers(bundle, all_texts, resolved_panel)
     fit_items = find_fit_items(bundle, folder)
-    is_of_fit = np.zeros(len(answers), dtype=bool)
+    was_in_fit = np.zeros(len(answers), dtype=bool)
     if fit_items is not None:
-        answers, is_of_fit = held_out_answers(answers, all_texts, fit_items, bundle, people)
-    basis: Basis = "labels"
+        answers, was_in_fit = held_out_answers(
+            answers, all_texts, fit_items, bundle, resolved_panel
+        )
+
     labelled: LabelledTexts | None
-    if checked_labels is not None:
-        labelled = match_labels(checked_labels, all_texts, answers, people)
-        notes = [text.RANDOM_SAMPLE, *_sample_notes(labelled, answers, bundle)]
-        if fit_items is None:
-            notes.append(text.UNKNOWN_FIT)
-        elif labelled.positions is not None and is_of_fit[labelled.positions].any():
-            known = int(is_of_fit[labelled.positions].sum())
-            notes.append(text.fit_texts_note(known, len(labelled.positions)))
+    basis: Basis
+    fit_texts: int | None = None
+    sample_gap: SampleGap | None = None
+    if annotations is not None:
+        labelled = match_labels(annotations, all_texts, answers, resolved_panel)
+        basis = "labels"
+        gap = largest_gap(labelled.answers, labelled.clusters, answers)
+        if gap is not None:
+            sample_gap = SampleGap(bundle.classes[gap.column], gap.sample, gap.population)
+        if fit_items is not None and labelled.positions is not None:
+            fit_texts = int(was_in_fit[labelled.positions].sum())
     else:
-        labelled = labels_of_fit(bundle, fit_items, people)
-        basis = "fit" if labelled is not None else "answers"
-        notes = [text.LIKE_THE_FIT if labelled is not None else text.ANSWERS_ALONE]
+        labelled = labels_of_fit(bundle, fit_items, resolved_panel)
+        basis = "answers" if labelled is None else "fit"
     estimator = ShareEstimator(
         answers, bundle.scale, bundle.classes, labelled, basis, options.level
     )
-    slices = [estimator.shares(mask, options.by, value) for value, mask in parts.items()]
-    sparse_slices = [str(part.value) for part in slices if part.basis != basis]
-    if sparse_slices:
-        notes.append(text.few_labels_note(str(options.by), sparse_slices, FEWEST_LABELS))
+    everything = np.ones(len(answers), dtype=bool)
     panel_name = None
-    if people is not None:
-        panel_name = str(people)
+    if resolved_panel is not None:
+        panel_name = str(resolved_panel)
     return Estimate(
-        total=estimator.shares(np.ones(len(answers), dtype=bool)),
-        slices=tuple(slices),
+        total=estimator.shares(everything),
+        slices=tuple(estimator.shares(mask, options.by, value) for value, mask in slices.items()),
         classes=bundle.classes,
         scale=bundle.scale.kind,
         level=options.level,
         panel=panel_name,
-        notes=tuple(notes),
+        fit_texts=fit_texts,
+        sample_gap=sample_gap,
     )
-
-
-def _sample_notes(labelled: LabelledTexts, answers: Floats, bundle: Bundle) -> list[str]:
-    """A note if the answers to labelled texts are unlike those to all, which chance rarely does."""
-    worst = ""
-    largest = _NOT_RANDOM
-    for c, name in enumerate(bundle.classes):
-        sample = sample_mean(labelled.answers[:, c], labelled.clusters)
-        everything = float(answers[:, c].mean())
-        deviation = abs(sample.mean - everything) / max(sample.variance, 1e-18) ** 0.5
-        if deviation > largest and abs(sample.mean - everything) > _SMALLEST_GAP:
-            largest = deviation
-            worst = text.sample_note(name, sample.mean, everything)
-    return [worst] if worst else []

@@ -1,4 +1,4 @@
-"""What an estimate is made from: texts and their parts, a panel, answers, and labels."""
+"""What an estimate is made from: texts and their slices, a panel, answers, and labels."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from edokit._errors import InputError, counted, examples, local_path, option
 from edokit._io.tables import READABLE_SUFFIXES, read_table
 from edokit._names import as_names, class_order, encode, positions
 from edokit._types import Bools, Floats
-from edokit.analysis.estimate.parts import LabelledTexts
+from edokit.analysis.estimate.estimator import LabelledTexts
 from edokit.analysis.estimate.statistics import FEWEST_LABELS
 from edokit.analysis.fit_items import FitItems, read_fit_items
-from edokit.analysis.scores.slices import MOST_VALUES
+from edokit.analysis.scores.slices import MOST_VALUES, SliceItems
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
 from edokit.bundle import ROWS, Bundle
@@ -30,11 +30,12 @@ from edokit.members.texts import Texts, read_texts
 from edokit.panels import Panel, read_panel
 
 _TEXT_ROLES = ("item", "text", "context")
-_OF_TEXTS = ("text", "context")
-"""Columns that labels do not have."""
+"""Columns that a file of texts may have."""
+_ROLES_WITHOUT_LABELS = ("text", "context")
+"""Columns of texts that a file of labels need not have."""
 
 
-def read_all(texts: str | Path | Texts | Sequence[Any], columns: Mapping[str, str]) -> Texts:
+def read_all_texts(texts: str | Path | Texts | Sequence[Any], columns: Mapping[str, str]) -> Texts:
     """Read all texts from a file, or convert texts in memory."""
     if isinstance(texts, str | Path):
         roles = {role: name for role, name in columns.items() if role in _TEXT_ROLES}
@@ -42,13 +43,13 @@ def read_all(texts: str | Path | Texts | Sequence[Any], columns: Mapping[str, st
     return Texts.from_texts(texts)
 
 
-def find_parts(
+def find_slices(
     source: str | Path | Texts | Sequence[Any],
     texts: Texts,
     by: str | None,
     columns: Mapping[str, str],
-) -> dict[str | None, Bools]:
-    """The texts [N] with each value of a column of their file."""
+) -> SliceItems:
+    """The texts [N] with each value of a column of their file; None for those without a value."""
     if by is None:
         return {}
     if not isinstance(source, str | Path) or Path(source).suffix.lower() not in READABLE_SUFFIXES:
@@ -66,39 +67,40 @@ def find_parts(
             code="missing-column",
         )
     values = encode(table[by], by)
-    item = columns.get("item", "item")
     items = list(texts.items)
     if not texts.numbered:
-        names = encode(table[item], item)
-        items = [str(names.names[code]) for code in names.codes]
-    value_of: dict[str, str | None] = {}
+        item_column = columns.get("item", "item")
+        item_names = encode(table[item_column], item_column)
+        items = [str(item_names.names[code]) for code in item_names.codes]
+    value_by_item: dict[str, str | None] = {}
     for name, code in zip(items, values.codes, strict=True):
         value = None
         if code >= 0:
             value = str(values.names[code])
-        if value_of.setdefault(name, value) != value:
+        if value_by_item.setdefault(name, value) != value:
             raise InputError(
                 f"{source}: item {name!r} has two values of {by!r}",
                 "give each item one value",
                 code="contradictory-rows",
             )
-    distinct = class_order({value for value in value_of.values() if value is not None})
+    distinct = class_order({value for value in value_by_item.values() if value is not None})
     if len(distinct) > MOST_VALUES:
         raise InputError(
-            f"column {by!r} has {len(distinct)} different values; parts are at most {MOST_VALUES}",
+            f"column {by!r} has {len(distinct)} different values, but at most {MOST_VALUES} are"
+            " allowed",
             f"choose a column with fewer values for {option('by')}",
             code="too-many-values",
         )
-    of_text = np.array([value_of[name] for name in texts.items], dtype=object)
-    parts: dict[str | None, Bools] = {value: of_text == value for value in distinct}
-    is_missing = np.array([value is None for value in of_text])
+    text_values = np.array([value_by_item[name] for name in texts.items], dtype=object)
+    slices: SliceItems = {value: text_values == value for value in distinct}
+    is_missing = np.array([value is None for value in text_values])
     if is_missing.any():
-        parts[None] = is_missing
-    return parts
+        slices[None] = is_missing
+    return slices
 
 
 def find_panel(panel: PanelLike | str | Path | None, bundle: Bundle) -> Panel | None:
-    """The panel that is asked for."""
+    """The panel that the user names: by its people, by levels of attributes, or by its file."""
     if panel is None:
         return None
     people = bundle.ensemble.people_
@@ -123,11 +125,16 @@ def read_labels(
 ) -> Annotations:
     """Labels whose items are among the texts, in the classes of the bundle.
 
-    Columns apply to the texts as well, and to labels that are a file.
+    Names of columns are given once for both files. Those of columns that only texts have are left
+    out here.
     """
     columns = None
     if isinstance(labels, str | Path) and reading.columns is not None:
-        columns = {role: name for role, name in reading.columns.items() if role not in _OF_TEXTS}
+        columns = {
+            role: name
+            for role, name in reading.columns.items()
+            if role not in _ROLES_WITHOUT_LABELS
+        }
     reading = replace(reading, columns=columns or None)
     loaded = load_new_labels(labels, reading, bundle.classes, bundle.scale, "labels")
     text_names = set(texts.items)
@@ -152,7 +159,7 @@ def match_labels(
     labels: Annotations, texts: Texts, answers: Floats, panel: Panel | None
 ) -> LabelledTexts:
     """Labels of a panel, or of everybody, with the answers [N, C] to the same texts."""
-    at = positions(as_names(labels.items), as_names(texts.items))
+    text_positions = positions(as_names(labels.items), as_names(texts.items))
     clusters = item_clusters(labels)
     shares = labels.soft_labels
     is_labelled = np.ones(len(shares), dtype=bool)
@@ -171,30 +178,34 @@ def match_labels(
             f"label {FEWEST_LABELS} or more, drawn at random, or leave the labels out",
             code="too-few-items",
         )
-    labelled_texts = LabelledTexts(shares, answers[at], clusters, at)
+    labelled_texts = LabelledTexts(shares, answers[text_positions], clusters, text_positions)
     return labelled_texts.take(is_labelled)
 
 
 def panel_shares(labels: Annotations, panel: Panel) -> tuple[Floats, Bools]:
-    """The mean label [N, C] of a panel's people by their weights, and which items have some."""
-    weight_of = dict(zip(panel.annotators, panel.weights.tolist(), strict=True))
-    person_weights = np.array([weight_of.get(str(name), 0.0) for name in labels.annotators])
-    weights = person_weights[labels.annotator_codes]
-    shares = label_shares(labels, len(labels.classes)) * weights[:, None]
-    totals = np.zeros((len(labels.items), shares.shape[1]))
-    np.add.at(totals, labels.item_codes, shares)
-    weight_sums = np.bincount(labels.item_codes, weights, minlength=len(totals))
+    """The weighted mean label [N, C] of a panel's people, and which items [N] they labelled."""
+    weight_by_name = dict(zip(panel.annotators, panel.weights.tolist(), strict=True))
+    person_weights = np.array([weight_by_name.get(str(name), 0.0) for name in labels.annotators])
+    label_weights = person_weights[labels.annotator_codes]
+    weighted_labels = label_shares(labels, len(labels.classes)) * label_weights[:, None]
+    means = np.zeros((len(labels.items), weighted_labels.shape[1]))
+    np.add.at(means, labels.item_codes, weighted_labels)
+    weight_sums = np.bincount(labels.item_codes, label_weights, minlength=len(means))
     is_labelled = weight_sums > 0
-    totals[is_labelled] /= weight_sums[is_labelled, None]
-    return totals, is_labelled
+    means[is_labelled] /= weight_sums[is_labelled, None]
+    return means, is_labelled
 
 
 def find_fit_items(bundle: Bundle, folder: Path | None) -> FitItems | None:
-    """The items of the fit, where its files are at hand."""
-    for place in (folder, bundle.folder and bundle.folder.parent):  # a bundle may be in its run
-        if place is not None:
-            with suppress(InputError):
-                return read_fit_items(place, bundle.ensemble)
+    """The items of the fit; None where its files are missing."""
+    places: list[Path] = []
+    if folder is not None:
+        places.append(folder)
+    if bundle.folder is not None:  # a bundle may be in the folder of its run
+        places.append(bundle.folder.parent)
+    for place in places:
+        with suppress(InputError):
+            return read_fit_items(place, bundle.ensemble)
     return None
 
 
@@ -209,18 +220,18 @@ def held_out_answers(
     fit_texts = fit_items.labels.whole_texts
     if fit_texts is None:
         return answers, np.zeros(len(answers), dtype=bool)
-    position_of = {str(text): position for position, text in enumerate(fit_texts)}
-    places = np.array([position_of.get(joined(text), -1) for text in texts.texts])
-    is_of_fit = places >= 0
+    fit_positions = {str(text): position for position, text in enumerate(fit_texts)}
+    matches = np.array([fit_positions.get(joined(text), -1) for text in texts.texts])
+    was_in_fit = matches >= 0
     corrected = answers.copy()
-    corrected[is_of_fit] = fit_items.answers(bundle.ensemble, panel)[places[is_of_fit]]
-    return corrected, is_of_fit
+    corrected[was_in_fit] = fit_items.answers(bundle.ensemble, panel)[matches[was_in_fit]]
+    return corrected, was_in_fit
 
 
 def labels_of_fit(
     bundle: Bundle, fit_items: FitItems | None, panel: Panel | None
 ) -> LabelledTexts | None:
-    """Labels and held-out answers of the items of the fit; None where they are not at hand."""
+    """Labels and held-out answers of the items of the fit; None where they are missing or few."""
     held_out = bundle.ensemble.fitted_.held_out
     if panel is None and held_out is not None and len(held_out) >= FEWEST_LABELS:
         return LabelledTexts(held_out.shares, held_out.answers, held_out.groups, None)

@@ -9,12 +9,12 @@ from edokit._errors import check_number
 
 @dataclass(frozen=True)
 class EstimateOptions:
-    """Parts of the texts, and the level of the intervals.
+    """Slices of the texts, and the level of the intervals.
 
     Parameters
     ----------
     by : str, default=None
-        Also for each value of this column of the texts.
+        A column of the texts: shares are also estimated for each of its values.
     level : float, default=0.95
         Level of the intervals.
 

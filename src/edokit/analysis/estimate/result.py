@@ -20,6 +20,23 @@ class Share(TypedDict):
     high: float | None
 
 
+@dataclass(frozen=True)
+class SampleGap:
+    """The mean answer for a class to labelled texts, and to all, which differ by more than chance.
+
+    Attributes
+    ----------
+    name : str
+        The class.
+    labelled, everything : float
+        The mean answer to the labelled texts, and to all texts.
+    """
+
+    name: str
+    labelled: float
+    everything: float
+
+
 class Expected(TypedDict):
     """The mean expected point with its interval."""
 
@@ -41,11 +58,14 @@ class Shares:
     expected : Expected or None
         On an ordinal scale, the mean point.
     labels_worth : float or None
-        How many times as many labels would be as certain without the answers.
+        How many times as many labels it would take without the answers for an interval as narrow.
+        Only where the basis is ``labels``.
     basis : {"labels", "fit", "answers"}
-        What the intervals rest on: labels of these texts, labels of the fit, or nothing.
+        What the intervals are made from: ``labels`` of these texts; labels of other texts with such
+        answers (``fit``), which are those of the fit, or, for a slice with too few labels, all
+        labelled texts; nothing but ``answers``, without intervals.
     column, value : str or None
-        The part of the texts, where it is not all of them.
+        The texts with this value in this column; None for all texts.
     """
 
     texts: int
@@ -69,18 +89,20 @@ class Estimate:
     Attributes
     ----------
     total : Shares
-        Of all texts.
+        Shares among all texts.
     slices : tuple of Shares
-        Of the texts with each value of a column.
+        Shares among the texts with each value of a column.
     classes : tuple of str
     scale : str
         The kind of the answer scale.
     level : float
         Level of the intervals.
     panel : str or None
-        In whose eyes; None for nobody in particular.
-    notes : tuple of str
-        What the shares assume, and what speaks against it.
+        The people whose judgement is estimated; None for everybody.
+    fit_texts : int or None
+        How many of the labelled texts were in the fit; None if this is not known.
+    sample_gap : SampleGap or None
+        A class in whose answers the labelled texts do not look like a random sample of all texts.
     """
 
     total: Shares
@@ -89,7 +111,8 @@ class Estimate:
     scale: str
     level: float
     panel: str | None = None
-    notes: tuple[str, ...] = ()
+    fit_texts: int | None = None
+    sample_gap: SampleGap | None = None
 
     @property
     def shares(self) -> Mapping[str, Share]:
@@ -98,7 +121,7 @@ class Estimate:
 
     @property
     def labels_worth(self) -> float | None:
-        """How many times as many labels would be as certain without the answers."""
+        """How many times as many labels it would take without the answers."""
         return self.total.labels_worth
 
     def __repr__(self) -> str:
@@ -111,6 +134,13 @@ class Estimate:
         from edokit.analysis.estimate.text import headline
 
         return headline(self)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the shares assume, and what speaks against it, in sentences."""
+        from edokit.analysis.estimate.text import notes
+
+        return notes(self)
 
     def tables(self) -> list[Table]:
         """Return what a terminal shows.
@@ -141,5 +171,5 @@ class Estimate:
             "level": self.level,
             "panel": self.panel,
             "headline": list(self.headline),
-            "notes": list(self.notes),
+            "notes": self.notes,
         }

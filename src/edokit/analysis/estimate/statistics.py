@@ -18,7 +18,11 @@ from edokit.metrics.sample_mean import MeanEstimate, cluster_totals, sample_mean
 from edokit.metrics.score_interval import score_interval
 
 FEWEST_LABELS = 5
-"""With fewer labelled items (or groups of them) an interval says nothing."""
+"""With fewer labelled items an interval says nothing."""
+_NOT_BY_CHANCE = 1e-4
+"""Probability of a gap by chance below which labelled texts do not look like a random sample."""
+_SMALLEST_GAP = 0.02
+"""A smaller gap is not worth a note."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class ShareEstimate:
         return self.high - self.low
 
     def scaled(self, offset: float, factor: float) -> ShareEstimate:
-        """The estimate in units of an answer scale."""
+        """The estimate ``offset + factor * share``, such as a point of an ordinal scale."""
         return ShareEstimate(
             offset + factor * self.share,
             offset + factor * self.low,
@@ -79,10 +83,10 @@ def estimate_share(
 def transported_share(
     labels: Floats, answers: Floats, targets: Floats, clusters: Ints | None, level: float
 ) -> ShareEstimate:
-    """The mean label of other items than the labelled ones, from their answers [N] alone.
+    """The mean label of N items without labels, from their answers, ``targets`` [N].
 
-    People are assumed to judge them as they judged labelled items with the same answer. What the N
-    items differ by from their expected labels has a variance of its own.
+    People are assumed to judge them as they judged labelled items with the same answer. The labels
+    that the N items would get vary around what is expected of them, which adds to the variance.
     """
     labels_mean = sample_mean(labels, clusters)
     regressed = regression_estimate(labels, answers, float(targets.mean()), clusters)
@@ -97,9 +101,10 @@ def transported_share(
 def regression_estimate(
     labels: Floats, answers: Floats, target: float, clusters: Ints | None
 ) -> MeanEstimate | None:
-    """The regression of labels on answers at the mean answer; None where all answers are equal.
+    """The regression of labels on answers at the mean answer ``target``.
 
-    The variance is a jackknife's: every residual is divided by what its own item leaves to it.
+    None where all answers are equal, and for fewer than three items. The variance is that of a
+    jackknife: every residual is divided by one minus the leverage of its item.
     """
     size = len(labels)
     mean_answer = float(answers.mean())
@@ -113,10 +118,43 @@ def regression_estimate(
     residuals = labels - mean_label - slope * centred
     leverage = 1.0 / size + centred**2 / spread
     weights = 1.0 / size + centred * (target - mean_answer) / spread
-    left_out = residuals / np.maximum(1.0 - leverage, 1e-9)
-    totals = cluster_totals(weights * left_out, clusters)
+    jackknife_residuals = residuals / np.maximum(1.0 - leverage, 1e-9)
+    totals = cluster_totals(weights * jackknife_residuals, clusters)
     mean = min(max(mean, 0.0), 1.0)
     return MeanEstimate(mean, float(np.sum(totals**2)), max(len(totals) - 1, 2))
+
+
+@dataclass(frozen=True)
+class MeanGap:
+    """Two means of a column that differ by more than a random sample would show."""
+
+    column: int
+    sample: float
+    population: float
+
+
+def largest_gap(sample: Floats, clusters: Ints | None, population: Floats) -> MeanGap | None:
+    """The column in which a sample [n, C] is least like a random one of a population [N, C].
+
+    None where every mean is about as near as that of a random sample would be. Gaps are tested with
+    Student's t, since the standard errors of small samples are uncertain.
+    """
+    from scipy.special import stdtrit
+
+    largest: MeanGap | None = None
+    largest_deviation = 0.0
+    for column in range(sample.shape[1]):
+        estimate = sample_mean(sample[:, column], clusters)
+        mean = float(population[:, column].mean())
+        distance = abs(estimate.mean - mean)
+        deviation = distance / max(estimate.variance, 1e-18) ** 0.5
+        critical = float(stdtrit(max(estimate.size - 1, 1), 1 - _NOT_BY_CHANCE / 2))
+        if distance <= _SMALLEST_GAP or deviation <= critical:
+            continue
+        if deviation > largest_deviation:
+            largest_deviation = deviation
+            largest = MeanGap(column, estimate.mean, mean)
+    return largest
 
 
 def _interval(estimate: MeanEstimate, level: float) -> tuple[float, float]:

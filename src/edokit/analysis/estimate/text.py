@@ -6,32 +6,55 @@ from collections.abc import Mapping, Sequence
 
 from edokit._errors import are, counted
 from edokit._io.markup import Cell, Table
-from edokit.analysis.estimate.result import Estimate, Expected, Share, Shares
+from edokit.analysis.estimate.result import Estimate, Expected, SampleGap, Share, Shares
+from edokit.analysis.estimate.statistics import FEWEST_LABELS
 
-RANDOM_SAMPLE = "This assumes that the labelled texts are a random sample of all texts."
-UNKNOWN_FIT = (
+_RANDOM_SAMPLE = "This assumes that the labelled texts are a random sample of all texts."
+_UNKNOWN_FIT = (
     "This also assumes that the ensemble did not learn from the labelled texts; the data of the fit"
     " are not available to check it."
 )
-LIKE_THE_FIT = (
+_LIKE_THE_FIT = (
     "These texts are unlabelled: the estimate assumes that people judge them as they judged the"
     " texts of the fit with the same answers. To check this, label a random sample of them."
 )
-ANSWERS_ALONE = (
+_ANSWERS_ALONE = (
     "These texts are unlabelled, and the data of the fit are not available: the shares are means of"
     " the answers, and their error is unknown."
 )
 
 
-def few_labels_note(column: str, values: Sequence[str], fewest: int) -> str:
+def notes(estimate: Estimate) -> list[str]:
+    """What the shares assume, and what speaks against it."""
+    total = estimate.total
+    if total.basis == "answers":
+        lines = [_ANSWERS_ALONE]
+    elif total.basis == "fit":
+        lines = [_LIKE_THE_FIT]
+    else:
+        lines = [_RANDOM_SAMPLE]
+        if estimate.sample_gap is not None:
+            lines.append(_sample_note(estimate.sample_gap))
+        if estimate.fit_texts is None:
+            lines.append(_UNKNOWN_FIT)
+        elif estimate.fit_texts > 0:
+            lines.append(_fit_texts_note(estimate.fit_texts, total.labelled))
+    sparse_slices = [part for part in estimate.slices if part.basis != total.basis]
+    if sparse_slices:
+        lines.append(_few_labels_note(sparse_slices))
+    return lines
+
+
+def _few_labels_note(slices: Sequence[Shares]) -> str:
     """A note on slices with too few labels of their own."""
+    values = ", ".join(str(part.value) for part in slices)
     return (
-        f"{column} {', '.join(values)}: fewer than {fewest} labelled texts each, so these assume"
-        " that people judge them as they judge other texts with the same answers."
+        f"{slices[0].column} {values}: fewer than {FEWEST_LABELS} labelled texts each, so these"
+        " assume that people judge them as they judge other texts with the same answers."
     )
 
 
-def fit_texts_note(count: int, total: int) -> str:
+def _fit_texts_note(count: int, total: int) -> str:
     """A note on labelled texts that the ensemble learned from."""
     return (
         f"{are(count, total, ('was', 'were'), 'labelled text')} in the fit; for them the"
@@ -39,12 +62,12 @@ def fit_texts_note(count: int, total: int) -> str:
     )
 
 
-def sample_note(name: str, labelled: float, everything: float) -> str:
-    """A note on labelled texts that are unlike the others."""
+def _sample_note(gap: SampleGap) -> str:
+    """A note on labelled texts whose answers are unlike those to all texts."""
     return (
-        f"The labelled texts are not a random sample: their mean answer for {name!r} is"
-        f" {labelled:.1%}, that of all texts {everything:.1%}. Draw the texts to label at random,"
-        " or the shares may be off by more than their intervals say."
+        "The labelled texts do not look like a random sample: their mean answer for"
+        f" {gap.name!r} is {gap.labelled:.1%}, that of all texts {gap.everything:.1%}. Draw the"
+        " texts to label at random, or the shares may be off by more than their intervals say."
     )
 
 
@@ -62,7 +85,7 @@ def headline(estimate: Estimate) -> list[str]:
         percent = _range(share, share["share"], "{:.1%}")
         lines.append(f"{people} would label {percent} of {texts} {name!r}.")
     if total.labels_worth is not None:
-        lines.append(_worth(total.labels_worth, total.labelled))
+        lines.append(_worth_sentence(total.labels_worth, total.labelled))
     return [*lines, *estimate.notes]
 
 
@@ -76,11 +99,12 @@ def _headline_share(estimate: Estimate) -> tuple[str, Share]:
     return name, shares[name]
 
 
-def _worth(label_ratio: float, labelled: int) -> str:
+def _worth_sentence(labels_worth: float, labelled: int) -> str:
+    """How much the answers add to the labels."""
     labels = counted(labelled, "labelled text")
-    if label_ratio < 1.05:
-        return f"The answers add nothing to the labels: {labels} alone are as certain."
-    return f"The answers make the {labels} worth {label_ratio:.1f} times as many."
+    if labels_worth < 1.05:
+        return f"The answers add hardly anything: {labels} alone are about as certain."
+    return f"The answers make the {labels} worth {labels_worth:.1f} times as many."
 
 
 def _range(ends: Mapping[str, object], value: float, form: str) -> str:

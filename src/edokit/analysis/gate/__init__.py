@@ -49,7 +49,7 @@ def gate(
         New labels, with texts if the run's members are to answer. A table may have the column names
         of the run's table; they need not be given again.
     options : GateOptions, default=None
-        Parts of the items, and what counts as a fall.
+        Slices of the items, and what counts as a fall.
     predictions : Predictions, str or Path, default=None
         The members' predictions of the new items, instead of their texts: of a jury of models that
         answered elsewhere.

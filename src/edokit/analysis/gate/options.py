@@ -9,12 +9,12 @@ from edokit._errors import check_number
 
 @dataclass(frozen=True)
 class GateOptions:
-    """Parts of the new items, and what counts as a fall.
+    """Slices of the new items, and what counts as a fall.
 
     Parameters
     ----------
     by : str, default=None
-        Also for each value of this column of the items.
+        A column of the items: those with each of its values are also compared.
     level : float, default=0.95
         Level of the intervals. Without any change, at most half of 1 − level of the gates fail.
     tolerance : float, default=0

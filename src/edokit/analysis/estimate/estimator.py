@@ -1,4 +1,4 @@
-"""Shares of parts of the texts: all classes, the mean point, and what the labels are worth."""
+"""The shares of all classes among some texts, the mean point, and what the labels are worth."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ from edokit.scales import Scale
 
 @dataclass(frozen=True, eq=False)
 class LabelledTexts:
-    """Labels [n, C] with the answers to the same items, and where these are among the texts."""
+    """Labels and answers of n items, which are among the texts or of the fit."""
 
     shares: Floats
+    """Soft labels [n, C]."""
     answers: Floats
+    """Answers [n, C]."""
     clusters: Ints | None
+    """Items with the same number [n] belong together."""
     positions: Ints | None
-    """Of texts; None for items of the fit."""
+    """Their positions among all texts [n]; None for items of the fit."""
 
     def take(self, is_chosen: Bools) -> LabelledTexts:
         """Some of the items."""
@@ -40,9 +43,10 @@ class LabelledTexts:
     def estimate(
         self, values: Floats, targets: Floats, basis: Basis, level: float
     ) -> ShareEstimate:
-        """The mean of a linear function of the classes, ``values`` [C], which is from 0 to 1.
+        """The mean value of some texts, where each class has a value between 0 and 1 [C].
 
-        ``targets`` are the answers to all texts [N, C].
+        ``targets`` are the answers to these texts [N, C]. For the share of one class, it has the
+        value 1 and the others 0.
         """
         labels = self.shares @ values
         answers = self.answers @ values
@@ -54,7 +58,7 @@ class LabelledTexts:
 
 @dataclass(frozen=True, eq=False)
 class ShareEstimator:
-    """Makes shares of parts of the texts from the answers to all [N, C]."""
+    """Estimates shares among some of the texts from the answers to all [N, C]."""
 
     answers: Floats
     scale: Scale
@@ -77,12 +81,11 @@ class ShareEstimator:
             if count >= FEWEST_LABELS:
                 labelled = labelled.take(is_inside)
             else:
-                basis = "fit"  # by the labels of the other texts
-        estimates = [
-            labelled.estimate(values, answers, basis, self.level)
-            for values in np.eye(len(self.classes))
-        ]
-        # Each share was estimated on its own.
+                basis = "fit"  # as if all labelled texts were those of a fit
+        estimates: list[ShareEstimate] = []
+        for values in np.eye(len(self.classes)):
+            estimates.append(labelled.estimate(values, answers, basis, self.level))
+        # Each share was estimated on its own, so that they may not sum to 1.
         shares = self.scale.normalized(np.array([estimate.share for estimate in estimates]))
         rows: dict[str, Share] = {}
         for name, share, estimate in zip(self.classes, shares, estimates, strict=True):
@@ -92,18 +95,20 @@ class ShareEstimator:
             places = np.array(self.scale.positions)
             lowest = float(places.min())
             span = float(places.max()) - lowest
-            share = labelled.estimate((places - lowest) / span, answers, basis, self.level)
-            estimates = [share]
-            point = share.scaled(lowest, span)
+            relative = labelled.estimate((places - lowest) / span, answers, basis, self.level)
+            point = relative.scaled(lowest, span)
             expected = {"expected": point.share, "low": point.low, "high": point.high}
-        label_ratio = None
+            # On an ordinal scale, the mean point alone says what the labels are worth.
+            estimates = [relative]
+        labels_worth = None
         if basis == "labels":
-            label_width = sum(share.label_width**2 for share in estimates)
-            label_ratio = label_width / sum(share.width**2 for share in estimates)
-        return Shares(len(answers), count, rows, expected, label_ratio, basis, column, value)
+            # Variances, and the squares of widths, are inversely proportional to numbers of labels.
+            label_width = sum(estimate.label_width**2 for estimate in estimates)
+            labels_worth = label_width / sum(estimate.width**2 for estimate in estimates)
+        return Shares(len(answers), count, rows, expected, labels_worth, basis, column, value)
 
     def _answers_alone(self, answers: Floats, column: str | None, value: str | None) -> Shares:
-        """The mean answers, of which nothing says how far they are off."""
+        """The mean answers, whose error is unknown."""
         rows: dict[str, Share] = {}
         for name, share in zip(self.classes, answers.mean(axis=0).tolist(), strict=True):
             rows[name] = {"share": share, "low": None, "high": None}
