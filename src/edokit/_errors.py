@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from unicodedata import normalize
 
 from edokit._credentials import without_credentials
@@ -25,6 +25,8 @@ _LONGEST = 2000
 
 
 _MARKED = re.compile("⟦(.*?)⟧")
+Place: TypeAlias = Callable[[int], str]
+"""Says in a message where a row is, given its position in the table (from 0)."""
 
 
 def option(name: str, *value: object) -> str:
@@ -372,6 +374,14 @@ def _quoted(text: str) -> str:
     if text.isascii() or normalize("NFC", text) == text:
         return repr(text)
     return ascii(text)
+
+
+def data_row(position: int) -> str:
+    """The place of a row of which only the position is known; the header does not count.
+
+    Readers of files give the number that the file shows instead (`edokit._io.tables.FileTable`).
+    """
+    return f"data row {position + 1}"
 
 
 def counted(number: int, noun: str) -> str:

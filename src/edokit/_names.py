@@ -19,7 +19,9 @@ import pyarrow as pa
 from edokit._errors import (
     EDOError,
     InputError,
+    Place,
     counted,
+    data_row,
     examples,
     is_text,
     open_decision,
@@ -194,11 +196,6 @@ def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.int
     return places
 
 
-def row_number(row: int) -> str:
-    """The number of a row in words: rows of data are counted from 1, without the header."""
-    return f"row {row + 1}"
-
-
 class Encoded(NamedTuple):
     """A column of names as codes [n] into the distinct names, in order of first appearance."""
 
@@ -307,7 +304,7 @@ def recode(
     names: Sequence[str],
     name: str,
     what: str,
-    place: Callable[[int], str] = row_number,
+    place: Place = data_row,
     *,
     can_map: bool = False,
 ) -> Codes:
@@ -345,9 +342,7 @@ def recode(
     return _look_up(table, encoded.codes)
 
 
-def column_of(
-    values: object, name: str, place: Callable[[int], str] = row_number
-) -> pa.ChunkedArray:
+def column_of(values: object, name: str, place: Place = data_row) -> pa.ChunkedArray:
     """Any one-dimensional sequence as an Arrow column; mixed types are refused."""
     if isinstance(values, pa.ChunkedArray | pa.Array):
         column = values
@@ -372,7 +367,7 @@ def column_of(
     return pa.chunked_array([column])
 
 
-def _mixture(values: object, place: Callable[[int], str]) -> str:
+def _mixture(values: object, place: Place) -> str:
     """The first row of each type, in words; empty if all values have the same type."""
     if not isinstance(values, Sequence | np.ndarray | pd.Series):
         return ""

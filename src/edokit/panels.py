@@ -458,20 +458,21 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
     Panel
     """
     from edokit._io.documents import read_text
-    from edokit._io.tables import number_column, read_table
+    from edokit._io.tables import number_column, read_file_table
 
     path = Path(path)
     name = path.stem
     if path.suffix.lower() == ".txt":
         lines = read_text(path).splitlines()
         return Panel(tuple(line.strip() for line in lines if line.strip()), name=name)
-    table = read_table(path)
+    source = read_file_table(path)
+    table = source.table
     columns = table.column_names
     if "annotator" in columns:
         people = tuple(as_names(table["annotator"].to_pylist()))
         weights = None
         if "weight" in columns:
-            weights = number_column(table, "weight", str(path))
+            weights = number_column(table, "weight", str(path), source.place)
         return Panel(people, weights, name=name)
     if not {"attribute", "value", "share"} <= set(columns):
         raise InputError(
@@ -488,7 +489,7 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
         )
     attributes = as_names(table["attribute"].to_pylist())
     values = as_names(table["value"].to_pylist())
-    numbers = number_column(table, "share", str(path))
+    numbers = number_column(table, "share", str(path), source.place)
     shares: dict[str, dict[str, float]] = {}
     for attribute, value, share in zip(attributes, values, numbers, strict=True):
         share_by_value = shares.setdefault(str(attribute), {})
@@ -501,7 +502,7 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
         share_by_value[str(value)] = float(share)
     size = None
     if "size" in columns:
-        size = _panel_size(number_column(table, "size", str(path)), path)
+        size = _panel_size(number_column(table, "size", str(path), source.place), path)
     return Panel.from_shares(shares, annotations, size=size, name=name)
 
 

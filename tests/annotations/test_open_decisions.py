@@ -33,7 +33,9 @@ def test_all_decisions_come_at_once_and_their_arguments_read_the_table() -> None
     assert error.remedy == {"ignore_case": True, "empty": "drop", "duplicates": "first"}
     text = str(error)
     assert text.splitlines()[0] == "3 decisions are open:"
-    for number, cause in enumerate(["'Rude' (2 rows, first row 1)", "row 4", "row 7"], start=1):
+    for number, cause in enumerate(
+        ["'Rude' (2 rows, first data row 1)", "data row 4", "data row 7"], start=1
+    ):
         assert f"{number}. " in text.splitlines()[number]
         assert cause in text.splitlines()[number]
     assert text.endswith("ignore_case=True, empty='drop', duplicates='first'")

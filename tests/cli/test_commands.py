@@ -144,11 +144,11 @@ def test_labels_that_need_a_decision_are_asked_for_once(tmp_path: Path) -> None:
     several = edo("data", "info", source)
     assert several.returncode == 2
     assert "rows.csv: 2 decisions are open" in several.stderr
-    assert "row 5 has a set of labels" in several.stderr
+    assert "row 6 has a set of labels" in several.stderr
     assert "--scale multi-label --ignore-case" in several.stderr
     sets = ("--scale", "multi-label")
     twice = edo("data", "info", source, *sets)
-    assert "'Rude' (1 row, first row 2) and 'rude' (3 rows, first row 1)" in twice.stderr
+    assert "'Rude' (1 row, first row 3) and 'rude' (3 rows, first row 2)" in twice.stderr
     assert "--label-map Rude=rude" in twice.stderr
     given = (*sets, "--label-map", "Rude=rude")
     assert answer("data", "info", source, *given)["classes"] == ["calm", "rude"]
@@ -246,9 +246,9 @@ def test_names_stay_whole_in_a_table_that_goes_into_a_file(
     [
         ("", ["is empty"]),
         ("item,annotator\na,b\n", ["'label'", "--column"]),
-        ("item,annotator,label\na,b,c\na,b,d\n", ["row 2", "duplicates"]),
-        ("item,annotator,label\na,b,c\na,b\n", ["Row #3", "Expected 3 columns, got 2"]),
-        ("item,annotator,label\na,,\n", ["'annotator'", "is empty in row 1"]),
+        ("item,annotator,label\na,b,c\na,b,d\n", ["row 3", "duplicates"]),
+        ("item,annotator,label\na,b,c\na,b\n", ["row 3", "Expected 3 columns, got 2"]),
+        ("item,annotator,label\na,,\n", ["'annotator'", "is empty in row 2"]),
     ],
 )
 def test_bad_annotations_get_one_line(content: str, words: list[str], tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_label_outside_the_classes_gets_one_line_and_nothing_is_written(
 ) -> None:
     out = tmp_path / "out.csv"
     done = edo("data", "convert", people, out, "--classes", "no,maybe")
-    assert_one_line(done, "'yes'", "row 3")
+    assert_one_line(done, "'yes'", "row 4")
     assert not out.exists()
 
 
@@ -279,7 +279,7 @@ def test_items_that_do_not_match_are_counted_and_named(people: Path, tmp_path: P
         ("c,nan,0.4", ["finite", "'c'"]),
         ("c,-0.2,1.2", ["are negative", "'c'"]),
         ("c,0.2,0.2", ["do not sum to 1", "'c'", "--normalize"]),
-        ("c,many,0.2", ["p_no", "'many'", "row 3"]),
+        ("c,many,0.2", ["p_no", "'many'", "row 4"]),
     ],
 )
 def test_bad_probabilities_get_one_line(

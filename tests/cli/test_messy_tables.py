@@ -45,9 +45,9 @@ def test_one_message_asks_for_all_and_its_command_reads_the_table(tmp_path: Path
     path = write(tmp_path / "votes.csv", "comment_id,comment,rater,rating", "Study,,,")
     refused = edo("run", path, "--out", tmp_path / "run", "--seed", 3)
     lines = [line for line in refused.stderr.splitlines() if line[:2] in ("1.", "2.", "3.", "4.")]
-    for line, cause in zip(lines, ("'Study'", "row 8", "row 13", "1, 2, 3, 4, 5"), strict=True):
+    for line, cause in zip(lines, ("'Study'", "row 10", "row 15", "1, 2, 3, 4, 5"), strict=True):
         assert cause in line
-    assert "label '44' (row 6)" in refused.stderr
+    assert "label '44' (row 8)" in refused.stderr
     command = command_in(refused)
     assert command[:6] == ["run", str(path), "--out", str(tmp_path / "run"), "--seed", "3"]
     flags = "--skip-rows 1 --empty drop --duplicates first --scale ordinal --drop-label 44"

@@ -253,7 +253,7 @@ def test_duplicates_are_counted_in_lewidi_and_refused_elsewhere(tmp_path: Path) 
     assert len(read_annotations(path)) == 2
     assert len(read_annotations(path, duplicates="first")) == 1
     table = lines(tmp_path / "a.jsonl", [{"item": "a", "annotator": "x", "label": "0"}] * 2)
-    with raises_code("duplicate-annotation", "'x'", "item 'a'", "row 2"):
+    with raises_code("duplicate-annotation", "'x'", "item 'a'", "in line 2"):
         read_annotations(table)
     assert len(read_annotations(table, duplicates="all")) == 2
 

@@ -11,7 +11,7 @@ import pytest
 from edokit import Annotations
 from edokit._io.tables import write_table
 from edokit.annotations.long_table import Policies
-from edokit.datasets.read import read_annotation_table
+from edokit.datasets.read import read_annotation_table, read_annotations
 from tests.errors import raises_code
 
 ROWS = {
@@ -84,10 +84,10 @@ def test_split_classes_and_duplicates_are_passed_on(tmp_path: Path) -> None:
         (
             "item,annotator,label\na,b,c\n",
             {"classes": ["x"]},
-            ("unknown-class", "row 1", "label 'c'"),
+            ("unknown-class", "row 2", "label 'c'"),
         ),
-        ("item,annotator,label\na,b,c\na,b,c\n", {}, ("duplicate-annotation", "row 2")),
-        ("item,annotator,label\na,,\n", {}, ("missing-value", "'annotator'", "row 1")),
+        ("item,annotator,label\na,b,c\na,b,c\n", {}, ("duplicate-annotation", "row 3")),
+        ("item,annotator,label\na,,\n", {}, ("missing-value", "'annotator'", "row 2")),
     ],
 )
 def test_what_is_wrong_is_said_of_the_file(
@@ -99,3 +99,19 @@ def test_what_is_wrong_is_said_of_the_file(
         read_annotation_table(path, **options)  # type: ignore[arg-type]
     assert str(path) in caught.value.message
     assert caught.value.hint
+
+
+def test_a_row_of_a_folder_is_named_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("item,annotator,label\na,x,no\nb,x,no\n")
+    (tmp_path / "b.csv").write_text("item,annotator,label\nc,x,yes\n")
+    with raises_code("unknown-class", "row 2 of a.csv has label 'no'"):
+        read_annotation_table(tmp_path, classes=["yes"])
+    with raises_code("unknown-class", "row 2 of b.csv has label 'yes'"):
+        read_annotation_table(tmp_path, classes=["no"])
+
+
+def test_a_cell_of_a_table_with_a_column_per_annotator_is_named_by_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text("Study\nitem,ann,ben\na,no,no\nb,,maybe\n")
+    with raises_code("unknown-class", "row 4 has label 'maybe'"):
+        read_annotations(path, skip_rows=1, annotator_columns=["ann", "ben"], classes=["no", "yes"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from edokit._io.tables import number_column, read_table
+from edokit._io.tables import number_column, read_file_table, read_table
 from tests.errors import raises_code
 
 
@@ -87,9 +88,9 @@ def test_columns_of_numbers_are_read_as_numbers(tmp_path: Path) -> None:
         ("item,label", ("no-rows",)),
         ("\n", ("no-rows",)),
         ("\ufeff", ("no-rows",)),
-        ("item,label\n1,a\n2\n", ("unreadable-file", "Row #3: Expected 2 columns")),
-        ("item,label\n1,a\n\n2,b,c\n", ("unreadable-file", "Row #3: Expected 2 columns")),
-        ('item,label\n1,"a\nb"\n2,b,c\n', ("unreadable-file", "Row #3: Expected 2 columns")),
+        ("item,label\n1,a\n2\n", ("unreadable-file", "row 3: Expected 2 columns")),
+        ("item,label\n1,a\n\n2,b,c\n", ("unreadable-file", "row 4: Expected 2 columns")),
+        ('item,label\n1,"a\nb"\n2,b,c\n', ("unreadable-file", "row 3: Expected 2 columns")),
         ('item,text\n1,"never closed\n2,b\n', ("unclosed-quote", "17 char")),
         ('item,text\n1,"cut', ("unclosed-quote",)),
         ('item,text\n1,"', ("unclosed-quote",)),
@@ -138,8 +139,55 @@ def test_utf16_is_recognised(tmp_path: Path) -> None:
 def test_the_row_that_holds_no_number_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("item,p_0\n1,0.5\n2,\n3,50%\n4,x\n")
-    with raises_code("not-a-number", "'p_0'", "'50%'", "row 3", "0.25", "25%"):
-        number_column(read_table(path), "p_0")
+    source = read_file_table(path)
+    with raises_code("not-a-number", "'p_0'", "'50%'", "in row 4", "0.25", "25%"):
+        number_column(source.table, "p_0", place=source.place)
+    with raises_code("not-a-number", "in data row 3"):
+        number_column(source.table, "p_0")
+
+
+VOTES = [["item", "note"], ["1", "two\nlines"], [], ["2", "b"], ["3", "c"]]
+
+
+def test_rows_of_a_csv_have_the_numbers_that_a_spreadsheet_shows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    for above in ([], [["Study"]], [["Study"], [], ["2024", "spring"]]):
+        with path.open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream).writerows([*above, *VOTES, []])
+        source = read_file_table(path, skip_rows=len(above))
+        places = [source.place(position) for position in range(source.table.num_rows)]
+        assert places == [f"row {len(above) + number}" for number in (2, 4, 5)]
+
+
+def test_rows_of_a_sheet_have_the_numbers_of_the_sheet(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    path = tmp_path / "t.xlsx"
+    for skipped in (0, 2):
+        book = openpyxl.Workbook()
+        for row in [[]] * skipped + VOTES:
+            book.active.append(row)
+        book.active.cell(40 + skipped, 1, "4")
+        book.save(path)
+        source = read_file_table(path, skip_rows=skipped)
+        places = [source.place(position) for position in range(source.table.num_rows)]
+        assert places == [f"row {skipped + number}" for number in (2, 4, 5, 40)]
+
+
+def test_rows_of_json_lines_have_the_numbers_of_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('\n{"item":"1"}\n\n{"item":"2"}\n')
+    source = read_file_table(path)
+    assert [source.place(position) for position in range(2)] == ["line 2", "line 4"]
+
+
+def test_a_row_is_only_counted_where_the_file_does_not_show_its_number(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"item": ["1", "2"]}), tmp_path / "t.parquet")
+    assert read_file_table(tmp_path / "t.parquet").place(1) == "data row 2"
+    changed = tmp_path / "t.csv"
+    changed.write_text("item\n1\n2\n")
+    source = read_file_table(changed)
+    changed.write_text("item\n1\n")
+    assert source.place(1) == "data row 2"
 
 
 # --- JSONL ------------------------------------------------------------------------------------
@@ -164,25 +212,25 @@ def test_json_lines_may_start_with_a_mark_and_skip_lines(suffix: str, tmp_path: 
     [
         (
             '{"item":1}\n{"item":"a"}\n',
-            ("mixed-types", "'item' mixes", "row 1", "int", "row 2", "str"),
+            ("mixed-types", "'item' mixes", "line 1", "int", "line 2", "str"),
         ),
         ('{"a":[1]}\n\n{"a":["x"]}\n', ("mixed-types", "'a'")),
-        ('{"item":"a"}\n{"item":true}\n', ("mixed-types", "row 1", "str", "row 2", "bool")),
+        ('{"item":"a"}\n{"item":true}\n', ("mixed-types", "line 1", "str", "line 2", "bool")),
         (
             '{"item":1}\n{"item":',
-            ("invalid-json", "row 2", "column 9: Expecting"),
+            ("invalid-json", "line 2", "column 9: Expecting"),
         ),
-        ('[{"item":1}]\n', ("wrong-content", "row 1")),
-        ('{"item":1}\n3\n', ("wrong-content", "row 2")),
-        ("null\n", ("wrong-content", "row 1")),
-        ('\ufeff \nnull\n{"item":1}\n', ("wrong-content", "row 1")),
-        ('{"item":1,"item":2}\n', ("duplicate-key", "row 1", "'item'")),
-        ('{"item":"\\ud800"}\n', ("invalid-unicode", "row 1")),
+        ('[{"item":1}]\n', ("wrong-content", "line 1")),
+        ('{"item":1}\n3\n', ("wrong-content", "line 2")),
+        ("null\n", ("wrong-content", "line 1")),
+        ('\ufeff \nnull\n{"item":1}\n', ("wrong-content", "line 2")),
+        ('{"item":1,"item":2}\n', ("duplicate-key", "line 1", "'item'")),
+        ('{"item":"\\ud800"}\n', ("invalid-unicode", "line 1")),
         ("\n\n", ("no-rows",)),
         ('{"item":"café"}\n'.encode("latin1"), ("invalid-unicode", "UTF-8", "line 1", "byte 12")),
     ],
 )
-def test_damaged_json_lines_are_told_with_their_row(
+def test_damaged_json_lines_are_told_with_their_line(
     content: str | bytes, words: tuple[str, ...], tmp_path: Path
 ) -> None:
     with raises_code(*words):

@@ -100,8 +100,8 @@ def test_judges_come_from_any_source_of_annotations(tmp_path: Path) -> None:
     ("table", "code", "fact"),
     [
         ("item,label\n1,0\n", "missing-column", "'annotator'"),
-        ("item,annotator\n1,ann\n2,\n", "missing-value", "row 2"),
-        ("item,annotator\n,ann\n", "missing-value", "row 1"),
+        ("item,annotator\n1,ann\n2,\n", "missing-value", "row 3"),
+        ("item,annotator\n,ann\n", "missing-value", "row 2"),
     ],
 )
 def test_bad_tables_of_judges_are_refused(tmp_path: Path, table: str, code: str, fact: str) -> None:

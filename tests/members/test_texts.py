@@ -83,7 +83,7 @@ def test_conversations_are_pairs(lewidi: Path) -> None:
         ("item,text\n1,tea\n2,\n", {}, "missing-value", "1 of 2 has no text: '2'"),
         ("item,text\n1,tea\n1,river\n", {}, "contradictory-rows", "item '1'"),
         ("item,text\n1,\n1,tea\n1,river\n", {}, "contradictory-rows", "item '1'"),
-        ("item,text\n,tea\n", {}, "missing-value", "row 1"),
+        ("item,text\n,tea\n", {}, "missing-value", "row 2"),
         ("item,text\n1,tea\n", {"label": "x"}, "unknown-role", "'label'"),
     ],
 )

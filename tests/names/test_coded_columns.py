@@ -162,7 +162,7 @@ def test_a_name_outside_the_declared_ones_is_refused_with_its_row() -> None:
     with pytest.raises(InputError) as caught:
         recode(encoded, ["a", "b"], "label", "classes")
     assert caught.value.message == (
-        "row 2 has label 'c', which is not among the classes 'a', 'b' (2 such values in all)"
+        "data row 2 has label 'c', which is not among the classes 'a', 'b' (2 such values in all)"
     )
     with raises_code("unknown-class", "item 'x'", "label 'c'"):
         recode(encoded, ["a", "b"], "label", "classes", lambda row: "item 'x'")

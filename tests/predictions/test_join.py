@@ -61,9 +61,9 @@ def test_logits_only_through_the_option(tmp_path: Path) -> None:
         ("item,p_0,p_1\na,,0.5\n", ("invalid-probabilities", "item 'a'")),
         ("item,p_0,p_1\na,-1,2\n", ("invalid-probabilities", "item 'a'")),
         ("item,p_0,p_1\na,0.2,0.2\n", ("invalid-probabilities",)),
-        ("item,p_0,p_1\na,1,0\nb,NA,1\n", ("not-a-number", "'p_0'", "'NA'", "row 2")),
+        ("item,p_0,p_1\na,1,0\nb,NA,1\n", ("not-a-number", "'p_0'", "'NA'", "in row 3")),
         ("item,p_0,p_1\na,1,0\na,0,1\n", ("duplicate-prediction", "item 'a'", "member 'm'")),
-        ("item,p_0,p_1\n,1,0\n", ("missing-value", "row 1")),
+        ("item,p_0,p_1\n,1,0\n", ("missing-value", "m.csv: row 2")),
         ("id,p_0,p_1\na,1,0\n", ("missing-column", "column 'item'", "'id', 'p_0'")),
         ("item,p_0\na,1\n", ("missing-column", "p_<class>", "'answer': 'NAME'")),
         ("item,p_,p_1\na,1,0\n", ("missing-value",)),
@@ -121,6 +121,12 @@ def test_items_are_kept_of_every_file(mixed: list[Path], order: int) -> None:
     joined = join_models(mixed[::order], items=iter("cb"))
     assert set(joined.items) == {"b", "c"}
     assert set(joined.members) == {"one", "two", "three", "four", "five"}
+
+
+def test_a_message_names_the_row_of_the_file_where_only_some_items_are_kept(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.csv", "item,p_0,p_1\na,1,0\n\nb,many,0\nc,1,0\n")
+    with raises_code("not-a-number", "'many'", "in row 4"):
+        join_models([path], items=["b", "c"])
 
 
 def test_members_can_be_renamed_and_grouped(mixed: list[Path]) -> None:

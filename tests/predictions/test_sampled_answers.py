@@ -249,7 +249,7 @@ def test_one_sheet_makes_the_predictions_of_a_split(tmp_path: Path) -> None:
 
 def test_a_member_that_changes_its_model_is_refused(tmp_path: Path) -> None:
     rows = "item,member,model,answer\na,x,m,no\na,x,n,yes\n"
-    with raises_code("contradictory-rows", "'x'", "row 2"):
+    with raises_code("contradictory-rows", "'x'", "in row 3"):
         join_models([written(tmp_path / "r.csv", rows)], classes=["no", "yes"])
 
 

@@ -39,20 +39,18 @@ def read_json(path: str | Path, largest: float = LARGEST_DOCUMENT) -> Any:
     return parse_json(text, str(path))
 
 
-def read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """The documents of a JSON Lines file, each with its place for messages.
+def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """The documents of a JSON Lines file, each with the number of its line from 1.
 
-    Empty lines are skipped.
+    Empty lines count, but have no document.
     """
     budget = MemoryBudget(path)
-    number = 0
     try:
         with path.open(encoding="utf-8-sig") as stream:
-            for line in filter(str.strip, stream):
-                number += 1
-                place = f"row {number} of {path}"
-                budget.take(parsed_size(line))
-                yield place, parse_json(line, place)
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    budget.take(parsed_size(line))
+                    yield number, parse_json(line, f"line {number} of {path}")
     except UnicodeDecodeError:
         check_utf8(path)
         raise

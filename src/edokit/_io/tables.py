@@ -8,7 +8,9 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,10 @@ import pyarrow.parquet as pa_parquet
 
 from edokit._errors import (
     InputError,
+    Place,
     check_number,
     counted,
+    data_row,
     errors_in,
     headings,
     in_bytes,
@@ -39,7 +43,7 @@ from edokit._io.documents import check_utf8, json_text, read_json_lines
 from edokit._io.markup import spreadsheet_text, without_quote
 from edokit._io.memory import MemoryBudget, check_memory
 from edokit._io.parquet_pages import unpacked_size
-from edokit._names import as_name, column_of, plain_type, row_number
+from edokit._names import as_name, column_of, plain_type
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 READABLE_SUFFIXES = (*TABLE_SUFFIXES, ".xlsx")
@@ -61,6 +65,36 @@ _MAY_BE_FORMULA = r"^['\s\pZ\x00-\x1f\x{85}]*[=+\-@＝＋－＠\t\r]"
 """A regular expression for Arrow that matches all text that `spreadsheet_text` changes."""
 _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
 """Where an error of Arrow begins to quote the file, which may contain somebody's text."""
+_ARROW_ROW = re.compile(r"Row #(\d+)")
+"""The number of a row in an error of Arrow; blank rows do not count."""
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """A table, and where each of its rows is in the file that it was read from.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The rows.
+    place : Place
+        Says where a row is in words of the file. In a CSV or XLSX file it is ``row 5``, as a
+        spreadsheet numbers it: the header, a title above it and blank rows count. In a JSONL file
+        it is ``line 5``. Rows of Parquet have no number that a person could look up; they are
+        counted from 1, as in ``data row 5``.
+    """
+
+    table: pa.Table
+    place: Place
+
+
+def taken_place(place: Place, positions: Sequence[int] | npt.NDArray[np.integer]) -> Place:
+    """Says where rows are that were taken from these positions of a table."""
+
+    def place_taken(position: int) -> str:
+        return place(int(positions[position]))
+
+    return place_taken
 
 
 def read_table(
@@ -80,6 +114,13 @@ def read_table(
     sheet : str, default=None
         The sheet of an XLSX file. None means the first one.
     """
+    return read_file_table(path, skip_rows=skip_rows, sheet=sheet).table
+
+
+def read_file_table(
+    path: str | Path, *, skip_rows: int | None = None, sheet: str | None = None
+) -> FileTable:
+    """Read a table as `read_table` does, with the places of its rows for messages."""
     path = check_file(path)
     suffix = path.suffix.lower()
     if sheet is not None and suffix != ".xlsx":
@@ -105,21 +146,21 @@ def read_table(
         )
     try:
         if suffix == ".parquet":
-            table = _read_parquet(path)
+            file_table = FileTable(_read_parquet(path), data_row)
         elif suffix in (".jsonl", ".ndjson"):
-            table = _read_jsonl(path)
+            file_table = _read_jsonl(path)
         elif suffix == ".xlsx":
-            table = _read_xlsx(path, skip_rows, sheet)
+            file_table = _read_xlsx(path, skip_rows, sheet)
         else:
-            table = _read_csv(path, _DELIMITERS[suffix], skip_rows)
+            file_table = _read_csv(path, _DELIMITERS[suffix], skip_rows)
     except OSError as error:
         raise cannot_read(path, error) from error
     except UnicodeDecodeError as error:
         check_utf8(path)
         raise unreadable(path, suffix, error) from error
-    if table.num_rows == 0:
+    if file_table.table.num_rows == 0:
         raise _no_rows(path)
-    return table
+    return file_table
 
 
 def class_columns(column_names: Iterable[str]) -> dict[str, str]:
@@ -132,11 +173,11 @@ def number_column(
     table: pa.Table,
     name: str,
     source: str = "the table",
-    row: Callable[[int], str] = row_number,
+    place: Place = data_row,
 ) -> npt.NDArray[Any]:
     """A column of numbers [n], float32 if stored so; text is refused, gaps become NaN.
 
-    ``source`` and ``row`` describe the table and the place of a row for messages.
+    ``source`` names the table in messages, ``place`` says where a row is.
     """
     column = table[name]
     if not pa.types.is_float32(column.type):
@@ -151,9 +192,9 @@ def number_column(
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             cells = pd.Series(column.to_pylist(), dtype=object)
             is_text = pd.to_numeric(cells, errors="coerce").isna() & cells.notna()
-            place = int(is_text.argmax())
+            row = int(is_text.argmax())
             raise InputError(
-                f"column {name!r} of {source} has {word(cells[place])} in {row(place)},"
+                f"column {name!r} of {source} has {word(cells[row])} in {place(row)},"
                 " which is not a number",
                 "write decimals with a point and percentages as shares, 0.25 for 25%",
                 code="not-a-number",
@@ -162,7 +203,7 @@ def number_column(
     return numbers
 
 
-def _read_csv(path: Path, delimiter: str, skip_rows: int | None) -> pa.Table:
+def _read_csv(path: Path, delimiter: str, skip_rows: int | None) -> FileTable:
     header, delimiter = _csv_header(path, delimiter, skip_rows)
     # A row must fit into one block, so the size of blocks grows with the file, up to a limit.
     block = min(max(1 << 20, path.stat().st_size), _LONGEST_ROW)
@@ -185,7 +226,9 @@ def _read_csv(path: Path, delimiter: str, skip_rows: int | None) -> pa.Table:
         try:
             table = read(use_threads=False)  # one thread counts rows
         except pa.ArrowException as counted_error:
-            raise unreadable(path, "CSV", counted_error) from error
+            numbers = _csv_row_numbers(path, delimiter, skip_rows or 0)
+            message = _with_row_number(str(counted_error), numbers, skip_rows or 0)
+            raise unreadable(path, "CSV", ValueError(message)) from error
     if table.column_names != header:
         raise unreadable(path, "CSV", ValueError(f"its header is {headings(header)}"))
     if table.num_rows:
@@ -194,7 +237,55 @@ def _read_csv(path: Path, delimiter: str, skip_rows: int | None) -> pa.Table:
     names = [without_quote(name) for name in header]
     _check_distinct(names, path)
     columns = [_with_texts(column, without_quote) for column in table.columns]
-    return pa.table(columns, names)
+    table = pa.table(columns, names)
+    return FileTable(table, _csv_place(path, delimiter, skip_rows or 0, table.num_rows))
+
+
+def _csv_place(path: Path, delimiter: str, skip_rows: int, n_rows: int) -> Place:
+    """Says where a row of a CSV file is; the file is read again for the first message."""
+
+    @cache
+    def row_numbers() -> list[int]:
+        return _csv_row_numbers(path, delimiter, skip_rows)
+
+    def place(position: int) -> str:
+        numbers = row_numbers()
+        # The file may have changed since it was read.
+        if len(numbers) != n_rows:
+            return data_row(position)
+        return f"row {numbers[position]}"
+
+    return place
+
+
+def _csv_row_numbers(path: Path, delimiter: str, skip_rows: int) -> list[int]:
+    """The number that a spreadsheet shows for each row of data; empty if the file can't be read.
+
+    Rows above the header, the header and blank rows count. A row with a line break in a cell is one
+    row.
+    """
+    numbers = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = csv.reader(stream, delimiter=delimiter)
+            for number, cells in enumerate(rows, start=1):
+                if cells and rows.line_num > skip_rows:
+                    numbers.append(number)
+    except (OSError, ValueError, csv.Error):
+        return []
+    return numbers[1:]  # the first is the header
+
+
+def _with_row_number(message: str, numbers: Sequence[int], skip_rows: int) -> str:
+    """An error of Arrow with the row as a spreadsheet numbers it."""
+    match = _ARROW_ROW.search(message)
+    if match is None:
+        return message
+    # Arrow counts the skipped rows and the header, but no blank rows.
+    position = int(match[1]) - skip_rows - 2
+    if not 0 <= position < len(numbers):
+        return message
+    return message.replace(match[0], f"row {numbers[position]}")
 
 
 def _with_texts(column: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedArray:
@@ -451,22 +542,30 @@ def _written_out(column: pa.ChunkedArray) -> float:
     return size
 
 
-def _read_jsonl(path: Path) -> pa.Table:
+def _read_jsonl(path: Path) -> FileTable:
     rows: list[dict[str, Any]] = []
+    line_numbers: list[int] = []
     names: dict[str, None] = {}
-    for place, row in read_json_lines(path):
+    for number, row in read_json_lines(path):
         if not isinstance(row, dict):
             raise InputError(
-                f"{place} is not a JSON object", "write one object per line", code="wrong-content"
+                f"line {number} of {path} is not a JSON object",
+                "write one object per line",
+                code="wrong-content",
             )
         rows.append(row)
+        line_numbers.append(number)
         names |= dict.fromkeys(row)
+
+    def place(position: int) -> str:
+        return f"line {line_numbers[position]}"
+
     check_memory(path, _cells_size(len(rows), len(names)))
     with errors_in(path):
         columns = {}
         for name in names:
-            columns[name] = column_of([row.get(name) for row in rows], name)
-        return pa.table(columns)
+            columns[name] = column_of([row.get(name) for row in rows], name, place)
+        return FileTable(pa.table(columns), place)
 
 
 def _cells_size(rows: int, columns: int) -> float:
@@ -474,7 +573,7 @@ def _cells_size(rows: int, columns: int) -> float:
     return 9.0 * rows * columns
 
 
-def _read_xlsx(path: Path, skip_rows: int | None, sheet: str | None) -> pa.Table:
+def _read_xlsx(path: Path, skip_rows: int | None, sheet: str | None) -> FileTable:
     """The cells of a sheet, by default the first, as text, without empty rows and columns."""
     try:
         from openpyxl import load_workbook
@@ -489,7 +588,7 @@ def _read_xlsx(path: Path, skip_rows: int | None, sheet: str | None) -> pa.Table
             for worksheet in book.worksheets:
                 worksheet.reset_dimensions()  # those that the file states may be wrong
             chosen = _choose_sheet(path, book.worksheets, sheet, can_be_named=skip_rows is not None)
-            rows = list(_sheet_rows(chosen, path, skip_rows or 0))
+            row_by_number = dict(_sheet_rows(chosen, path, skip_rows or 0))
     except (InputError, MemoryError, OSError):
         raise
     except Exception as error:  # a damaged workbook can fail in any way
@@ -497,13 +596,20 @@ def _read_xlsx(path: Path, skip_rows: int | None, sheet: str | None) -> pa.Table
         if type(reason).__name__ in ("EntitiesForbidden", "DTDForbidden"):
             reason = ValueError("it declares XML entities, which no workbook needs")
         raise unreadable(path, "XLSX", reason) from error
-    top = [list(row.values()) for row in rows[: _MOST_TITLE_ROWS + 1]]
-    rows = [row for row in rows if row]
-    if not rows:
+    filled_rows = {number: row for number, row in row_by_number.items() if row}
+    if not filled_rows:
         raise _no_rows(path)
+    header, *rows = filled_rows.values()
     if not skip_rows:
-        _refuse_title(path, list(rows[0].values()), top, skip_rows)
-    return _sheet_table(rows[0], rows[1:], path)
+        top_rows = list(row_by_number.values())[: _MOST_TITLE_ROWS + 1]
+        top_cells = [list(row.values()) for row in top_rows]
+        _refuse_title(path, list(header.values()), top_cells, skip_rows)
+    _, *numbers = filled_rows
+
+    def place(position: int) -> str:
+        return f"row {numbers[position]}"
+
+    return FileTable(_sheet_table(header, rows, path), place)
 
 
 def _choose_sheet(path: Path, sheets: Sequence[Any], name: str | None, can_be_named: bool) -> Any:
@@ -548,8 +654,8 @@ def _has_table(sheet: Any) -> bool:
     return any(sum(cell is not None for cell in row) >= _LEAST_COLUMNS for row in rows)
 
 
-def _sheet_rows(sheet: Any, path: Path, skip_rows: int) -> Iterator[dict[int, str]]:
-    """The non-empty cells of each row, by the number of their column.
+def _sheet_rows(sheet: Any, path: Path, skip_rows: int) -> Iterator[tuple[int, dict[int, str]]]:
+    """The number of each row in the sheet, and its non-empty cells by the number of their column.
 
     The first ``skip_rows`` rows of the sheet are skipped, empty or not. Empty rows are left out,
     except near the top, where the number of the header's row matters.
@@ -581,7 +687,7 @@ def _sheet_rows(sheet: Any, path: Path, skip_rows: int) -> Iterator[dict[int, st
                 budget.take(_CELL_BYTES + 2 * len(text))
                 texts[column] = text
         if texts or number <= skip_rows + _MOST_TITLE_ROWS + 1:
-            yield texts
+            yield number, texts
 
 
 def _cell_text(cell: Any) -> str:

@@ -15,7 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edokit._errors import InputError, counted, examples, open_decision, option, warn, word
+from edokit._errors import (
+    InputError,
+    Place,
+    counted,
+    examples,
+    open_decision,
+    option,
+    warn,
+    word,
+)
 from edokit._names import (
     Encoded,
     as_name,
@@ -67,7 +76,7 @@ class LabelColumn(NamedTuple):
         numbers = np.bincount(codes[codes >= 0], minlength=len(self.encoded.names))
         return dict(zip(self.encoded.names.tolist(), numbers.tolist(), strict=True))
 
-    def first(self, place: Callable[[int], str]) -> Callable[[str], str]:
+    def first(self, place: Place) -> Callable[[str], str]:
         """A function from a label to the place of the first row that has it."""
 
         def first_place(name: str) -> str:
@@ -87,7 +96,7 @@ class LabelColumn(NamedTuple):
         new_names = {old: new for old, new in names.items() if old not in self.sets}
         return LabelColumn(renamed(self.encoded, new_names), sets)
 
-    def indicators(self, classes: Sequence[str], place: Callable[[int], str]) -> Floats:
+    def indicators(self, classes: Sequence[str], place: Place) -> Floats:
         """An indicator matrix [M, C]: 1 for each label in a row's set, 0 for the others."""
         cells = [self.sets.get(name, [name]) for name in self.encoded.names]
         labels = as_names(chain.from_iterable(cells))
@@ -103,7 +112,7 @@ class LabelColumn(NamedTuple):
         self,
         classes: Sequence[str] | None,
         n_items: int,
-        place: Callable[[int], str],
+        place: Place,
         *,
         sets: bool,
     ) -> EncodedLabels:
@@ -131,7 +140,7 @@ class LabelColumn(NamedTuple):
 def read_labels(
     column: Encoded,
     name: str,
-    place: Callable[[int], str],
+    place: Place,
     *,
     classes: Iterable[str] | None,
     label_map: Mapping[str, str] | None = None,
@@ -183,9 +192,7 @@ def read_labels(
     return result.renamed(mapping)
 
 
-def _refuse_sets(
-    labels: Encoded, name: str, declared: set[str] | None, place: Callable[[int], str]
-) -> None:
+def _refuse_sets(labels: Encoded, name: str, declared: set[str] | None, place: Place) -> None:
     """Refuse cells with several labels if an annotation is a single label.
 
     A name such as 1/2 or R+B is one label unless its parts are also labels.
@@ -256,9 +263,7 @@ def set_parts(names: Sequence[str], declared: set[str] | None) -> dict[str, list
     return sets
 
 
-def _refuse_broken_lists(
-    labels: Encoded, declared: set[str] | None, place: Callable[[int], str]
-) -> None:
+def _refuse_broken_lists(labels: Encoded, declared: set[str] | None, place: Place) -> None:
     """Refuse cells that begin like a list but can't be parsed: labels would contain brackets."""
     for code, name in enumerate(labels.names):
         if name.startswith("[") and _listed(name) is None and name not in (declared or ()):
@@ -295,7 +300,7 @@ def _split(name: str) -> list[str]:
 
 
 def _variants(
-    labels: LabelColumn, place: Callable[[int], str], declared: Iterable[str]
+    labels: LabelColumn, place: Place, declared: Iterable[str]
 ) -> tuple[dict[str, str], str]:
     """Labels that differ only in case, blanks or the notation of a number.
 
@@ -354,7 +359,7 @@ def ordered_classes(declared: Sequence[object] | None, labels: Iterable[str]) ->
     return tuple(unique_ids(names, len(names), "classes", "class"))
 
 
-def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) -> Floats:
+def checked_shares(values: Floats, scale: Scale, place: Place) -> Floats:
     """Distributions [M, C], rescaled if rounding changed their sum; others are refused.
 
     ``place`` names a row in the message.

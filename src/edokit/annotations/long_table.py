@@ -17,8 +17,10 @@ from edokit._errors import (
     InputError,
     NothingLeftError,
     OpenDecisionsError,
+    Place,
     are,
     counted,
+    data_row,
     examples,
     headings,
     listed,
@@ -28,7 +30,7 @@ from edokit._errors import (
     warn,
     word,
 )
-from edokit._io.tables import PROBABILITY, class_columns, number_column
+from edokit._io.tables import PROBABILITY, class_columns, number_column, taken_place
 from edokit._names import (
     Encoded,
     as_name,
@@ -39,7 +41,6 @@ from edokit._names import (
     one_spelling,
     recode,
     renamed,
-    row_number,
     spelling_key,
     text_array,
     warn_variants,
@@ -69,7 +70,6 @@ from edokit.annotations.roles import guess_roles, propose_annotator_columns, pro
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, split_points
 
-Place = Callable[[int], str]
 ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label", "group")
 """What a column can hold, besides attributes of the annotators; a context needs a text."""
 ITEM_GROUP = "item_group"
@@ -144,9 +144,9 @@ def from_long_table(
     label_map: Mapping[object, object] | None = None,
     scale: ScaleLike | None = None,
     annotator_columns: Sequence[str] | None = None,
-    place: Place = row_number,
+    place: Place = data_row,
 ) -> Annotations:
-    """See ``Annotations.from_table``; ``place`` names a row in messages.
+    """See ``Annotations.from_table``; ``place`` says where a row is, for messages.
 
     ``attributes`` are the columns that describe annotators; by default, all columns with one value
     per annotator.
@@ -156,11 +156,7 @@ def from_long_table(
         from edokit.annotations.wide_table import unpivot
 
         arrow_table, wide_rows = unpivot(arrow_table, annotator_columns)
-        wide_place = place
-
-        def place(row: int) -> str:
-            return wide_place(int(wide_rows[row]))
-
+        place = taken_place(place, wide_rows)
     declared = scale_of_table(arrow_table, scale)
     declared_classes = declared.classes
     if classes is not None:
@@ -270,10 +266,8 @@ class _LongTable:
 
     def where(self, mask: Bools) -> _LongTable:
         """The rows of a mask; messages still name rows by their place in the whole table."""
-        rows = np.flatnonzero(mask)
-        place = self.place
         table = self.table.filter(pa.array(mask))
-        return replace(self, table=table, place=lambda row: place(int(rows[row])))
+        return replace(self, table=table, place=taken_place(self.place, np.flatnonzero(mask)))
 
     def without_dropped(self) -> _LongTable:
         """The rows that no policy drops; a warning counts the dropped rows."""
@@ -506,7 +500,7 @@ class _LongTable:
                 "complete or rename the columns",
                 code="missing-column",
             )
-        columns = [number_column(self.table, name, row=self.place) for name in expected]
+        columns = [number_column(self.table, name, place=self.place) for name in expected]
         shares = np.column_stack(columns).astype(float)
         return classes, checked_shares(shares, scale, self.place)
 

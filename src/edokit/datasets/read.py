@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import EDOWarning, InputError, errors_in, examples, one_of, option, warn
+from edokit._errors import EDOWarning, InputError, Place, errors_in, examples, one_of, option, warn
 from edokit._io.atomic import check_file
 from edokit._io.documents import read_json
-from edokit._io.tables import READABLE_SUFFIXES, class_columns, read_table, write_table
+from edokit._io.tables import READABLE_SUFFIXES, class_columns, read_file_table, write_table
 from edokit._types import Strings
 from edokit.annotations.core import Annotations
 from edokit.annotations.decisions import read_or_ask_all
@@ -421,10 +421,15 @@ def read_annotation_table(
     ``skip_rows`` rows above the header of a CSV or a sheet are passed over. ``sheet`` names a sheet
     of a workbook.
     """
-    parts = [read_table(file, skip_rows=skip_rows, sheet=sheet) for file in table_files(path)]
+    places_by_file: dict[Path, Place] = {}
+    tables = []
+    for file in table_files(path):
+        part = read_file_table(file, skip_rows=skip_rows, sheet=sheet)
+        tables.append(part.table)
+        places_by_file[file] = part.place
     with errors_in(path):
         try:
-            table = pa.concat_tables(parts, promote_options="permissive")
+            table = pa.concat_tables(tables, promote_options="permissive")
         except pa.ArrowException as error:
             raise InputError(
                 f"the tables in the folder have different columns: {error}",
@@ -432,7 +437,26 @@ def read_annotation_table(
                 code="columns-differ",
             ) from error
         table = with_annotator(table, columns or {})
-        return from_long_table(table, columns=columns, **options)
+        lengths = [part.num_rows for part in tables]
+        place = _place_in_files(places_by_file, lengths)
+        return from_long_table(table, columns=columns, place=place, **options)
+
+
+def _place_in_files(places_by_file: Mapping[Path, Place], lengths: Sequence[int]) -> Place:
+    """Says where a row of several tables, one after another, is; ``lengths`` are their rows."""
+    files = list(places_by_file)
+    ends = np.cumsum(lengths)
+
+    def place(position: int) -> str:
+        number = int(np.searchsorted(ends, position, side="right"))
+        file = files[number]
+        start = int(ends[number]) - lengths[number]
+        place_in_file = places_by_file[file](position - start)
+        if len(files) == 1:
+            return place_in_file
+        return f"{place_in_file} of {file.name}"
+
+    return place
 
 
 def table_files(path: str | Path) -> list[Path]:

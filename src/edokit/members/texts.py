@@ -11,8 +11,7 @@ from edokit._errors import HAVE, InputError, are, errors_in, examples, headings,
 from edokit.members.contexts import Text, check_texts, joined, split_context
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from edokit._io.tables import FileTable
     from edokit.annotations.core import Annotations
     from edokit.datasets.read import SourceItems
 
@@ -170,7 +169,7 @@ def read_texts(
     """
     from edokit._io.documents import read_text
     from edokit._io.memory import check_memory
-    from edokit._io.tables import read_table
+    from edokit._io.tables import read_file_table
 
     path = Path(path)
     if path.suffix.lower() == ".txt":
@@ -178,7 +177,7 @@ def read_texts(
         check_memory(path, 2 * len(content) + _LINE_BYTES * (content.count("\n") + 1))
         texts = _numbered(content.splitlines())
     elif _is_table(path) and not any(reading.values()):
-        texts = _texts_of_table(read_table(path), path, columns or {})
+        texts = _texts_of_table(read_file_table(path), path, columns or {})
     else:
         from edokit.datasets.read import read_items
 
@@ -205,7 +204,7 @@ def read_annotators(
     `edokit.panels.read_panel`) applies to all ``items``."""
     import pandas as pd
 
-    from edokit._io.tables import read_table
+    from edokit._io.tables import read_file_table
     from edokit.panels import read_panel
 
     path = Path(path)
@@ -218,8 +217,8 @@ def read_annotators(
         source = read_items(path, columns=columns or None)
         item_names = [str(item) for item in source.items]
         return dict(zip(item_names, source.annotators, strict=True))
-    table = read_table(path)
-    headers = set(table.column_names)
+    source_table = read_file_table(path)
+    headers = set(source_table.table.column_names)
     has_items = "item" in headers or names.get("item", "item") in headers
     if not has_items and ("annotator" in headers or "share" in headers):
         return dict.fromkeys(items, read_panel(path).annotators)
@@ -229,7 +228,7 @@ def read_annotators(
         if name not in headers and role in headers:
             # The table of the texts may call its items by another name than this one.
             name = role
-        rows[role] = _column(table, name, role, path)
+        rows[role] = _column(source_table, name, role, path)
     by_item = pd.DataFrame(rows).drop_duplicates().groupby("item", sort=False)["annotator"]
     return {str(item): tuple(annotators) for item, annotators in by_item}
 
@@ -246,8 +245,9 @@ def _numbered(texts: Sequence[Text]) -> Texts:
     return Texts(items, tuple(texts), numbered=True)
 
 
-def _texts_of_table(table: pa.Table, path: Path, columns: Mapping[str, str]) -> Texts:
+def _texts_of_table(source: FileTable, path: Path, columns: Mapping[str, str]) -> Texts:
     """The texts of a table, each item once."""
+    table = source.table
     # Annotators may be in a table of their own.
     unknown = [role for role in columns if role not in (*_ROLES, "annotator")]
     if unknown:
@@ -263,10 +263,10 @@ def _texts_of_table(table: pa.Table, path: Path, columns: Mapping[str, str]) -> 
     roles = ["text"]
     if names["context"] in table.column_names or "context" in columns:
         roles.append("context")
-    cells = [_column(table, names[role], role, path) for role in roles]
+    cells = [_column(source, names[role], role, path) for role in roles]
     items = None
     if "item" in columns or "item" in table.column_names:
-        items = _column(table, names["item"], "item", path)
+        items = _column(source, names["item"], "item", path)
         cells = [_filled(column, items) for column in cells]
     texts: list[Text] = list(cells[0])
     if len(cells) > 1:
@@ -302,10 +302,11 @@ def _filled(cells: list[str], items: list[str]) -> list[str]:
     return [cell or values[item] for item, cell in zip(items, cells, strict=True)]
 
 
-def _column(table: pa.Table, name: str, role: str, path: Path) -> list[str]:
+def _column(source: FileTable, name: str, role: str, path: Path) -> list[str]:
     """A column of a table as text; items and annotators must not have gaps."""
-    from edokit._names import encode, row_number
+    from edokit._names import encode
 
+    table = source.table
     if name not in table.column_names:
         raise InputError(
             f"{path} has no column {name!r} for the {role}; its columns are"
@@ -316,7 +317,7 @@ def _column(table: pa.Table, name: str, role: str, path: Path) -> list[str]:
     encoded = encode(table[name], name)
     values = ["" if code < 0 else str(encoded.names[code]) for code in encoded.codes]
     if role in ("item", "annotator") and "" in values:
-        place = row_number(values.index(""))
+        place = source.place(values.index(""))
         raise InputError(
             f"{path}: {place} has no {role}", "fill the gap or drop the row", code="missing-value"
         )

@@ -13,7 +13,16 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import EDOError, InputError, counted, errors_in, examples, headings
+from edokit._errors import (
+    EDOError,
+    InputError,
+    Place,
+    counted,
+    data_row,
+    errors_in,
+    examples,
+    headings,
+)
 from edokit._io.atomic import check_file, whole_file
 from edokit._io.documents import parse_json
 from edokit._io.npz import read_arrays, write_arrays
@@ -25,7 +34,7 @@ from edokit._io.tables import (
     read_table,
     write_table,
 )
-from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
+from edokit._names import Encoded, as_names, class_order, encode, text_array
 from edokit._types import Bools, Strings
 from edokit.predictions.core import Invalid, MemberInfo, Predictions
 from edokit.rows import Rows, in_order
@@ -285,9 +294,9 @@ class Lines(NamedTuple):
         return array.reshape(shape), is_absent.reshape(self.shape)
 
 
-def read_lines(table: pa.Table, path: Path, member: Encoded) -> Lines:
+def read_lines(table: pa.Table, path: Path, member: Encoded, place: Place = data_row) -> Lines:
     """The rows and members of a table's lines; columns of annotators and groups are optional."""
-    items = name_column(table, "item", path)
+    items = name_column(table, "item", path, place)
     rows = Rows.from_names(items.names)
     row_codes = items.codes
     groups = None
@@ -297,7 +306,7 @@ def read_lines(table: pa.Table, path: Path, member: Encoded) -> Lines:
         rows = line_rows.distinct()
         row_codes = rows.positions(line_rows).astype(np.int32)
     if "group" in table.column_names:
-        groups = per_member(table, "group", member, path)
+        groups = per_member(table, "group", member, path, place)
     if len(rows) * len(member.names) > _MOST_CELLS * len(table):
         raise InputError(
             f"{path} has {counted(len(member.names), 'member')} and"
@@ -373,22 +382,23 @@ def _class_order(table: pa.Table, classes: Iterable[str]) -> tuple[str, ...]:
     return order
 
 
-def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
+def name_column(table: pa.Table, name: str, path: str | Path, place: Place = data_row) -> Encoded:
     """A column of names; a gap is refused."""
     with errors_in(path):
         encoded = encode(table[name], name)
     if encoded.codes.min(initial=0) < 0:
         gaps = np.flatnonzero(encoded.codes < 0)
         raise InputError(
-            f"{path}: {row_number(int(gaps[0]))} lacks the {name}"
-            f" ({counted(len(gaps), 'such row')})",
+            f"{path}: {place(int(gaps[0]))} lacks the {name} ({counted(len(gaps), 'such row')})",
             "fill in or drop these rows",
             code="missing-value",
         )
     return encoded
 
 
-def per_member(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple[str, ...]:
+def per_member(
+    table: pa.Table, name: str, member: Encoded, path: Path, place: Place = data_row
+) -> tuple[str, ...]:
     """The value of each member [K] in a column, such as its group; empty for a gap.
 
     Lines of one member with different values are refused.
@@ -403,7 +413,7 @@ def per_member(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple
         row = int(differs[0])
         raise InputError(
             f"{path}: member {member.names[member.codes[row]]!r} has a different {name} in"
-            f" {row_number(row)} than before",
+            f" {place(row)} than before",
             "make its rows agree",
             code="contradictory-rows",
         )

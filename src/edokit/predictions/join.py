@@ -26,7 +26,14 @@ from edokit._errors import (
     option,
     warn,
 )
-from edokit._io.tables import PROBABILITY, class_columns, number_column, read_table
+from edokit._io.tables import (
+    PROBABILITY,
+    FileTable,
+    class_columns,
+    number_column,
+    read_file_table,
+    taken_place,
+)
 from edokit._names import as_names, check_unique, class_order, encode, look_alike
 from edokit._types import Bools, Strings
 from edokit.annotations.labels import ordered_classes
@@ -220,7 +227,7 @@ def join_models(
 
 
 def model_from_table(
-    table: pa.Table,
+    table: FileTable,
     path: str | Path,
     name: str,
     *,
@@ -308,10 +315,10 @@ class _ModelFile:
         """The predictions of the members as the file names them."""
         path = self.path
         if path.suffix.lower() != ".npz" and not path.is_dir():
-            table = read_table(path)
-            self.column_names = table.column_names
-            if not is_stored(table):
-                return self.from_table(table)
+            source = read_file_table(path)
+            self.column_names = source.table.column_names
+            if not is_stored(source.table):
+                return self.from_table(source)
         if self.logits:
             raise InputError(
                 f"{path} contains stored predictions, which are probabilities, not logits",
@@ -328,12 +335,12 @@ class _ModelFile:
                 part = part.on_scale(self.options.scale)
             return part
 
-    def from_table(self, table: pa.Table) -> Predictions:
+    def from_table(self, source: FileTable) -> Predictions:
         """The predictions in a table: probabilities, logits or sampled answers."""
         with errors_in(self.path):
-            declared = scale_of_table(table, self.options.scale)
+            declared = scale_of_table(source.table, self.options.scale)
         column_by_role = self.options.columns or {}
-        table = _by_role(table, column_by_role)
+        table = _by_role(source.table, column_by_role)
         if "item" not in table.column_names:
             item_column = column_by_role.get("item", "item")
             raise InputError(
@@ -346,11 +353,11 @@ class _ModelFile:
         # Beside columns of classes, a column named "answer" counts only if the options name it.
         is_declared = column_by_role.get(ANSWER) in self.column_names
         if is_declared or (ANSWER in table.column_names and not column_by_class):
-            return self._from_answers(table, declared)
-        return self._from_class_columns(table, column_by_class, declared)
+            return self._from_answers(replace(source, table=table), declared)
+        return self._from_class_columns(replace(source, table=table), column_by_class, declared)
 
     def _from_class_columns(
-        self, table: pa.Table, column_by_class: Mapping[str, str], declared: DeclaredScale
+        self, source: FileTable, column_by_class: Mapping[str, str], declared: DeclaredScale
     ) -> Predictions:
         """Read a table with a column per class, and a row per item or per item and member."""
         # The order of the classes may still change, so that here only the kind of scale counts.
@@ -362,15 +369,17 @@ class _ModelFile:
         if len(column_by_class) < fewest_columns:
             raise InputError(
                 f"{self.path} does not have one p_<class> column per class; its columns are"
-                f" {headings(table.column_names)}",
+                f" {headings(source.table.column_names)}",
                 "name them item and p_<class>, or map them:"
                 f" {option('columns', {'item': 'NAME', 'p_CLASS': 'NAME'})}; for a column of"
                 f" sampled answers, {option('columns', {'answer': 'NAME'})}",
                 code="missing-column",
             )
-        table = self._kept_items(table)
-        numbers = [number_column(table, name, str(self.path)) for name in column_by_class.values()]
-        lines = self._lines(table)
+        kept = self._kept_items(source)
+        numbers = []
+        for name in column_by_class.values():
+            numbers.append(number_column(kept.table, name, str(self.path), kept.place))
+        lines = self._lines(kept)
         self.classes = tuple(column_by_class)
         # Missing predictions are NaN, as are empty cells; `_complete` deals with both.
         values, _ = lines.stacked(np.column_stack(numbers), self.path)
@@ -391,7 +400,7 @@ class _ModelFile:
             part = part.order_classes(declared.classes or class_order(part.classes))
             return replace(part, scale=declared.resolve(part.classes))
 
-    def _from_answers(self, table: pa.Table, declared: DeclaredScale) -> Predictions:
+    def _from_answers(self, source: FileTable, declared: DeclaredScale) -> Predictions:
         """Read a table with one row per sampled answer: the smoothed shares of each class."""
         if self.logits:
             raise InputError(
@@ -399,19 +408,19 @@ class _ModelFile:
             )
         options = self.options
         # Sets of labels may be stored as lists.
-        table = lists_as_text(table, ANSWER)
+        table = lists_as_text(source.table, ANSWER)
         texts = encode(table[ANSWER], ANSWER).names
         # `label_map` may name any answer of the file, with or without spaces around it.
         self.classes = tuple({*texts, *(name.strip() for name in texts)})
-        table = self._kept_items(table)
-        lines = self._lines(table, sampled=True)
+        kept = self._kept_items(replace(source, table=table))
+        lines = self._lines(kept, sampled=True)
         with errors_in(self.path):
             classes = None
             if options.classes is not None:
                 classes = ordered_classes(options.classes, ())
             answers = read_answers(
                 self.path,
-                encode(table[ANSWER], ANSWER),
+                encode(kept.table[ANSWER], ANSWER),
                 declared,
                 classes,
                 options.label_map or {},
@@ -426,7 +435,7 @@ class _ModelFile:
         with np.errstate(invalid="ignore"):
             shares = np.where(total, scale.smoothed(counts, total, options.smoothing), np.nan)
         array, rows = self._complete(shares.reshape(*lines.shape, -1), lines)
-        info = answer_info(table, self.path, lines.member, answers.is_parsed)
+        info = answer_info(kept, self.path, lines.member, answers.is_parsed)
         predictions = Predictions(
             array,
             rows,
@@ -438,10 +447,14 @@ class _ModelFile:
         with errors_in(self.path):
             return predictions.with_info(info)
 
-    def _kept_items(self, table: pa.Table) -> pa.Table:
-        """The lines of the items to keep."""
-        item = name_column(table, "item", self.path)
-        return table.filter(pa.array(self._is_kept(item.names)[item.codes]))
+    def _kept_items(self, source: FileTable) -> FileTable:
+        """The lines of the items to keep; messages still say where they are in the file."""
+        item = name_column(source.table, "item", self.path, source.place)
+        is_kept = self._is_kept(item.names)[item.codes]
+        return FileTable(
+            source.table.filter(pa.array(is_kept)),
+            taken_place(source.place, np.flatnonzero(is_kept)),
+        )
 
     def _is_kept(self, items: Strings) -> Bools:
         """Whether to keep each item; a file that contains none of the items to keep is refused."""
@@ -457,21 +470,22 @@ class _ModelFile:
             )
         return is_kept
 
-    def _lines(self, table: pa.Table, *, sampled: bool = False) -> Lines:
+    def _lines(self, source: FileTable, *, sampled: bool = False) -> Lines:
         """The row and the member of each line.
 
         Without a column of members, the columns of sampled answers that identify a model name them,
         and any other file is one member.
         """
+        table = source.table
         if "member" in table.column_names:
-            member = name_column(table, "member", self.path)
+            member = name_column(table, "member", self.path, source.place)
         elif sampled:
             member = answering_members(table, self.path, self.member, IDENTITY)
         else:
             member = answering_members(table, self.path, self.member, ())
             # Other columns, such as annotators, only count in tables that name their members.
             table = table.select(["item"])
-        return read_lines(table, self.path, member)
+        return read_lines(table, self.path, member, source.place)
 
     def _complete(self, array: npt.NDArray[Any], lines: Lines) -> tuple[npt.NDArray[Any], Rows]:
         """The rows with predictions of all members; others are refused or kept in `unpredicted`."""

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from edokit._errors import InputError, are, counted, examples, option, warn, word
+from edokit._io.tables import FileTable
 from edokit._names import Encoded, as_names, encode
 from edokit._types import Bools, Strings
 from edokit.annotations.labels import as_points, set_parts
@@ -198,7 +199,7 @@ def answering_members(table: pa.Table, path: Path, member: str, identity: Sequen
 
 
 def answer_info(
-    table: pa.Table, path: Path, member: Encoded, is_parsed: Bools
+    source: FileTable, path: Path, member: Encoded, is_parsed: Bools
 ) -> dict[str, dict[str, Any]]:
     """The facts about each member in the table, and its numbers of answers and failures."""
     k = len(member.names)
@@ -209,8 +210,8 @@ def answer_info(
         # `with_info` leaves out facts that are None.
         info[str(name)] = {"answers": n_answers, "failures": n_failures or None}
     for role in IDENTITY:
-        if role in table.column_names:
-            values = per_member(table, role, member, path)
+        if role in source.table.column_names:
+            values = per_member(source.table, role, member, path, source.place)
             for name, value in zip(member.names, values, strict=True):
                 info[str(name)][role] = value or None
     return info

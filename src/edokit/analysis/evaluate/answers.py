@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, examples, one_of, option
-from edokit._io.tables import read_table
+from edokit._errors import InputError, data_row, examples, one_of, option
+from edokit._io.tables import FileTable, read_file_table
 from edokit._types import Floats, Strings
 from edokit.analysis.evaluate.result import ANONYMOUS
 from edokit.analysis.scores.result import UNIFORM
@@ -143,10 +143,10 @@ def _read_probabilities(
         path = Path(source)
         if path.suffix.lower() == ".npz" or path.is_dir():
             return read_predictions(path, invalid=invalid)
-        return _from_table(read_table(path), path, labels, invalid)
+        return _from_table(read_file_table(path), path, labels, invalid)
     name = "the probabilities"
     if isinstance(source, pa.Table):
-        return _from_table(source, name, labels, invalid)
+        return _from_table(FileTable(source, data_row), name, labels, invalid)
     if isinstance(source, pd.DataFrame | Mapping):
         frame = pd.DataFrame(source)
         if "item" not in frame.columns:
@@ -154,7 +154,7 @@ def _read_probabilities(
                 frame.index = pd.Index(_items_by_position(labels, len(frame), order))
             frame = frame.rename_axis(index="item").reset_index()
         table = pa.Table.from_pandas(frame, preserve_index=False)
-        return _from_table(table, name, labels, invalid)
+        return _from_table(FileTable(table, data_row), name, labels, invalid)
     rows = rows_of(source)
     items = None
     if rows is None:
@@ -181,12 +181,14 @@ def _items_by_position(labels: Annotations, length: int, order: Order | None) ->
 
 
 def _from_table(
-    table: pa.Table, path: str | Path, labels: Annotations, invalid: Invalid
+    source: FileTable, path: str | Path, labels: Annotations, invalid: Invalid
 ) -> Predictions:
     """Probabilities of items or of pairs."""
+    table = source.table
     if "annotator" in table.column_names and "member" not in table.column_names:
         table = table.append_column("member", pa.array([_MEMBER] * len(table)))
-    return model_from_table(table, path, _MEMBER, invalid=invalid, scale=_declared_scale(labels))
+    source = replace(source, table=table)
+    return model_from_table(source, path, _MEMBER, invalid=invalid, scale=_declared_scale(labels))
 
 
 def _declared_scale(labels: Annotations) -> Scale | None:
