@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -755,7 +754,7 @@ def _write_manifest(trained: LoadedMembers, path: Path) -> None:
 def _bundled_name(member: Member, model: str, out: Path, encoders: dict[str, str]) -> str:
     """What a bundle calls a pretrained model, which it holds unless the member does."""
     name = public_name(model)
-    if "models" not in inspect.signature(member.load).parameters:
+    if not member.capabilities.separate_model:
         return name
     place = copy_model(model, out, member.onnx_file)
     if encoders.get(name, place) != place:  # folders with the same last part

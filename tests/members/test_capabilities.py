@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,26 @@ class PassesMember(PriorMember):
         self.question_name = question_name
 
 
+class LoadingMember(PriorMember):
+    """Its load has parameters with the names of those that capabilities declare; none is."""
+
+    @classmethod
+    def load(cls, folder: Path, device: str = "own", trust: int = 3, models: int = 5) -> Any:
+        assert (device, trust, models) == ("own", 3, 5)
+        return super().load(folder)
+
+
+class TrustingMember(PriorMember):
+    """Declares that its load takes what users trust."""
+
+    capabilities = Capabilities(trust=True)
+
+    @classmethod
+    def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> Any:
+        assert tuple(trust) == ("test_capabilities",)
+        return super().load(folder)
+
+
 class AskingMember(PriorMember):
     """Sends texts elsewhere, and learns nothing from items."""
 
@@ -96,6 +117,12 @@ class UndeclarableMember(PriorMember):
     """Declares an option that it does not have."""
 
     capabilities = Capabilities(people="voices")
+
+
+class UnloadableMember(PriorMember):
+    """Declares a parameter that its load does not have."""
+
+    capabilities = Capabilities(trust=True)
 
 
 class MistakenMember(PriorMember):
@@ -210,10 +237,19 @@ def test_a_declared_endpoint_is_asked_once_and_says_where(tmp_path: Path) -> Non
     assert loaded.endpoints == ("http://localhost:2/v1",)
 
 
+@pytest.mark.parametrize("recipe", ["LoadingMember", "TrustingMember"])
+def test_load_gets_what_is_declared(recipe: str, tmp_path: Path) -> None:
+    group = Group(f"test_capabilities:{recipe}", members=1)
+    train_members(PEOPLE, [group], out=tmp_path)
+    loaded = LoadedMembers(tmp_path, device="cpu", trust=["test_capabilities"]).load()
+    assert loaded.predict(["a fine day"]).probabilities.shape == (1, 1, 2)
+
+
 @pytest.mark.parametrize(
     ("recipe", "fact"),
     [
         ("test_capabilities:UndeclarableMember", "'voices'"),
+        ("test_capabilities:UnloadableMember", "'trust'"),
         ("test_capabilities:MistakenMember", "capabilities = ('epochs',)"),
     ],
 )

@@ -145,7 +145,7 @@ class ExistingModel(Member):
         Where a text-classification model computes. None: a GPU if there is one.
     """
 
-    capabilities = Capabilities(device=True, multi_label=True, pretrained="model")
+    capabilities = Capabilities(device=True, multi_label=True, pretrained="model", trust=True)
 
     def __init__(self, n_classes: int, *, model: str = "", device: str | None = None) -> None:
         self.n_classes = n_classes

@@ -108,8 +108,8 @@ class Group:
         if self.supervision in learned and learns_people(recipe, options):
             people = recipe.capabilities.people
             raise InputError(
-                f"group {name!r} learns who labelled ({people}), but with"
-                f" {option('supervision', self.supervision)} each member learns one"
+                f"group {name!r} learns individual annotators (option {people}), but with"
+                f" {option('supervision', self.supervision)} each member learns a single"
                 f" {learned[self.supervision]}",
                 f"choose another supervision, or leave {people} out",
                 code="conflicting-options",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -336,9 +335,10 @@ def load_member(
     refuse_code(str(folder), card["recipe"], trust)
     with errors_in(folder / CARD):
         recipe = find_recipe(card["recipe"])
-    context = {"device": device, "trust": tuple(trust), "models": models}
-    accepted = inspect.signature(recipe.load).parameters
-    arguments: dict[str, Any] = {key: value for key, value in context.items() if key in accepted}
+    values = {"device": device, "trust": tuple(trust), "models": models}
+    arguments: dict[str, Any] = {
+        name: values[name] for name in recipe.capabilities.load_parameters()
+    }
     with _errors_of(folder):
         member = recipe.load(folder, **arguments)
         if member.get_params()["n_classes"] != len(card["classes"]):

@@ -62,8 +62,8 @@ class Capabilities:
         It trains in epochs: it asks for the targets of each of them, and stops early on dev texts,
         on which it is not trained.
     device : bool, default=False
-        It computes with torch, on the ``device`` that it is made with. If it has ``epochs``, it
-        trains on GPUs.
+        It computes with torch, on the ``device`` that its constructor and ``load`` take. If it has
+        ``epochs``, it trains on GPUs.
     endpoint : bool, default=False
         It sends texts to a server: its members run one by one, and may have a budget. Its
         ``address`` says where.
@@ -73,9 +73,15 @@ class Capabilities:
         It learns from the items to train on. If not, all folds are the same fit, and all members
         of a group are the same.
     people : str, default=None
-        The option with which it learns who labelled, and so from the items.
+        The option with which it learns individual annotators, and thereby from the items.
     pretrained : str, default=None
         The option that names a pretrained model: a hub id or a folder.
+    separate_model : bool, default=False
+        Its ``save`` leaves this pretrained model out. A bundle then has a copy of it, and ``load``
+        takes ``models``: the folders of these copies by name, or None outside of a bundle.
+    trust : bool, default=False
+        What it saves may name packages or servers that users must trust: ``load`` takes their names
+        as ``trust``.
     operational : tuple of str, default=()
         Options that change no prediction, such as a time limit: members are not trained again for
         other values.
@@ -98,6 +104,8 @@ class Capabilities:
     trained: bool = True
     people: str | None = None
     pretrained: str | None = None
+    separate_model: bool = False
+    trust: bool = False
     operational: tuple[str, ...] = ()
     titled: tuple[str, ...] = ()
     retired: tuple[RetiredOption, ...] = ()
@@ -106,6 +114,15 @@ class Capabilities:
     def trains_on_device(self) -> bool:
         """Whether a member is fitted on a GPU where there is one."""
         return self.epochs and self.device
+
+    def load_parameters(self) -> tuple[str, ...]:
+        """The parameters that ``load`` takes beside the folder."""
+        declared = {
+            "device": self.device,
+            "trust": self.trust,
+            "models": self.separate_model,
+        }
+        return tuple(name for name, is_taken in declared.items() if is_taken)
 
     def named_options(self) -> tuple[str, ...]:
         """The options that these capabilities refer to by name."""
@@ -134,7 +151,7 @@ class MemberData:
     dev_hard_labels : ndarray of shape (N_dev,), default=None
         Hard labels of the dev texts; (N_dev, C) for multi-label data.
     annotations, dev_annotations : Annotations, default=None
-        The annotations of the texts, for recipes that learn who labelled.
+        The annotations of the texts, for recipes that learn individual annotators.
     scale : Scale, default=nominal
         What the classes are to one another.
     classes : sequence of str, default=()
@@ -219,8 +236,8 @@ class Member:
     def load(cls, folder: Path) -> Member:
         """Read what ``save`` wrote.
 
-        It may also take ``device``, ``trust`` (names of packages), and ``models``: the folders, in
-        a bundle, of pretrained models that ``save`` does not write.
+        With the capabilities ``device``, ``trust`` or ``separate_model`` it has further keyword
+        parameters, see `Capabilities`.
         """
         raise NotImplementedError
 

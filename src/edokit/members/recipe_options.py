@@ -38,7 +38,7 @@ def known_options(recipe: type[Member]) -> dict[str, OptionValue]:
 
 
 def learns_people(recipe: type[Member], options: OptionValues) -> bool:
-    """Whether a member with these options learns who labelled."""
+    """Whether a member with these options learns individual annotators."""
     name = recipe.capabilities.people
     if name is None:
         return False

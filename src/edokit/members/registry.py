@@ -70,7 +70,7 @@ def _find_own(name: str) -> type[Member]:
 
 
 def _check_capabilities(name: str, recipe: type[Member]) -> None:
-    """Raise an error if a recipe declares options that it does not have."""
+    """Raise an error if a recipe declares options or parameters that it does not have."""
     capabilities = recipe.capabilities
     if not isinstance(capabilities, Capabilities):
         raise InputError(
@@ -88,6 +88,15 @@ def _check_capabilities(name: str, recipe: type[Member]) -> None:
             f"the recipe {examples([name])} declares the option {examples(missing)}, which it does"
             " not have",
             "correct its capabilities",
+            code="invalid-plugin",
+        )
+    accepted = inspect.signature(recipe.load).parameters
+    refused = [name for name in capabilities.load_parameters() if name not in accepted]
+    if refused:
+        raise InputError(
+            f"the recipe {examples([name])} declares capabilities with which its load must take"
+            f" {examples(refused)}, but it does not",
+            "add the parameter, or correct its capabilities",
             code="invalid-plugin",
         )
 

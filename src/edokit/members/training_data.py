@@ -14,7 +14,6 @@ import numpy as np
 
 from edokit._errors import InputError, are, examples, option, warn
 from edokit._io.digests import digest_text
-from edokit._names import check_unique
 from edokit._types import Codes, Ints
 from edokit.folds import balanced_folds, merge_groups
 from edokit.members.contexts import Text, joined
@@ -96,6 +95,8 @@ class TrainingData:
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:
         """The same data with further items without annotations."""
+        from edokit._names import check_unique
+
         shared = {TRAIN, *DEV, *self.splits}.intersection(texts_by_split)
         if not shared:
             items = chain.from_iterable(texts.items for texts in texts_by_split.values())

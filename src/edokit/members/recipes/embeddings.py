@@ -45,6 +45,7 @@ class EmbeddingMember(EncoderMember):
     capabilities = Capabilities(
         endpoint=True,
         multi_label=True,
+        trust=True,
         operational=("concurrency", "timeout", "retries", "price"),
     )
 

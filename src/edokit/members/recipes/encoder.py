@@ -75,7 +75,9 @@ class EncoderMember(ClassifierMember):
     Options are those of `ClassifierMember`, the ``model`` (a hub id or folder) and the ``device``.
     """
 
-    capabilities = Capabilities(device=True, multi_label=True, pretrained="model", retired=RETIRED)
+    capabilities = Capabilities(
+        device=True, multi_label=True, pretrained="model", separate_model=True, retired=RETIRED
+    )
 
     context: Annotated[float, Range(0)] = 0.5
     model: str = MODEL

@@ -115,6 +115,7 @@ class LanguageModel(Member):
         multi_label=True,
         trained=False,
         people="examples",
+        trust=True,
         operational=("concurrency", "timeout", "retries", "price_in", "price_out"),
         titled=("prompt", "persona"),
     )

@@ -133,7 +133,9 @@ class NearestMember(Member):
         Look up each annotator's own answers, too.
     """
 
-    capabilities = Capabilities(multi_label=True, people="annotators", pretrained="model")
+    capabilities = Capabilities(
+        multi_label=True, people="annotators", pretrained="model", separate_model=True
+    )
 
     n_classes: int
     _: KW_ONLY

@@ -60,7 +60,7 @@ class SklearnMember(Member):
         Packages that you trust beside scikit-learn, separated by commas.
     """
 
-    capabilities = Capabilities(multi_label=True)
+    capabilities = Capabilities(multi_label=True, trust=True)
 
     n_classes: int
     _: KW_ONLY
