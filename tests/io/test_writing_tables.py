@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edokit._io.tables import number_column, read_table, write_table
@@ -92,6 +92,8 @@ def test_a_dictionary_of_texts_is_written_once(tmp_path: Path) -> None:
 SIGNS = "'=+-@ \t\r\n\x85\xa0\u2003＝a1."
 
 
+# A line break in quotes, and cells after it that look like the header of another table.
+@example(["\r=\t@\t1"])
 @given(st.lists(st.text(SIGNS, min_size=1, max_size=6), min_size=1, max_size=20))
 def test_no_cell_of_a_csv_is_a_formula_and_all_are_read_again(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]

@@ -349,6 +349,8 @@ def _first_lines(path: Path) -> list[list[str]]:
             line = stream.readline(_LONGEST_TITLE)
             if not line or len(line) == _LONGEST_TITLE:
                 break
+            if line.count('"') % 2:
+                break  # a cell in quotes goes on in the next line
             try:
                 cells = [next(csv.reader([line], delimiter=mark), []) for mark in ",;\t|"]
             except csv.Error:
