@@ -11,7 +11,8 @@ every task. What the earlier checkout needs and this one no longer does goes ont
 What defaults do has changed since: an ensemble also estimates how annotators differ, and pools have
 other members. A command gets ``--no-people`` where it knows the flag; the pool is that of
 ``--quality fast`` in both, whose members are not the same. `edo evaluate` also looks for texts that
-are near-duplicates, and imports scipy's sparse matrices for that.
+are near-duplicates, and imports scipy's sparse matrices for that. `edo search` writes a page whose
+diagnosis permutes answers three times as often; the search itself is a row of its own.
 """
 
 from __future__ import annotations
@@ -216,7 +217,7 @@ def serve(checkout: Path, bundle: Path) -> float:
         stderr=subprocess.DEVNULL,
     )
     try:
-        ask(port, attempts=120)
+        ask(port, attempts=1200)
         before = processor_seconds(server.pid)
         for _ in range(REQUESTS):
             ask(port)

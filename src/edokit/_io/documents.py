@@ -8,6 +8,7 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -265,10 +266,16 @@ def to_model(
     """The content of a document as a model, or an error that names ``path`` and the place in it."""
     try:
         # From JSON, pydantic also accepts lists as tuples and strings as members of an enumeration.
-        return TypeAdapter(model).validate_json(json.dumps(content, default=str), strict=True)
+        return _adapter(model).validate_json(json.dumps(content, default=str), strict=True)
     except ValidationError as error:
         problem = describe_error(error, content)
         raise InputError(f"{path} is not {title}: {problem}", hint, code="wrong-content") from None
+
+
+@cache
+def _adapter(model: type[Model]) -> TypeAdapter[Model]:
+    """What checks documents of a model; it takes longer to make than most documents to check."""
+    return TypeAdapter(model)
 
 
 def describe_error(error: ValidationError, content: object) -> str:
