@@ -37,6 +37,19 @@ def test_a_record_survives_saving(tmp_path: Path) -> None:
     assert bool(re.fullmatch(r"[0-9a-f]{40}(-dirty)?", saved.commit)) == is_checkout
 
 
+def test_what_an_interrupted_writer_left_does_not_change_the_digest_of_a_folder(
+    tmp_path: Path,
+) -> None:
+    rows(tmp_path / "a.csv")
+    before = digest_input(tmp_path)
+    hidden = tmp_path / ".edo-unfinished-abcd1234" / "shards"
+    hidden.mkdir(parents=True)
+    rows(hidden / "b.csv")
+    assert digest_input(tmp_path) == before
+    rows(tmp_path / "b.csv")
+    assert digest_input(tmp_path) != before
+
+
 def test_a_run_is_cited_with_what_it_used(tmp_path: Path) -> None:
     RunRecord("search", {}).save(tmp_path)
     members = [

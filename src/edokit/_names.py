@@ -48,7 +48,7 @@ def as_name(value: object) -> str:
             ) from error
     if value is np.ma.masked or _is_gap(value):
         raise InputError(
-            f"the gap {value!r} is not a name: text or a number",
+            f"a name is missing: {value!r} is neither text nor a number",
             "name every entry",
             code="missing-value",
         )
@@ -123,13 +123,13 @@ def spelling_key(name: str) -> str:
 
 
 def _variants(names: Iterable[str], key: Callable[[str], str]) -> list[str]:
-    """Pairs of names that have the same key, in words."""
-    spellings: dict[str, str] = {}
+    """Pairs of a name and the first name with the same key, in words."""
+    first_by_key: dict[str, str] = {}
     pairs = []
     for name in map(str, names):
-        spelling = spellings.setdefault(key(name), name)
-        if spelling != name:
-            pairs.append(f"{word(spelling)} and {word(name)}")
+        first = first_by_key.setdefault(key(name), name)
+        if first != name:
+            pairs.append(f"{word(first)} and {word(name)}")
     return pairs
 
 
@@ -149,8 +149,12 @@ def look_alike(names: Iterable[str]) -> str:
 def warn_variants(
     names: Strings, kind: str, *, case: bool = True, count_as: str = "different ones"
 ) -> None:
-    """Warn about names that are nearly the same, which may be one name spelled in two ways."""
-    if not case and len("".join(names).split()) < 2:  # no blanks
+    """Warn about names that are nearly the same, which may be one name spelled in two ways.
+
+    ``kind`` is the word for the names. Without ``case``, only blanks around names are ignored.
+    """
+    joined_names = "".join(names)
+    if not case and joined_names.split() == [joined_names]:  # fast, and most ids have no blanks
         return
     keys = list(map(str.strip, names.tolist()))
     difference = "blanks"
@@ -159,7 +163,8 @@ def warn_variants(
         difference = "case or blanks"
     if len(set(keys)) == len(names):
         return
-    variants = _variants(names, dict(zip(names, keys, strict=True)).__getitem__)
+    key_by_name = dict(zip(names, keys, strict=True))
+    variants = _variants(names, key_by_name.__getitem__)
     pairs = ", ".join(variants[:3])
     if len(variants) > 3:
         pairs += f" and {counted(len(variants) - 3, 'more pair')}"
@@ -294,52 +299,53 @@ def one_spelling(encoded: Encoded, kind: str) -> Encoded:
     for code in np.argsort(-counts, kind="stable"):
         name = str(encoded.names[code]).strip()
         main_names.setdefault(name.lower(), name)
-    return renamed(
-        encoded, {name: main_names[name.strip().lower()] for name in map(str, encoded.names)}
-    )
+    main_by_name = {}
+    for name in map(str, encoded.names):
+        main_by_name[name] = main_names[name.strip().lower()]
+    return renamed(encoded, main_by_name)
 
 
 def recode(
     encoded: Encoded,
-    names: Sequence[str],
-    name: str,
-    what: str,
+    classes: Sequence[str],
+    noun: str,
     place: Place = data_row,
     *,
     can_map: bool = False,
 ) -> Codes:
-    """Codes into a declared list of names; a name outside it is an error.
+    """Labels as codes into the declared classes; a label outside them is refused.
 
-    ``place`` describes the place of an entry for messages, ``can_map`` says whether the caller
-    takes a ``label_map``.
+    ``noun`` is the word for a label in messages (``label`` or ``hard label``), ``place`` says where
+    an entry is, and ``can_map`` whether the caller takes a ``label_map``.
     """
-    table = positions(encoded.names, np.asarray(names, dtype=object))
-    unknown = encoded.names[table < 0]
-    if len(unknown):
-        row = int(np.flatnonzero(np.isin(encoded.codes, np.flatnonzero(table < 0)))[0])
-        value = encoded.names[encoded.codes[row]]
-        by_lower = {declared.casefold(): declared for declared in names}
-        close = [by_lower[key] for key in get_close_matches(value.casefold(), by_lower, 1)]
-        message = (
-            f"{place(row)} has {name} {word(value)}, which is not among the {what}"
-            f" {examples(names, 20)}"
-        )
-        if len(unknown) > 1:
-            message += f" ({len(unknown)} such values in all)"
-        hint = f"declare it among the {what}, or correct the {name}"
-        if close and can_map:
-            label_map = {value: close[0]}
-            hint = f"did you mean {close[0]!r} ({option('label_map', label_map)})? Else {hint}"
+    class_codes = positions(encoded.names, np.asarray(classes, dtype=object))
+    if (class_codes >= 0).all():
+        return _look_up(class_codes, encoded.codes)
+    unknown = np.flatnonzero(class_codes < 0)
+    row = int(np.flatnonzero(np.isin(encoded.codes, unknown))[0])
+    label = encoded.names[encoded.codes[row]]
+    message = (
+        f"{place(row)} has {noun} {word(label)}, which is not among the classes"
+        f" {examples(classes, 20)}"
+    )
+    if len(unknown) > 1:
+        message += f" ({len(unknown)} such values in all)"
+    hint = f"declare it among the classes, or correct the {noun}"
+    class_by_key = {name.casefold(): name for name in classes}
+    close_keys = get_close_matches(label.casefold(), class_by_key, 1)
+    if close_keys:
+        close = class_by_key[close_keys[0]]
+        if can_map:
+            label_map = {label: close}
+            hint = f"did you mean {close!r} ({option('label_map', label_map)})? Else {hint}"
             raise open_decision(message, hint, code="unknown-class", label_map=label_map)
-        if close:
-            hint = f"did you mean {close[0]!r}? Else {hint}"
-        has_few_unknown = len(unknown) <= _FEW_UNKNOWN
-        # An option that names somebody's text would show it.
-        if can_map and name == "label" and has_few_unknown and not is_text(value):
-            hint += f", or drop it by {option('drop_label', [value])}"
-            raise open_decision(message, hint, code="unknown-class", drop_label=[value])
-        raise InputError(message, hint, code="unknown-class")
-    return _look_up(table, encoded.codes)
+        hint = f"did you mean {close!r}? Else {hint}"
+    has_few_unknown = len(unknown) <= _FEW_UNKNOWN
+    # An option that names somebody's text would show it.
+    if can_map and noun == "label" and has_few_unknown and not is_text(label):
+        hint += f", or drop it by {option('drop_label', [label])}"
+        raise open_decision(message, hint, code="unknown-class", drop_label=[label])
+    raise InputError(message, hint, code="unknown-class")
 
 
 def column_of(values: object, name: str, place: Place = data_row) -> pa.ChunkedArray:

@@ -476,6 +476,8 @@ def test_any_frame_gives_annotations_or_one_clear_line(
     [
         ({"annotator": ["ann", " Ann", "x"]}, "annotators .* case or blanks .* 'ann' and ' Ann'"),
         ({"item": ["a", "a ", "b"]}, "items .* only in blanks .* 'a' and 'a '"),
+        ({"item": ["a", "b", "a "]}, "items .* only in blanks .* 'a' and 'a '"),
+        ({"item": [" a", "b", "a"]}, "items .* only in blanks .* ' a' and 'a'"),
         ({"item": [1, 2, 3], "split": ["dev", "Dev", "test"]}, "splits .* 'dev' and 'Dev'"),
     ],
 )

@@ -492,6 +492,11 @@ def test_bad_arguments_are_refused(arguments: dict[str, object], says: tuple[str
         ({"structured": 1.5}, ("invalid-number", "structured", "1.5")),
         ({"structured": float("nan")}, ("invalid-number", "structured")),
         ({"disagreement": -0.1}, ("invalid-number", "disagreement", "-0.1")),
+        ({"group_weight": -1.0}, ("invalid-number", "group_weight", "-1.0")),
+        ({"noise_spread": float("nan")}, ("invalid-number", "noise_spread")),
+        ({"balance": (1.5, -0.5)}, ("invalid-number", "balance", "1.5")),
+        ({"per_item": {}}, ("invalid-option", "per_item=")),
+        ({"per_item": {4: -1.0}}, ("invalid-number", "per_item", "-1.0")),
     ],
 )
 def test_bad_regimes_are_refused(change: dict[str, object], says: tuple[str, ...]) -> None:

@@ -45,6 +45,20 @@ def test_every_long_table_has_the_attributes_of_its_columns(tmp_path: Path, suff
     assert annotations.people.attribute("gender").people == (2, 2)
 
 
+def test_a_column_called_group_describes_people(tmp_path: Path):
+    groups = {"w1": "red", "w2": "blue", "w3": "red", "w4": "blue"}
+    rows = [f"{name},{group}" for name, group in groups.items()]
+    (tmp_path / "people.csv").write_text("\n".join(["annotator,group", *rows]))
+    (tmp_path / "people.json").write_text(
+        json.dumps({name: {"group": group} for name, group in groups.items()})
+    )
+    for file in ("people.csv", "people.json"):
+        annotations = read_annotations(
+            write(tmp_path, ".csv"), columns=COLUMNS, people=tmp_path / file
+        )
+        assert annotations.people.attribute("group").levels == ("blue", "red")
+
+
 @pytest.mark.parametrize("key", ["worker", "annotator"])
 def test_a_table_of_people_is_read_with_the_same_columns(tmp_path: Path, key: str):
     people = tmp_path / "people.csv"

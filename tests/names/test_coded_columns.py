@@ -154,18 +154,18 @@ def test_the_same_values_in_any_container_are_the_same_column(values: Any) -> No
 
 def test_codes_into_declared_names_keep_gaps() -> None:
     encoded = encode(pa.array(["b", None, "a", "b"]), "label")
-    assert recode(encoded, ["a", "b", "c"], "label", "classes").tolist() == [1, -1, 0, 1]
+    assert recode(encoded, ["a", "b", "c"], "label").tolist() == [1, -1, 0, 1]
 
 
 def test_a_name_outside_the_declared_ones_is_refused_with_its_row() -> None:
     encoded = encode(pa.array(["a", "c", "b", "d"]), "label")
     with pytest.raises(InputError) as caught:
-        recode(encoded, ["a", "b"], "label", "classes")
+        recode(encoded, ["a", "b"], "label")
     assert caught.value.message == (
         "data row 2 has label 'c', which is not among the classes 'a', 'b' (2 such values in all)"
     )
     with raises_code("unknown-class", "item 'x'", "label 'c'"):
-        recode(encoded, ["a", "b"], "label", "classes", lambda row: "item 'x'")
+        recode(encoded, ["a", "b"], "label", lambda row: "item 'x'")
 
 
 def test_text_with_half_a_character_is_refused() -> None:

@@ -45,10 +45,16 @@ def digest_file(path: Path) -> str:
 def digest_input(path: Path) -> str | None:
     """SHA-256 of a file, or of the names and content of a folder's files; None above one GiB.
 
-    Hidden files in a folder are ignored: they are temporary files of an interrupted writer.
+    Hidden files and hidden folders in it are ignored: they are left by an interrupted writer.
     """
     try:
-        files = sorted(file for file in path.rglob("[!.]*") if file.is_file()) or [path]
+        files = []
+        for file in sorted(path.rglob("*")):
+            is_hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+            if file.is_file() and not is_hidden:
+                files.append(file)
+        if not files:
+            files = [path]
         if any(file.exists() and not file.is_file() for file in files):
             raise OSError("it is not a regular file")
         if sum(file.stat().st_size for file in files) > _LARGEST_INPUT:

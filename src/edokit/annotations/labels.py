@@ -103,7 +103,7 @@ class LabelColumn(NamedTuple):
         cell_of_label = np.repeat(np.arange(len(cells)), list(map(len, cells)))
         first_place = self.first(place)
         encoded = Encoded(np.arange(len(labels), dtype=np.int32), labels)
-        codes = recode(encoded, classes, "label", "classes", lambda k: first_place(labels[k]))
+        codes = recode(encoded, classes, "label", lambda k: first_place(labels[k]))
         matrix = np.zeros((len(cells), len(classes)))
         matrix[cell_of_label, codes] = 1
         return np.asarray(matrix[self.encoded.codes])
@@ -133,7 +133,7 @@ class LabelColumn(NamedTuple):
             )
         if sets:
             return EncodedLabels(order, None, self.indicators(order, place))
-        codes = recode(self.encoded, order, "label", "classes", place, can_map=True)
+        codes = recode(self.encoded, order, "label", place, can_map=True)
         return EncodedLabels(order, codes)
 
 

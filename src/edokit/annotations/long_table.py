@@ -486,17 +486,19 @@ class _LongTable:
         classes = ordered_classes(self.classes, column_by_class)
         expected = [PROBABILITY + name for name in classes]
         scale = NOMINAL
-        fewest_classes = 2
+        fewest_columns = 2
+        fewest_classes = "two classes"
         if self.is_multi_label:
             scale = Scale("multi-label")
-            fewest_classes = 1
-        if set(classes) != set(column_by_class) or len(column_by_class) < fewest_classes:
+            fewest_columns = 1
+            fewest_classes = "one label"
+        if set(classes) != set(column_by_class) or len(column_by_class) < fewest_columns:
             declared = ""
             if self.classes is not None:
                 declared = f" ({examples(expected, 20)})"
             raise InputError(
                 f"the probability columns are {examples(column_by_class.values(), 20)}, but there"
-                f" must be a column p_<class> for each of at least two classes{declared}",
+                f" must be a column p_<class> for each of at least {fewest_classes}{declared}",
                 "complete or rename the columns",
                 code="missing-column",
             )
@@ -522,7 +524,7 @@ class _LongTable:
         def place(number: int) -> str:
             return f"item {item.names[number]!r}"
 
-        return recode(hard, order, "hard label", "classes", place, can_map=True)
+        return recode(hard, order, "hard label", place, can_map=True)
 
     def per_item(self, role: str, item: Encoded) -> Strings | None:
         """The value of each item [N] in a column that describes it; None without the column."""

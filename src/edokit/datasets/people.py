@@ -14,7 +14,7 @@ from edokit._io.documents import read_json
 from edokit._io.tables import read_table
 from edokit._names import as_name, encode
 from edokit.annotations.core import Annotations
-from edokit.annotations.long_table import ROLES
+from edokit.annotations.long_table import COLUMNS, ROLES
 
 
 def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -56,11 +56,15 @@ def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> p
             f"say which it is: {option('columns', {'annotator': 'NAME'})}",
             code="missing-column",
         )
-    has_role = {names.get(role, role) for role in ROLES}
+    has_role = set()
+    for role, default in zip(ROLES, COLUMNS, strict=True):
+        has_role.add(names.get(role, default))
     cells = {}
-    for name in (key, *(name for name in present if name not in has_role)):
-        encoded = encode(table[name], name)
-        cells[name] = np.append(encoded.names, "").astype(object)[encoded.codes]
+    for name in [key, *present]:
+        if name == key or name not in has_role:
+            encoded = encode(table[name], name)
+            # The code -1 of a gap selects the last name.
+            cells[name] = np.append(encoded.names, "").astype(object)[encoded.codes]
     frame = pd.DataFrame(cells)
     frame = frame[frame[key] != ""]
     by_person = frame.groupby(key, sort=False)

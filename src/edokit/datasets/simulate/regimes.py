@@ -17,6 +17,17 @@ TWO_CLASSES = ("fine", "offensive")
 """What two classes are called; more are numbered by severity from 0."""
 
 
+_NOT_NEGATIVE = (
+    "disagreement",
+    "group_weight",
+    "personal_weight",
+    "threshold_weight",
+    "noise_spread",
+    "activity_spread",
+)
+"""Fields of a regime that are numbers of at least 0."""
+
+
 @dataclass(frozen=True)
 class AnnotatorGroup:
     """Annotators who see posts alike: how many they are, and what weighs more or less for them.
@@ -98,25 +109,30 @@ class Regime:
     def __post_init__(self) -> None:
         check_number("annotators", self.annotators, 1, whole=True)
         check_number("structured", self.structured, 0, 1)
-        check_number("disagreement", self.disagreement, 0)
+        for name in _NOT_NEGATIVE:
+            check_number(name, getattr(self, name), 0)
         for number in self.items:
             check_number("items", number, 0, whole=True)
-        for number in self.per_item:
+        for number, share in self.per_item.items():
             check_number("per_item", number, 1, self.annotators, whole=True)
-        is_possible = {
-            "items": len(self.items) == 3 and self.items[0] > 0,
-            "groups": 0 < len(self.groups) <= self.annotators,
-            "balance": math.isclose(sum(self.balance), 1.0, abs_tol=1e-6)
-            if not self.labels
-            else len(self.balance) == len(self.labels),
-        }
-        for name in (name for name, holds in is_possible.items() if not holds):
-            raise InputError(
-                f"{option(name, getattr(self, name))} is not possible",
-                "items are three numbers (train, dev, test), train at least 1; groups at most as"
-                " many as annotators; the balance sums to 1, or has a share for each label",
-                code="invalid-option",
+            check_number("per_item", share, 0)
+        for share in self.balance:
+            check_number("balance", share, 0, 1)
+        if len(self.items) != 3 or self.items[0] == 0:
+            raise _impossible(
+                "items", self.items, "give the numbers of train, dev and test, train at least 1"
             )
+        if not any(self.per_item.values()):
+            raise _impossible("per_item", self.per_item, "give at least one number a share above 0")
+        if not 0 < len(self.groups) <= self.annotators:
+            raise _impossible(
+                "groups", self.groups, "give at least one group, and at most one per annotator"
+            )
+        if self.labels:
+            if len(self.balance) != len(self.labels):
+                raise _impossible("balance", self.balance, "give a share for each label")
+        elif not math.isclose(sum(self.balance), 1.0, abs_tol=1e-6):
+            raise _impossible("balance", self.balance, "give shares that sum to 1")
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -125,25 +141,38 @@ class Regime:
             return tuple(self.labels)
         if len(self.balance) == 2 and not self.ordinal:
             return TWO_CLASSES
-        lowest = 1 if self.ordinal else 0
-        return tuple(str(lowest + c) for c in range(len(self.balance)))
+        lowest = 0
+        if self.ordinal:
+            lowest = 1
+        return tuple(str(lowest + number) for number in range(len(self.balance)))
 
     @property
     def scale(self) -> Scale:
         """The answer scale."""
-        kind = "multi-label" if self.labels else "ordinal" if self.ordinal else "nominal"
+        kind = "nominal"
+        if self.labels:
+            kind = "multi-label"
+        elif self.ordinal:
+            kind = "ordinal"
         return DeclaredScale(kind).resolve(self.classes)
 
     @property
     def hostile_share(self) -> float:
         """Share of posts that are written in anger."""
-        return self.balance[0] if self.labels else 1.0 - self.balance[0]
+        if self.labels:
+            return self.balance[0]
+        return 1.0 - self.balance[0]
 
 
-REGIMES: dict[str, Regime] = {
-    regime.name: regime
-    for regime in TypeAdapter(list[Regime]).validate_json(
-        files(__package__).joinpath("regimes.json").read_bytes()
-    )
-}
+def _impossible(name: str, value: object, hint: str) -> InputError:
+    return InputError(f"{option(name, value)} is not possible", hint, code="invalid-option")
+
+
+def _read_regimes() -> dict[str, Regime]:
+    content = files(__package__).joinpath("regimes.json").read_bytes()
+    regimes = TypeAdapter(list[Regime]).validate_json(content)
+    return {regime.name: regime for regime in regimes}
+
+
+REGIMES = _read_regimes()
 """The named regimes."""
