@@ -19,7 +19,7 @@ MOST_BYTES = 100_000
 TRUE_OF = {
     "jury": [
         "4 members count as 2.0 independent judges",
-        "Clearly missed if it goes: 'wren'",
+        "The average is clearly worse without 'wren'",
         "can replace an annotator",
         "Matches your annotators clearly better than a plain average",
     ],

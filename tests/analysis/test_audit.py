@@ -14,6 +14,7 @@ import edokit
 from commands import answer, edo
 from edokit import Annotations, Predictions, write_annotations, write_predictions
 from edokit.analysis.audit.options import AuditOptions
+from edokit.analysis.audit.statistics import equal_correlation
 from edokit.analysis.audit.text import can_tell
 from edokit.analysis.scores.slices import agreement_strata, find_slices
 from edokit.metrics import Interval
@@ -520,3 +521,49 @@ def test_judges_stand_beside_annotators_in_a_confusion_table_and_kappa() -> None
     titles = [table.title for table in found.tables()]
     assert "Judges beside annotators" in titles
     assert "Labels by the answer of uniform" in titles
+
+
+def test_repeated_labels_of_one_annotator_are_not_labels_of_two() -> None:
+    columns = {"item": [0, 0, 1, 1], "annotator": ["a", "a", "b", "b"], "label": [0, 1, 0, 0]}
+    people = Annotations.from_table(columns, duplicates="all")
+    with raises_code("too-few-labels", "two annotators"):
+        edokit.audit(jury_of(np.full((2, 3), 0.5), people), people)
+
+
+def test_the_limit_of_many_members_has_the_interval_of_the_judges() -> None:
+    found = edokit.audit(*correlated(3, 0.5, items=4000), samples=50)
+    assert found.judges is not None
+    lowest = 1 / equal_correlation(found.judges.low, 8)
+    highest = 1 / equal_correlation(found.judges.high, 8)
+    sentence = f"count as {found.judges_limit:.1f} ({lowest:.1f} to {highest:.1f})"
+    assert sentence in found.headline[0]
+
+
+def test_errors_are_hardly_correlated_only_if_the_interval_says_so() -> None:
+    found = edokit.audit(*correlated(3, 0.5, items=400), samples=50)
+    sure = replace(found, correlation=0.02, judges=Interval(7.8, 7.0, 8.0))
+    unsure = replace(found, correlation=0.02, judges=Interval(7.0, 3.0, 8.0))
+    unknown = replace(sure, correlation=None)
+    assert "hardly correlated" in sure.headline[0]
+    assert "correlate by 0.02" in unsure.headline[0]
+    assert "can't be estimated" in unknown.headline[0]
+
+
+def test_the_headline_is_about_the_jury_not_about_the_constant_answer() -> None:
+    rng = np.random.default_rng(0)
+    people = people_of(np.full(60, 0.1), 4, rng)
+    member = Predictions.from_arrays(
+        {"wren": np.tile([0.2, 0.8], (60, 1))}, items=people.items, classes=people.classes
+    )
+    found = edokit.audit(member, people, replace=True)
+    assert found.replacement[0]["candidate"] == "constant"
+    assert found.headline[0].startswith("wren is not shown")
+
+
+@pytest.mark.parametrize("name", ["uniform", "constant", "ensemble"])
+def test_a_member_is_not_called_like_what_it_is_compared_with(name: str) -> None:
+    people = people_of(np.full(30, 0.5), 3, np.random.default_rng(0))
+    answers = {name: np.full((30, 2), 0.5), "wren": np.full((30, 2), 0.5)}
+    jury = Predictions.from_arrays(answers, items=people.items, classes=people.classes)
+    with raises_code("reserved-name", name):
+        edokit.audit(jury, people)

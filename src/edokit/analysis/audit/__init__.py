@@ -59,8 +59,9 @@ from edokit.predictions.core import Predictions
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
 
-# A member is free to drop if the loss grows by at most this share of it, interval included.
-_FREE = 0.01
+# A member is free to drop if the loss of the uniform mean grows by at most this share without it:
+# the upper end of the interval counts.
+_FREE_GROWTH = 0.01
 
 
 def audit(
@@ -125,7 +126,15 @@ def audit(
     reading = ReadOptions.from_arguments(arguments, split=split, order=order)
     labelled = load_annotations(annotations, reading).annotations
     jury, labelled = match_jury(load_predictions(predictions, reading, labelled), labelled)
-    if not (labelled.annotations_per_item > 1).any():
+    for name in (UNIFORM, ENSEMBLE, CONSTANT):
+        if name in jury.members:
+            raise InputError(
+                f"a member is called {name!r}, as is one of the answers that it is compared with",
+                "rename the member",
+                code="reserved-name",
+            )
+    labels = HumanLabels(labelled)
+    if not labels.has_several.any():
         raise InputError(
             "no item has labels of two annotators, so there is nothing to compare a jury with",
             "have at least 50 items labelled by two annotators or more",
@@ -138,20 +147,22 @@ def audit(
             f" {option('replace')} whether it can replace an annotator",
             code="too-few-members",
         )
-    labels = HumanLabels(labelled)
     clusters = item_clusters(labelled)
     judges = None
-    limit = None
+    judges_limit = None
     correlation = None
     correlations: dict[str, dict[str, float | None]] = {}
     members: list[MemberRow] = []
     if len(jury.members) > 1:
         P = np.asarray(jury.probabilities, dtype=np.float64)
         errors = JuryErrors.from_predictions(P, labels)
-        of_errors = _resampling(options, clusters, labels.has_several)
-        judges = effective_judges(errors, of_errors)
+        selected_clusters = _select_clusters(clusters, labels.has_several)
+        resampling = Resampling(
+            options.samples, options.level, options.random_state, selected_clusters
+        )
+        judges = effective_judges(errors, resampling)
         if judges.estimate is not None:
-            limit = most_judges(judges.estimate, len(jury.members))
+            judges_limit = most_judges(judges.estimate, len(jury.members))
         matrix = errors.correlations(judges.estimate)
         correlation = mean_correlation(matrix)
         for name, row in zip(jury.members, matrix, strict=True):
@@ -175,7 +186,7 @@ def audit(
         metric=headline_metric(labelled.scale),
         level=options.level,
         judges=judges,
-        judges_limit=limit,
+        judges_limit=judges_limit,
         correlation=correlation,
         correlations=correlations,
         members=members,
@@ -188,32 +199,26 @@ def audit(
     )
 
 
-def _resampling(options: AuditOptions, clusters: Ints | None, is_chosen: Bools) -> Resampling:
-    """How the chosen items [N] are resampled; those of a group are kept together."""
-    of_chosen = _chosen_clusters(clusters, is_chosen)
-    return Resampling(options.samples, options.level, options.random_state, of_chosen)
-
-
-def _chosen_clusters(clusters: Ints | None, is_chosen: Bools) -> Ints | None:
-    """The clusters of the chosen items [N], numbered from 0."""
+def _select_clusters(clusters: Ints | None, items: Bools) -> Ints | None:
+    """The clusters of the items where the mask [N] is true, numbered from 0."""
     if clusters is None:
         return None
-    return np.unique(clusters[is_chosen], return_inverse=True)[1]
+    return np.unique(clusters[items], return_inverse=True)[1]
 
 
 def _member_rows(
     names: Sequence[str],
-    dropped_members: Sequence[DroppedMember],
+    losses_without: Sequence[DroppedMember],
     errors: JuryErrors,
     judges: Interval,
 ) -> list[MemberRow]:
     """What each member adds to the uniform mean; lowest loss first."""
     matrix = errors.correlations(judges.estimate)
-    # The more judges, the lower their correlations.
+    # The more judges, the lower their correlations: the ends change places.
     low_matrix = errors.correlations(judges.high)
     high_matrix = errors.correlations(judges.low)
     rows: list[MemberRow] = []
-    for k, dropped in enumerate(dropped_members):
+    for k, dropped in enumerate(losses_without):
         correlations = np.delete(matrix[k], k)
         correlation = None
         if not np.isnan(correlations).all():
@@ -237,8 +242,8 @@ def _member_rows(
 
 
 def _verdict(dropped: DroppedMember) -> Verdict:
-    """Whether the uniform mean is worse or better without a member, or it is free to drop."""
-    if dropped.high <= _FREE * dropped.pool_loss:
+    """Whether the uniform mean is worse or better without a member, or hardly changes (free)."""
+    if dropped.high <= _FREE_GROWTH * dropped.pool_loss:
         return "better" if dropped.high < -ROUNDING else "free"
     return "worse" if dropped.low > 0 else "unclear"
 
@@ -246,7 +251,7 @@ def _verdict(dropped: DroppedMember) -> Verdict:
 def _strata_rows(
     p: Floats, labels: HumanLabels, options: AuditOptions, clusters: Ints | None
 ) -> list[StratumRow]:
-    """Agreement of a jury [N, C] beside that of people, by division of votes."""
+    """Agreement of a jury's answers [N, C] beside that of people, by how votes are divided."""
     agreement = agreements(p, labels)
     strata = agreement_strata(labels.annotations)
     strata[ALL] = np.ones(len(p), dtype=bool)
@@ -258,7 +263,7 @@ def _strata_rows(
             continue
         interval = None
         if count >= FEWEST_ITEMS:
-            stratum_clusters = _chosen_clusters(clusters, in_stratum)
+            stratum_clusters = _select_clusters(clusters, in_stratum)
             jury = UnitDeviations.from_values(agreement.jury[in_stratum], stratum_clusters)
             person = UnitDeviations.from_values(agreement.person[in_stratum], stratum_clusters)
             interval = difference_ends(jury, person, options.level)
@@ -277,7 +282,7 @@ def _strata_rows(
 
 
 def _judges(jury: Predictions) -> dict[str, Floats]:
-    """Probabilities [N, C] of the uniform mean, where it is not the only member, and members."""
+    """Probabilities [N, C] of the members, after those of their uniform mean if there are two."""
     P = np.asarray(jury.probabilities, dtype=np.float64)
     judges: dict[str, Floats] = {}
     if len(jury.members) > 1:

@@ -71,7 +71,10 @@ def confusion_rows(judges: Mapping[str, Floats], labels: HumanLabels) -> list[Co
 
 
 def _codes(p: Floats, labels: HumanLabels) -> list[tuple[Ints, Ints]]:
-    """Codes of the annotators' labels [M] and of the judge's answers to them [M], by question."""
+    """For each question, the codes of the annotators' labels and of the judge's answers [M].
+
+    There is one question; for multi-label data, each label is one.
+    """
     single = labels.single_answers(p)[labels.item_codes]
     human_tables = labels.scale.tables(labels.shares)
     answer_tables = labels.scale.tables(single)
@@ -84,7 +87,7 @@ def _codes(p: Floats, labels: HumanLabels) -> list[tuple[Ints, Ints]]:
 def _observed(
     human: Ints, answers: Ints, weights: Floats, labels: HumanLabels
 ) -> CoefficientEstimate:
-    """The mean agreement of an answer with a label."""
+    """The mean agreement of the judge's answers with the annotators' labels [M]."""
     agreement = weights[human, answers]
     value = float(agreement.mean())
     items = len(labels.counts)
@@ -97,8 +100,9 @@ def _observed(
 def _kappa(
     human: Ints, answers: Ints, weights: Floats, labels: HumanLabels
 ) -> CoefficientEstimate | None:
-    """Cohen's kappa of the judge with the annotators as one other person."""
-    kappas = cohen_kappas(human, answers, np.zeros(len(human), dtype=np.int64), 1, weights)
+    """Cohen's kappa of the judge with the annotators, who count as one other person."""
+    one_pair = np.zeros(len(human), dtype=np.int64)
+    kappas = cohen_kappas(human, answers, one_pair, 1, weights)
     if np.isnan(kappas.values[0]):
         return None
     items = len(labels.counts)

@@ -17,12 +17,12 @@ class AuditOptions:
         Also test whether members, their uniform mean and the ensemble can replace an
         annotator.
     epsilon : float, default=0.1
-        What a person may be better by and still be replaced, as a probability: 0.2 for experts,
-        0.15 for skilled annotators, 0.1 for crowd workers.
+        By how much a person may be better and still be replaced, as a probability: 0.2 for
+        experts, 0.15 for skilled annotators, 0.1 for crowd workers.
     min_items : int, default=30
-        Items that an annotator shares with others, at least, to be compared with.
+        Annotators who share fewer items with others are left out of the replacement test.
     samples : int, default=1000
-        Bootstrap samples of the intervals over items.
+        Bootstrap samples of the items, for the estimated number of judges.
     level : float, default=0.95
         Level of the intervals; 1 − level is the false discovery rate of the replacement test.
     random_state : int, default=0

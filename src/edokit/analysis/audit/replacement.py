@@ -24,13 +24,14 @@ class TestedCandidate:
     Attributes
     ----------
     advantages : Floats
-        How often the candidate is as close to the others as the annotator, or closer (ρ).
+        How often the candidate is as close to the other annotators as this one, or closer (ρ).
     human_advantages : Floats
-        How often the annotator is as close to the others as the candidate, or closer.
+        How often this annotator is as close to the others as the candidate, or closer.
     p_values : Floats
-        Of the hypothesis that the annotator is better by ε or more (Benjamini–Yekutieli).
+        P-values of the hypothesis that the annotator is better by ε or more, corrected by the
+        procedure of Benjamini and Yekutieli.
     wins : Bools
-        Whether it is rejected.
+        Whether the hypothesis is rejected.
     low, high : float
         Interval of the mean advantage.
     """
@@ -44,7 +45,7 @@ class TestedCandidate:
 
     @property
     def advantage(self) -> float:
-        """The mean over annotators."""
+        """The mean of the advantages over annotators."""
         return float(self.advantages.mean())
 
     @property
@@ -89,11 +90,12 @@ class AlternativeAnnotatorTest:
                 code="too-few-labels",
             )
         self.counts: Ints = counts[self.annotators]
-        # The labels of these annotators [R]: the item of each, and its annotator's place in [A].
+        # The labels of these annotators [R]: the item of each, and the position of its annotator
+        # in ``annotators``.
         is_compared = np.isin(codes, self.annotators)
         rows = shared[is_compared]
         self._items = labels.item_codes[rows]
-        self._places = np.searchsorted(self.annotators, codes[is_compared])
+        self._positions = np.searchsorted(self.annotators, codes[is_compared])
         # The item, or the group of items, of each of these labels [R].
         self._units = self._items
         if clusters is not None:
@@ -121,13 +123,13 @@ class AlternativeAnnotatorTest:
         distances = self._distances_to_others(single[self._items])
         as_good = (distances <= self._human_distances + ROUNDING).astype(np.float64)
         human_as_good = (self._human_distances <= distances + ROUNDING).astype(np.float64)
-        advantages = self._means(as_good)
+        advantages = self._mean_by_annotator(as_good)
         p_values = self._p_values(human_as_good - as_good)
         corrected = np.asarray(false_discovery_control(p_values, method="by"))
         low, high = self._interval(as_good, advantages)
         return TestedCandidate(
             advantages=advantages,
-            human_advantages=self._means(human_as_good),
+            human_advantages=self._mean_by_annotator(human_as_good),
             p_values=corrected,
             wins=corrected <= 1 - self.level,
             low=low,
@@ -137,30 +139,34 @@ class AlternativeAnnotatorTest:
     def _interval(self, as_good: Floats, advantages: Floats) -> tuple[float, float]:
         """Score interval of the mean advantage over items, or groups of items."""
         # The influence of each item on the mean over annotators: annotators share items.
-        deviations = as_good - advantages[self._places]
-        weights = deviations / (self.counts[self._places] * len(self.annotators))
+        deviations = as_good - advantages[self._positions]
+        weights = deviations / (self.counts[self._positions] * len(self.annotators))
         influences = np.bincount(self._units, weights)
         variance = float(np.square(influences).sum())
         units = len(np.unique(self._units))
         low, high = score_interval(float(advantages.mean()), variance, units, level=self.level)
         return float(low), float(high)
 
-    def _means(self, values: Floats) -> Floats:
-        """The mean over the labels of each annotator [A]."""
-        return np.asarray(np.bincount(self._places, values) / self.counts)
+    def _mean_by_annotator(self, values: Floats) -> Floats:
+        """The mean of values [R] over the labels of each annotator [A]."""
+        return np.asarray(np.bincount(self._positions, values) / self.counts)
 
     def _p_values(self, gaps: Floats) -> Floats:
-        """One-sided paired t-tests of the hypothesis that people are better by ε or more [A]."""
+        """P-values [A] of one-sided paired t-tests: is each person better by ε or more?
+
+        ``gaps`` [R] are 1 where only the person is closer to the others, −1 where only the
+        candidate is, else 0.
+        """
         from scipy.special import stdtr  # Student's t
 
-        means = self._means(gaps)
+        means = self._mean_by_annotator(gaps)
         # The sum of the deviations of each annotator in each item, or group of items.
-        keys = self._places * (self._units.max() + 1) + self._units
+        keys = self._positions * (self._units.max() + 1) + self._units
         units, unit_of = np.unique(keys, return_inverse=True)
-        sums = np.bincount(unit_of, gaps - means[self._places])
-        unit_places = units // (self._units.max() + 1)
-        unit_counts = np.bincount(unit_places)
-        squares = np.bincount(unit_places, np.square(sums))
+        sums = np.bincount(unit_of, gaps - means[self._positions])
+        unit_positions = units // (self._units.max() + 1)
+        unit_counts = np.bincount(unit_positions)
+        squares = np.bincount(unit_positions, np.square(sums))
         degrees = np.maximum(unit_counts - 1, 1)
         errors = np.sqrt(squares * unit_counts / degrees) / self.counts
         # Where nothing varies, the sign decides.

@@ -40,7 +40,7 @@ class MemberRow(TypedDict):
 
 
 class StratumRow(TypedDict):
-    """Agreement on the items whose votes are divided alike."""
+    """Agreement on the items whose votes are divided in the same way, as in ``2:1``."""
 
     stratum: str | None
     items: int
@@ -98,7 +98,7 @@ class Audit:
     Attributes
     ----------
     items, annotators : int
-        How many items and annotators the audit is about.
+        Numbers of items and annotators.
     metric : str
         The loss in which members are compared: ``ce``, on an ordinal scale ``rps``.
     level : float
@@ -108,36 +108,39 @@ class Audit:
         whose uniform mean has the same error as that of these members; from 1 to the number of
         members. Estimate and ends are None if the error is zero. None for a jury of one.
     judges_limit : float or None
-        The number of judges that infinitely many members of this kind would count as; None if it
-        is unbounded.
+        The number of judges that infinitely many members of this kind would count as, by the
+        estimate of ``judges``; None if it is unbounded.
     correlation : float or None
         The mean correlation of the errors of two members against the human distribution, over
         all pairs of ``correlations``.
     correlations : dict of str to dict
-        The same for each pair of members, given that all count as the estimated number of judges;
-        None if the error of a member does not exceed the noise of the labels.
+        The correlation of the errors of each pair of members, given that all count as the
+        estimated number of judges; None if the error of a member does not exceed the noise of the
+        labels.
     members : list of dict
-        Of each ``member`` its ``loss``, the mean ``correlation`` of its errors with those of the
-        others (``correlation_interval``: as the ends of ``judges`` imply), and what the uniform
-        mean loses without it (``uniform``): ``difference``, ``interval`` and ``verdict`` ("free":
-        worse by 1 % at most).
+        For each ``member``, its ``loss``, the mean ``correlation`` of its errors with those of the
+        others (``correlation_interval``: as the ends of ``judges`` imply), and how much the loss of
+        the uniform mean grows without it (``uniform``): ``difference``, ``interval`` and
+        ``verdict`` ("free": by 1 % at most, interval included).
     strata : list of dict
-        By division of votes (``stratum``: ``3:0``, ``2:1`` …) and for all items, the
-        ``agreement`` with an annotator of the jury's answer, of another annotator (``human``) and
-        of the best single answer (``best``), and ``above_human`` with its interval.
+        By division of votes (``stratum``: ``3:0``, ``2:1`` …) and for all items, how much the
+        jury's answer (``agreement``), another annotator (``human``) and the best single answer
+        (``best``) agree with an annotator, and by how much the jury agrees more than another
+        annotator (``above_human``) with its interval.
     judges_and_people : list of dict
-        Of each ``judge`` (every member, and their uniform mean), its single answers beside all
-        ``labels`` of annotators: ``agreement`` and ``cohen_kappa``, with intervals over items; on
-        an ordinal scale with quadratic weights, for multi-label data the mean over labels. Empty
-        where annotators gave probabilities.
+        For each ``judge`` (every member, and their uniform mean), ``agreement`` and
+        ``cohen_kappa`` of its single answers with all ``labels`` of annotators, with intervals over
+        items; on an ordinal scale with quadratic weights, for multi-label data the mean over
+        labels. Empty where annotators gave probabilities.
     people : Interval or None
-        The mean Cohen's kappa of two annotators, to compare these with; None for probabilities.
+        The mean Cohen's kappa of two annotators, beside those of the judges; None for
+        probabilities.
     confusion : list of dict
-        For each judge, how many labels ``human`` go with each of its ``answers``; for multi-label
-        data one table per label (``question``).
+        For each judge and each label that annotators gave (``human``), how often the judge gave
+        each of the ``answers``; for multi-label data one table per label (``question``).
     replacement : list of dict
-        With ``replace``, of each candidate the ``winning_rate``, ``advantage`` (the mean
-        probability to be as good as or better than the annotator who is left out) with
+        With ``replace``, for each candidate the ``winning_rate``, ``advantage`` (the mean
+        probability that it is as good as the annotator who is left out, or better) with
         ``interval``, whether it ``passes``, and a row for each annotator.
     epsilon : float
         The margin of the replacement test.

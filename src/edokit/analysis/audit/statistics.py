@@ -12,8 +12,8 @@ from edokit.metrics import Interval
 from edokit.metrics.mean_intervals import UnitDeviations, difference_ends, ratio_ends
 from edokit.metrics.resampling import Resampling, resampled_means
 
-# Intervals of judges end where the error of the mean is this multiple of the spread, which is
-# at 1.001 judges.
+# The largest error of the mean, as a multiple of the spread, that intervals of the number of judges
+# consider: 1.001 judges.
 LARGEST_ERROR = 1000.0
 # Squared distances that differ by rounding alone are ties.
 ROUNDING = 1e-9
@@ -67,8 +67,8 @@ class JuryErrors:
     def correlations(self, judges: float | None) -> Floats:
         """Correlation of the errors of each two members [K, K]; NaN where a member has none.
 
-        ``judges`` is the number of judges that all members count as, which determines the error of
-        their mean without the noise of the soft labels. None uses the estimated error.
+        The error of the members' mean, without the noise of the soft labels, is that of members
+        who count as this many ``judges``; for None, it is the estimated one.
         """
         if judges is None or judges - 1 < ROUNDING:
             mean_error = self.mean_error.mean()
@@ -86,8 +86,8 @@ def effective_judges(errors: JuryErrors, resampling: Resampling) -> Interval:
 
     If errors correlate by ρ, that is K / (1 + (K − 1) ρ), the effective sample size of equally
     correlated measurements (Kish 1965); it equals 1 + spread / error of the mean. It is at most K:
-    errors are taken not to correlate negatively. The noise of the labels may hide the error of the
-    mean. The estimate is the median over those resamples that leave enough of it. The interval is
+    errors are taken not to correlate negatively. In some resamples of the items, the noise of the
+    labels hides the error of the mean; the estimate is the median over the others. The interval is
     that of the ratio of the two means.
     """
     if errors.spread.max() < ROUNDING:
@@ -128,18 +128,23 @@ def _judges_interval(errors: JuryErrors, resampling: Resampling) -> tuple[float,
 
 def mean_correlation(correlations: Floats) -> float | None:
     """The mean correlation of the errors of two members; None where none is defined."""
-    of_two_members = correlations[np.triu_indices(len(correlations), k=1)]
-    if np.isnan(of_two_members).all():
+    of_pairs = correlations[np.triu_indices(len(correlations), k=1)]
+    if np.isnan(of_pairs).all():
         return None
-    return float(np.nanmean(of_two_members))
+    return float(np.nanmean(of_pairs))
+
+
+def equal_correlation(judges: float, members: int) -> float:
+    """The correlation ρ of all errors with which K members count as this many judges."""
+    return (members / judges - 1) / (members - 1)
 
 
 def most_judges(judges: float, members: int) -> float | None:
-    """The number of judges that infinitely many members would count as; None if unbounded.
+    """The number of judges that infinitely many members would count as, 1/ρ; None if unbounded.
 
-    It is 1/ρ, with the equal correlation ρ of errors for which K members count as this many judges.
+    ρ is the correlation of errors with which K members count as this many judges.
     """
-    correlation = (members / judges - 1) / (members - 1)
+    correlation = equal_correlation(judges, members)
     if correlation <= 0:
         return None
     return 1 / correlation
@@ -197,7 +202,7 @@ def dropped_members(
 
 @dataclass(frozen=True, eq=False)
 class Agreements:
-    """Agreement with an annotator of each item [N], from 0 to 1.
+    """Agreement with a random annotator of each item [N], from 0 to 1.
 
     Attributes
     ----------
@@ -218,7 +223,7 @@ def agreements(p: Floats, labels: HumanLabels) -> Agreements:
     """Agreement of a jury with these probabilities [N, C], beside that of people."""
     return Agreements(
         jury=1 - labels.disagreement(p),
-        # Two annotators differ by twice the variance.
+        # The mean squared distance of two annotators is twice the variance.
         person=1 - 2 * labels.variance,
         best=1 - labels.disagreement(labels.soft_labels),
     )

@@ -16,6 +16,7 @@ from edokit.analysis.audit.result import (
     ConfusionRow,
     MemberRow,
 )
+from edokit.analysis.audit.statistics import equal_correlation, most_judges
 from edokit.analysis.scores.text import short_ends
 from edokit.metrics import METRIC, Interval
 
@@ -27,7 +28,7 @@ _SUBJECTS = {UNIFORM: "The plain average of the members", ENSEMBLE: "The ensembl
 
 
 def headline(audit: Audit) -> list[str]:
-    """The answers in sentences."""
+    """How many judges the jury counts as, which members matter, and whom it can replace."""
     lines = []
     if audit.judges is not None:
         lines.append(_judges_sentence(audit, audit.judges))
@@ -43,9 +44,9 @@ def headline(audit: Audit) -> list[str]:
 
 
 def can_tell(judges: Interval, members: int) -> bool:
-    """Whether the interval of the number of judges excludes the few or the many.
+    """Whether the interval of the number of judges says more than that it is between 1 and K.
 
-    It can't tell if it begins in the first quarter of 1 … K and ends in the last.
+    It does not if it begins in the first quarter of this range and ends in the last.
     """
     assert judges.low is not None
     assert judges.high is not None
@@ -66,33 +67,55 @@ def _judges_sentence(audit: Audit, judges: Interval) -> str:
             f"These items can't tell how many independent judges the {count} are: {ends} are"
             f" possible ({audit.level:.0%} interval). Ask more annotators, or about more items."
         )
-    errors = "The errors of the members are hardly correlated."
-    if audit.correlation is not None and audit.correlation > _UNCORRELATED:
-        errors = f"The errors of two members correlate by {audit.correlation:.2f} on average."
-        if audit.judges_limit is not None:
-            errors += (
-                f" However many more of this kind were asked, they would count as"
-                f" {audit.judges_limit:.1f}."
-            )
     return (
         f"{count} count as {judges.estimate:.1f} independent judges ({audit.level:.0%} interval"
-        f" {ends}). {errors}"
+        f" {ends}). {_correlation_sentence(audit, judges)}"
     )
 
 
+def _correlation_sentence(audit: Audit, judges: Interval) -> str:
+    """How much the errors of the members correlate, and what more members would add."""
+    assert judges.low is not None
+    assert judges.high is not None
+    members = len(audit.members)
+    if audit.correlation is None:
+        return "How much the errors of two members correlate can't be estimated."
+    if equal_correlation(judges.low, members) <= _UNCORRELATED:
+        return "The errors of the members are hardly correlated."
+    sentence = f"The errors of two members correlate by {audit.correlation:.2f} on average."
+    if audit.judges_limit is not None:
+        lowest = most_judges(judges.low, members)
+        highest = most_judges(judges.high, members)
+        ends = f"{lowest:.1f} or more"
+        if highest is not None:
+            ends = f"{lowest:.1f} to {highest:.1f}"
+        sentence += (
+            f" However many more of this kind were asked, they would count as"
+            f" {audit.judges_limit:.1f} ({ends})."
+        )
+    return sentence
+
+
 def _members_sentence(audit: Audit) -> str:
+    """Which members the uniform mean is clearly worse without."""
     missed = [row["member"] for row in audit.members if row["uniform"]["verdict"] == "worse"]
     if not missed:
-        return "No member is clearly missed if it goes alone."
-    return f"Clearly missed if it goes: {examples(missed, 5)}."
+        return "Leaving out any one member does not make the average clearly worse."
+    return f"The average is clearly worse without {examples(missed, 5)}."
 
 
 def _replacement_sentence(audit: Audit) -> str:
     """Whether the ensemble, else the uniform mean, else the only member can replace a person."""
     candidates = {row["candidate"]: row for row in audit.replacement}
-    name = next(name for name in (ENSEMBLE, UNIFORM, *candidates) if name in candidates)
+    if ENSEMBLE in candidates:
+        name = ENSEMBLE
+    elif UNIFORM in candidates:
+        name = UNIFORM
+    else:
+        members = [candidate for candidate in candidates if candidate != CONSTANT]
+        name = members[0]
     row = candidates[name]
-    verdict = "can't be shown to be able to"
+    verdict = "is not shown to be able to"
     if row["passes"]:
         verdict = "can"
     beaten = sum(annotator["wins"] for annotator in row["annotators"])
@@ -100,9 +123,9 @@ def _replacement_sentence(audit: Audit) -> str:
     sentence = (
         f"{_SUBJECTS.get(name, name)} {verdict} replace an annotator: it wins against"
         f" {beaten} of {counted(len(row['annotators']), 'annotator')} (winning rate"
-        f" {row['winning_rate']:.2f}, {PASS_RATE:g} is asked for, ε {audit.epsilon:g}); it is"
-        f" as good as or better than the one left out with probability {row['advantage']:.2f}"
-        f" ({low:.2f} to {high:.2f})."
+        f" {row['winning_rate']:.2f}; {PASS_RATE:g} is required, ε is {audit.epsilon:g}). The"
+        f" probability that it is as good as the one left out, or better, is"
+        f" {row['advantage']:.2f} ({low:.2f} to {high:.2f})."
     )
     if not row["passes"] and name != ENSEMBLE:
         sentence += _agreement_sentence(audit)
@@ -115,8 +138,8 @@ def _agreement_sentence(audit: Audit) -> str:
         if row["stratum"] == ALL and row["interval"] is not None and row["interval"][0] > 0:
             return (
                 f" On average over items it agrees with an annotator more often than another"
-                f" annotator does ({row['agreement']:.2f} against {row['human']:.2f}); replacing"
-                " people asks for more, namely not to be worse than most annotators one by one."
+                f" annotator does ({row['agreement']:.2f} against {row['human']:.2f}); but to"
+                " replace people, it must not be worse than most annotators one by one."
             )
     return ""
 
@@ -154,15 +177,16 @@ def _member_table(audit: Audit) -> Table:
         }
         records.append(record)
     note = (
-        "corr.: of its errors with those of the others, without the noise of the labels, and as"
-        f" the interval of the number of judges implies; ?: lost in it. Δ{short}: interval of"
-        " what the uniform mean loses without it alone; free: 1% at most."
+        "corr.: mean correlation of its errors with those of the others, without the noise of the"
+        " labels (in brackets, as the interval of the number of judges implies; ?: hidden by this"
+        f" noise). Δ{short}: interval of how much the uniform mean's {short} grows without it;"
+        " free: by 1% at most."
     )
     return Table.from_records("What each member adds", records, [note])
 
 
 def _correlation_cell(row: MemberRow) -> str:
-    """``0.72 (0.10–0.95)``, with ``?`` where it is lost in the noise of the labels."""
+    """``0.72 (0.10–0.95)``, with ``?`` where the noise of the labels hides it."""
     texts = []
     for value in (row["correlation"], *row["correlation_interval"]):
         texts.append("?" if value is None else f"{value:.2f}")
@@ -187,8 +211,8 @@ def _strata_table(audit: Audit) -> Table:
         records.append(record)
     note = (
         "Agreement with an annotator of the item: of the jury's answer, of another person, of"
-        " the best single answer. Where votes are known to be divided, a person agrees seldom,"
-        " and so does everybody: compare within a row."
+        " the best single answer. Where votes are divided, nobody agrees often: compare within a"
+        " row."
     )
     return Table.from_records("By agreement", records, [note], digits=3)
 
@@ -203,7 +227,7 @@ def _judge_table(audit: Audit) -> Table:
             f"{audit.level:.0%}": _ends(row["cohen_kappa"]),
         }
         records.append(record)
-    notes = ["Its single answers beside all labels of annotators."]
+    notes = ["Single answers of each judge beside all labels of annotators."]
     if audit.people is not None and audit.people.estimate is not None:
         ends = _ends(audit.people) or "no interval"
         notes.append(f"Two annotators: κ {audit.people.estimate:.3f} ({ends}) on average.")
