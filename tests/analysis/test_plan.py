@@ -412,3 +412,23 @@ def test_as_good_is_what_the_interval_does_not_put_above_the_lowest() -> None:
     gaps = np.array([0.5, 0.0, 0.02, 0.5])  # of two, three, five and eight annotators
     noise = 0.1 * rng.normal(size=(500, 4)) * [1, 0, 1, 1]
     assert best_counts(1 + gaps + noise, [2, 3, 5, 8], 0.95) == [3, 5]
+
+
+def test_repeated_labels_of_one_annotator_show_no_disagreement() -> None:
+    columns = {"item": [0, 0, 1, 1], "annotator": ["a", "a", "b", "b"], "label": [0, 1, 0, 0]}
+    with raises_code("too-few-labels"):
+        edokit.plan(Annotations.from_table(columns, duplicates="all"), **QUICK)
+
+
+@pytest.mark.parametrize("annotators", [3, 7, 12])
+def test_a_unanimous_pilot_is_noted_whatever_its_size(annotators: int) -> None:
+    """Of many equal numbers, the mean differs from them by rounding."""
+    pilot = Annotations.from_matrix([[code] * annotators for code in (0, 1, 2) * 10])
+    assert any("agree in the pilot" in note for note in edokit.plan(pilot, **QUICK).notes)
+
+
+def test_one_planned_number_of_annotators_is_not_called_the_best() -> None:
+    pilot = edokit.simulate("crowd", random_state=0, items=(100, 1, 1)).annotations
+    plan = edokit.plan(pilot, budget=300, annotators=(3,), samples=50)
+    assert plan.best["model"] == [3]
+    assert not any("best" in line for line in plan.headline)

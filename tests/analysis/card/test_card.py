@@ -121,3 +121,30 @@ def test_another_ending_is_refused() -> None:
     card = disagreement_card(Annotations.from_matrix([["a", "b"], ["b", "b"]]), by=[])
     with raises_code("unknown-ending"):
         card.write("card.pdf")
+
+
+def test_levels_that_were_not_tested_are_not_said_to_be_alike() -> None:
+    camps = edokit.simulate("two-camps", random_state=0, items=(60, 0, 1)).annotations
+    untested = edokit.diagnose(camps, by="group", permutations=0)
+    sections = disagreement_card(camps, diagnosis=untested).sections()
+    groups = next(section for section in sections if section.title == "Which groups differ")
+    assert groups.sentences[0].startswith("No level was tested")
+    assert not any("No difference" in sentence for sentence in groups.sentences)
+
+
+def test_the_number_of_annotators_comes_with_an_interval() -> None:
+    camps = edokit.simulate("two-camps", random_state=0, items=(60, 0, 1)).annotations
+    card = disagreement_card(camps, by=[])
+    assert card.plan is not None
+    needed = next(section for section in card.sections() if section.title == "Annotators needed")
+    row = next(row for row in card.plan.curve if row["soft_label"]["md"][0] <= 0.1)
+    _, low, high = row["soft_label"]["md"]
+    assert needed.sentences[0].startswith(f"{row['annotators']} is the smallest")
+    assert f"{low:.3f} to {high:.3f}" in needed.sentences[0]
+    assert ("may take more" in needed.sentences[0]) == (high > 0.1)
+
+
+def test_repeated_labels_of_one_annotator_are_not_labels_of_two() -> None:
+    columns = {"item": [0, 0, 1, 1], "annotator": ["a", "a", "b", "b"], "label": [0, 1, 0, 0]}
+    repeated = Annotations.from_table(columns, duplicates="all")
+    assert disagreement_card(repeated, by=[]).plan is None

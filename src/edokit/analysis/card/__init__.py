@@ -32,7 +32,7 @@ def disagreement_card(
     Parameters
     ----------
     annotations : Annotations, str or Path
-        As for `diagnose`.
+        Who labelled which item how, as for `diagnose`.
     by : str or sequence of str, optional
         Attributes of the annotators to compare; by default all that people have.
     diagnosis : Diagnosis, optional
@@ -76,16 +76,17 @@ def disagreement_card(
         metrics=main_metrics(annotations.scale),
         scale=annotations.scale,
     )
-    levels = {
-        attribute.name: dict(zip(attribute.levels, attribute.people, strict=True))
-        for attribute in annotations.people.attributes
-    }
-    return DisagreementCard(diagnosis, levels, best, _plan(annotations), name)
+    levels = {}
+    for attribute in annotations.people.attributes:
+        levels[attribute.name] = dict(zip(attribute.levels, attribute.people, strict=True))
+    return DisagreementCard(diagnosis, levels, best, _plan_or_none(annotations), name)
 
 
-def _plan(annotations: Annotations) -> Plan | None:
-    """How many annotators an item needs; None where too few items have two labels."""
+def _plan_or_none(annotations: Annotations) -> Plan | None:
+    """How many annotators an item needs; None where no item has labels of two annotators."""
     try:
         return plan(annotations, train=False)
-    except InputError:
+    except InputError as error:
+        if error.code != "too-few-labels":
+            raise
         return None

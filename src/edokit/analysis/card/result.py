@@ -37,7 +37,7 @@ class CardSection:
 
 @dataclass(frozen=True, eq=False)
 class DisagreementCard:
-    """What `edokit.disagreement_card` returns.
+    """Who labelled a dataset and how they disagree, as `edokit.disagreement_card` returns it.
 
     Attributes
     ----------
@@ -45,11 +45,12 @@ class DisagreementCard:
     levels : mapping of str to mapping of str to int
         For each attribute of the annotators, how many have each level.
     best_possible : mapping of str to float or None
-        The best value of each metric that any answer can have on these soft labels.
+        For each metric, the best value that any model can reach on these soft labels.
     plan : Plan or None
-        How the soft labels improve with annotators per item; None where it can't be known.
+        How the soft labels improve with annotators per item; None where no item has labels of two
+        annotators.
     name : str
-        Of the dataset; may be empty.
+        Name of the dataset; may be empty.
     """
 
     diagnosis: Diagnosis
@@ -121,7 +122,7 @@ class DisagreementCard:
         Returns
         -------
         dict
-            ``levels``, ``best_possible`` and ``plan``; what the diagnosis has is there.
+            ``levels``, ``best_possible`` and ``plan``; `diagnosis` has its own ``to_dict``.
         """
         return {
             "levels": {name: dict(levels) for name, levels in self.levels.items()},

@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from edokit.analysis.card.result import DisagreementCard
     from edokit.analysis.plan.result import Plan
 
-COEFFICIENTS = {
+COEFFICIENT_TITLES = {
     "krippendorff_alpha": "Krippendorff's alpha",
     "fleiss_kappa": "Fleiss' kappa",
     "cohen_kappa": "Cohen's kappa (mean of pairs)",
     "gwet_ac1": "Gwet's AC1",
     "gwet_ac2": "Gwet's AC2",
 }
-VARIANCE = {
+VARIANCE_TITLES = {
     "item": "items",
     "annotator": "annotators (strictness)",
     "group_item": "groups of annotators by items",
     "rest": "rest: noise, views of single annotators",
 }
 FEW_LABELS = 3
-"""With fewer labels of an item, the entropy of its soft label says little."""
+"""With fewer labels, the entropy of a soft label is much too low on average."""
 SMALL_ERROR = 0.1
 """Expected L1 distance up to which a soft label is called close to that of everybody: the share of
 a class is wrong by 5 percentage points. On an ordinal scale, a twentieth of its length."""
@@ -86,7 +86,7 @@ def _agreement(card: DisagreementCard) -> CardSection:
     if agreement["pairwise"] is None:
         return CardSection("Agreement", [f"Unknown: {agreement['reason']}."])
     records: list[dict[str, Cell]] = []
-    for name, title in COEFFICIENTS.items():
+    for name, title in COEFFICIENT_TITLES.items():
         value = agreement[name]
         if value is not None and value["estimate"] is not None:
             records.append({"coefficient": title, **value})
@@ -115,7 +115,7 @@ def _structure(card: DisagreementCard) -> CardSection:
     if variance is None or "total" not in variance:
         return CardSection("Structure or noise", sentences)
     records = []
-    for name, title in VARIANCE.items():
+    for name, title in VARIANCE_TITLES.items():
         part = variance[name]
         record: dict[str, Cell] = {"part": title, "share": "unknown", "low": None, "high": None}
         if part is not None:
@@ -133,15 +133,20 @@ def _groups(card: DisagreementCard) -> CardSection:
         return CardSection(title, ["No attributes of the annotators were compared."])
     differing = [level.name for level in groups.levels if level.differs == "yes"]
     undecided = [level.name for level in groups.levels if level.differs == "can't tell"]
+    is_tested = any(level.differs is not None for level in groups.levels)
     sentences = []
-    if differing:
+    if not is_tested:
+        sentences.append("No level was tested; intervals say how large a difference may be.")
+    elif differing:
         sentences.append(f"A difference to the others is shown for {', '.join(differing)}.")
     else:
         sentences.append(
             "No difference is shown; intervals say how large one could have been missed."
         )
     if undecided:
-        sentences.append(f"One can't tell for {', '.join(undecided)}.")
+        sentences.append(
+            f"The permutations do not decide it for {', '.join(undecided)}: p is too close to 5 %."
+        )
     sentences.append(LIMITS)
     records = [_level_record(card, level) for level in groups.levels]
     table = Table.from_records("Groups", records, [_method(groups)], digits=3)
@@ -178,8 +183,8 @@ def _best_score(card: DisagreementCard) -> CardSection:
     ]
     if card.diagnosis.coverage["per_item"]["min"] < FEW_LABELS:
         sentences.append(
-            f"Soft labels of fewer than {FEW_LABELS} annotators hide disagreement, so that this"
-            " floor is too low."
+            f"Soft labels of fewer than {FEW_LABELS} annotators hide disagreement, so the floor"
+            " shown is too low."
         )
     table = Table.from_records("Best possible values", records)
     return CardSection("The best score any model could reach", sentences, [table])
@@ -196,25 +201,30 @@ def _annotators_needed(card: DisagreementCard) -> CardSection:
 
 def _needed_sentence(card: DisagreementCard, plan: Plan) -> str:
     """How many annotators bring the soft label close to that of everybody."""
-    name = "md"
-    limit = SMALL_ERROR
-    unit = ""
-    if name not in plan.curve[0]["soft_label"]:
-        name = "w1"
-        scale = DeclaredScale(card.diagnosis.scale).resolve(card.diagnosis.classes)
-        limit = SMALL_ERROR / 2 * (scale.span or 1.0)
-        unit = f" (a twentieth of the scale is {limit:g})"
-    short = METRIC[name].short
+    scale = DeclaredScale(card.diagnosis.scale).resolve(card.diagnosis.classes)
+    metric = "md"
+    limit = f"{SMALL_ERROR:g}"
+    largest_error = SMALL_ERROR
+    if scale.span is not None:
+        metric = "w1"
+        largest_error = SMALL_ERROR / 2 * scale.span
+        limit = f"{largest_error:g} (a twentieth of the scale)"
+    short = METRIC[metric].short
     for row in plan.curve:
-        error = row["soft_label"][name][0]
-        if error <= limit:
-            return (
-                f"{counted(row['annotators'], 'annotator')} per item are the smallest planned"
-                f" number whose expected {short} of a soft label, {error:.3f}, is at most"
-                f" {limit:g}{unit}."
+        error, low, high = row["soft_label"][metric]
+        if error <= largest_error:
+            sentence = (
+                f"{row['annotators']} is the smallest planned number of annotators per item whose"
+                f" soft label has an expected {short} of at most {limit}: it is {error:.3f}"
+                f" ({plan.level:.0%} interval {low:.3f} to {high:.3f})."
             )
-    largest_panel = plan.curve[-1]
+            if high > largest_error:
+                sentence += " By the interval, it may take more annotators."
+            return sentence
+    last_row = plan.curve[-1]
+    error, low, high = last_row["soft_label"][metric]
     return (
-        f"With {counted(largest_panel['annotators'], 'annotator')} per item the expected {short} of"
-        f" a soft label is still {largest_panel['soft_label'][name][0]:.3f}, above {limit:g}{unit}."
+        f"With {counted(last_row['annotators'], 'annotator')} per item, the expected {short} of a"
+        f" soft label is still {error:.3f} ({plan.level:.0%} interval {low:.3f} to {high:.3f}),"
+        f" above {limit}."
     )

@@ -1,4 +1,4 @@
-"""`plan`: how many annotators an item needs, how many items, and what they buy."""
+"""`plan`: how many annotators an item needs, and how many items a budget should buy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from edokit.analysis.plan.learning import FEWEST_TEXTS, planned_losses, train_on
 from edokit.analysis.plan.options import PlanOptions
 from edokit.analysis.plan.result import CurveRow, Plan
 from edokit.analysis.plan.soft_labels import soft_label_errors
-from edokit.annotations.core import Annotations
 from edokit.fitdata.inputs import load_annotations, load_predictions
 from edokit.fitdata.reading import (
     AnnotationsLike,
@@ -29,8 +28,11 @@ from edokit.metrics import headline_metric
 from edokit.metrics.resampling import central_interval
 from edokit.predictions.core import Predictions
 
-# Resampling means is fast: with ten times the samples, decisions hardly depend on the seed.
-_SAMPLES_OF_MEANS = 10
+# Means are resampled this many times as often: it is fast, and decisions then hardly depend on the
+# seed.
+_MORE_SAMPLES = 10
+# Variances of labels that are not zero by rounding alone.
+_ROUNDING = 1e-12
 
 
 def plan(
@@ -90,12 +92,21 @@ def plan(
     jury = None
     if predictions is not None:
         jury, pilot = match_jury(load_predictions(predictions, reading, pilot), pilot)
-    options = _with_budget(options, pilot)
-    counts = _affordable_counts(options)
-    items = [options.items(count) for count in counts]
     labels = HumanLabels(pilot)
+    if not labels.has_several.any():
+        raise InputError(
+            "no item of the pilot has labels of two annotators, so it does not show how much they"
+            " differ",
+            "have at least 50 items labelled by two annotators or more",
+            code="too-few-labels",
+        )
+    if options.budget is None:
+        cost = len(pilot) * options.price + len(pilot.items) * options.item_price
+        options = replace(options, budget=cost)
+    counts = _affordable_counts(options)
+    item_counts = [options.items(count) for count in counts]
     metric = headline_metric(pilot.scale)
-    samples = _SAMPLES_OF_MEANS * options.samples
+    samples = _MORE_SAMPLES * options.samples
     notes = []
     comparison: dict[str, Floats] = {}
     compared: list[str] = []
@@ -105,7 +116,7 @@ def plan(
         compared, models = _models_to_compare(jury, labels)
         spreads = difference_spreads(labels, *models, counts, samples)
         for name, spread in spreads.items():
-            comparison[name] = detectable(spread, items, options.level, options.power)
+            comparison[name] = detectable(spread, item_counts, options.level, options.power)
     model: dict[str, Floats] = {}
     if options.train:
         if pilot.texts is None:
@@ -115,21 +126,21 @@ def plan(
         else:
             rng = np.random.default_rng(options.random_state)
             runs = train_on_parts(pilot, labels, rng)
-            model[metric] = planned_losses(runs, items, counts, samples, rng)
-    if not np.nansum(labels.variance):
+            model[metric] = planned_losses(runs, item_counts, counts, samples, rng)
+    if not (labels.variance > _ROUNDING).any():
         notes.append(text.unanimous_note(int(labels.has_several.sum())))
     soft_label = soft_label_errors(
         labels, counts, options.samples, options.random_state, level=options.level
     )
     curve: list[CurveRow] = []
-    for k, count in enumerate(counts):
+    for position, count in enumerate(counts):
         curve.append(
             {
                 "annotators": count,
-                "items": items[k],
-                "soft_label": {name: error.at(k) for name, error in soft_label.items()},
-                "comparison": _estimates(comparison, k, options.level),
-                "model": _estimates(model, k, options.level),
+                "items": item_counts[position],
+                "soft_label": {name: error.at(position) for name, error in soft_label.items()},
+                "comparison": _estimates(comparison, position, options.level),
+                "model": _estimates(model, position, options.level),
             }
         )
     best = {}
@@ -154,21 +165,6 @@ def plan(
     )
 
 
-def _with_budget(options: PlanOptions, pilot: Annotations) -> PlanOptions:
-    """The options with a budget: by default what the labels of the pilot cost."""
-    if not (pilot.annotations_per_item > 1).any():
-        raise InputError(
-            "no item of the pilot has labels of two annotators, so it does not show how much they"
-            " differ",
-            "have at least 50 items labelled by two annotators or more",
-            code="too-few-labels",
-        )
-    if options.budget is not None:
-        return options
-    cost = len(pilot) * options.price + len(pilot.items) * options.item_price
-    return replace(options, budget=cost)
-
-
 def _affordable_counts(options: PlanOptions) -> list[int]:
     """The numbers of annotators for which the budget buys an item."""
     counts = [count for count in sorted(set(options.annotators)) if options.items(count) > 0]
@@ -181,21 +177,30 @@ def _affordable_counts(options: PlanOptions) -> list[int]:
     return counts
 
 
-def _estimates(samples: Mapping[str, Floats], k: int, level: float) -> dict[str, list[float]]:
-    """Estimate and ends of column ``k`` of resampled values [samples, counts], by metric."""
+def _estimates(
+    samples: Mapping[str, Floats], position: int, level: float
+) -> dict[str, list[float]]:
+    """By metric, estimate and interval of one column of resampled values [samples, counts]."""
     estimates = {}
     for name, values in samples.items():
-        column = values[:, k]
+        column = values[:, position]
         estimates[name] = [float(np.median(column)), *central_interval(column, level)]
     return estimates
 
 
 def best_counts(samples: Floats, counts: Sequence[int], level: float) -> list[int]:
-    """The number of annotators with the lowest value, then those that are not clearly worse."""
+    """The number of annotators with the lowest value, then the others that are not clearly worse.
+
+    ``samples`` [samples, counts] are resampled values. A number is clearly worse if the lower end
+    of its difference to the lowest one is above 0.
+    """
     lowest = int(np.median(samples, axis=0).argmin())
-    gaps = np.quantile(samples - samples[:, [lowest]], (1 - level) / 2, axis=0)
-    alike = [count for count, gap in zip(counts, gaps, strict=True) if gap <= 0]
-    return [counts[lowest], *(count for count in alike if count != counts[lowest])]
+    differences = np.quantile(samples - samples[:, [lowest]], (1 - level) / 2, axis=0)
+    best = [counts[lowest]]
+    for position, count in enumerate(counts):
+        if position != lowest and differences[position] <= 0:
+            best.append(count)
+    return best
 
 
 def _models_to_compare(

@@ -1,4 +1,4 @@
-"""How large a difference between two models shows, by annotators and items."""
+"""The smallest difference between two models that shows, by annotators and items."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def difference_spreads(
 ) -> dict[str, Floats]:
     """By metric, the standard deviation over items of the difference of two models [N, C].
 
-    For each resample of the pilot and each number of annotators [samples, counts]. The variance
-    is *between + within / annotators* (components of variance of a one-way random-effects model),
-    exactly so for metrics that are linear in the soft label. Both parts follow from the variance
-    with one label per item and with all of them. The resamples are always the same, so that what
-    is not clearly worse does not depend on a seed.
+    There is one for each resample of the pilot and each number of annotators [samples, counts].
+    The variance is *between + within / annotators* (components of variance of a one-way
+    random-effects model); this is exact for metrics that are linear in the soft label. Both parts
+    follow from the variance with one label per item and that with all of them. The resamples are
+    always the same, so that recommendations do not depend on a seed.
     """
     scale = labels.scale
     several = labels.has_several
@@ -52,9 +52,9 @@ def difference_spreads(
             gaps**2,
         ]
         rng = np.random.default_rng(0)
-        means = resampled_means(columns, samples, rng, None)
-        variance_with_one = means[1] - means[0] ** 2
-        variance_with_all = means[3] - means[2] ** 2
+        single_mean, single_square, mean, square = resampled_means(columns, samples, rng, None)
+        variance_with_one = single_square - single_mean**2
+        variance_with_all = square - mean**2
         within = np.maximum(variance_with_one - variance_with_all, 0) / (1 - inverse_count)
         between = np.maximum(variance_with_one - within, 0)
         spreads[name] = np.sqrt(between[:, None] + within[:, None] / np.array(counts))
@@ -64,7 +64,7 @@ def difference_spreads(
 def detectable(spreads: Floats, items: Sequence[int], level: float, power: float) -> Floats:
     """The smallest difference that a two-sided test shows with this power [samples, counts].
 
-    It is (z_level + z_power) standard errors of the mean over each number of items.
+    It is (z_level + z_power) standard errors of the mean over these numbers of items [counts].
     """
     normal = NormalDist()
     factor = normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(power)

@@ -1,10 +1,13 @@
-"""Bounds of the error of soft labels over all mixtures of kinds of items that explain a pilot.
+"""Bounds of the error of soft labels, over all mixtures of kinds of items that fit a pilot.
 
 Two labels of each item show how often two annotators agree, not why: some items may divide people
-in two halves while the others are clear, or all items may be a little unclear. The first number is
-the same, and how soon more annotators find an item's most frequent answer is not. So items are
-mixed from kinds, the mixtures are those in which r annotators agree as often as in the pilot, and
-the error lies between the lowest and the highest of these mixtures (a linear programme).
+in two halves while the others are clear, or all items may be a little unclear. Two annotators agree
+equally often in both cases, but the number of annotators that it takes to find an item's most
+frequent answer differs. So items are taken to be a mixture of kinds. A mixture fits the pilot if r
+annotators agree as often in it as in the pilot; the error lies between the lowest and the highest
+of these mixtures (a linear programme).
+
+An item's most frequent answer is its top answer; answers of the others are its rivals.
 """
 
 from __future__ import annotations
@@ -19,18 +22,19 @@ from edokit._types import Floats, Ints
 
 # Metrics whose error depends on more than how often two annotators agree.
 SHAPE_METRICS = ("f1", "md")
-# Shares of annotators that an item's most frequent answer lacks, from 0 to the most.
-_LEVELS = 16
-# Parts of the most that all rivals together may have, and items that are simulated of each.
-_RIVAL_LEVELS = 8
+# Kinds with one rival: numbers of its shares, from 0 to 1/2.
+_ONE_RIVAL_KINDS = 16
+# Kinds with several rivals: numbers of their joint shares, from 0 to the largest possible one (the
+# first, 0, is among the kinds above), and items that are simulated of each.
+_SEVERAL_RIVALS_KINDS = 8
 _DRAWS = 3000
-# Weights of mixtures may be negative by rounding.
+# Differences of shares that are rounding alone.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """Kinds of items [K], and what they show.
+    """Kinds of items [K]: how often annotators agree on them, and the errors of soft labels.
 
     Attributes
     ----------
@@ -62,11 +66,11 @@ def make_kinds(
     """
     orders = _orders(rows.shape[1], label_counts)
     kinds = []
-    for share in np.linspace(0.0, 0.5, _LEVELS):
-        kinds.append(_one_rival(share, orders, counts, reference))
+    for share in np.linspace(0.0, 0.5, _ONE_RIVAL_KINDS):
+        kinds.append(_kind_with_one_rival(share, orders, counts, reference))
     if rows.shape[1] > 2:
-        for q in _with_all_rivals(rows, next_answers, rng):
-            kinds.append(_simulated(q, orders, counts, reference, rng))
+        for q in _distributions_with_rivals(rows, next_answers, rng):
+            kinds.append(_simulated_kind(q, orders, counts, reference, rng))
     return Kinds(
         orders,
         np.column_stack([kind.agreements[:, 0] for kind in kinds]),
@@ -74,10 +78,10 @@ def make_kinds(
     )
 
 
-def _one_rival(
+def _kind_with_one_rival(
     share: float, orders: tuple[int, ...], counts: Sequence[int], reference: int | None
 ) -> Kinds:
-    """The kind of items of which this share of annotators gives the same second answer."""
+    """The kind of items on which this share of annotators gives the rival answer."""
     agreements = [(1 - share) ** order + share**order for order in orders]
     target = np.array([share])
     target_probabilities = np.ones(1)
@@ -99,7 +103,7 @@ def _one_rival(
 
 
 def _binomial(number: int, share: float) -> Floats:
-    """The probability of 0, 1, …, n of n draws."""
+    """The probability of 0, 1, …, n successes in n draws, where ``share`` succeed."""
     from scipy.special import comb
 
     successes = np.arange(number + 1)
@@ -113,7 +117,7 @@ def _is_mode(shares: Floats) -> Floats:
     return np.asarray((1 + np.sign(np.round(shares - 0.5, 9))) / 2)
 
 
-def _simulated(
+def _simulated_kind(
     q: Floats,
     orders: tuple[int, ...],
     counts: Sequence[int],
@@ -136,9 +140,9 @@ def _simulated(
 
 
 def _orders(classes: int, label_counts: Ints) -> tuple[int, ...]:
-    """The numbers of annotators whose agreement the labels show, beside that of two.
+    """The numbers of annotators whose agreement is compared: two, and more where labels show it.
 
-    Of two classes, the agreement of three follows from that of two.
+    With two classes, the agreement of three annotators follows from that of two.
     """
     usual_count = int(np.median(label_counts))
     if usual_count >= 4:
@@ -148,8 +152,10 @@ def _orders(classes: int, label_counts: Ints) -> tuple[int, ...]:
     return (2,)
 
 
-def _with_all_rivals(rows: Floats, next_answers: Floats, rng: np.random.Generator) -> list[Floats]:
-    """Simulated distributions [D, C] of kinds whose top answer has all others as rivals."""
+def _distributions_with_rivals(
+    rows: Floats, next_answers: Floats, rng: np.random.Generator
+) -> list[Floats]:
+    """Simulated distributions [D, C] of each kind whose top answer has all others as rivals."""
     top = rows.argmax(axis=1)[rng.integers(len(rows), size=_DRAWS)]
     # Rivals are as frequent as in the pilot; where it shows none, all are alike.
     rivals = (next_answers + 1e-6)[top]
@@ -157,26 +163,33 @@ def _with_all_rivals(rows: Floats, next_answers: Floats, rng: np.random.Generato
     rivals /= rivals.sum(axis=1, keepdims=True)
     is_top = np.eye(rows.shape[1])[top]
     # The top answer stays at least as frequent as each rival.
-    largest_lack = 1 / (1 + rivals.max(axis=1, keepdims=True))
+    largest_share = 1 / (1 + rivals.max(axis=1, keepdims=True))
     distributions = []
-    for part in np.linspace(0.0, 1.0, _RIVAL_LEVELS)[1:]:
-        lack = part * largest_lack
-        distributions.append((1 - lack) * is_top + lack * rivals)
+    for part in np.linspace(0.0, 1.0, _SEVERAL_RIVALS_KINDS)[1:]:
+        share_of_rivals = part * largest_share
+        distributions.append((1 - share_of_rivals) * is_top + share_of_rivals * rivals)
     return distributions
 
 
 def same_mode(p: Floats, q: Floats) -> Floats:
-    """The probability that the most frequent classes of p and q [N, C] agree, ties at random."""
+    """The probability that the most frequent classes of p and q [N, C] are the same.
+
+    Ties are broken at random.
+    """
     return np.asarray((_modes(p) * _modes(q)).sum(axis=1))
 
 
 def _modes(p: Floats) -> Floats:
+    """The most frequent class of each distribution, or several tied ones, as shares [N, C]."""
     is_mode = p >= p.max(axis=1, keepdims=True) - _ROUNDING
     return np.asarray(is_mode / is_mode.sum(axis=1, keepdims=True))
 
 
 def agreements(rows: Floats, label_counts: Ints, orders: Sequence[int]) -> Floats:
-    """Unbiased share of unanimous draws of each number of annotators of an item [R]."""
+    """How often each number of annotators of an item agree unanimously [R], without bias.
+
+    All sets of that many annotators of an item count, on items that have as many.
+    """
     counts = np.rint(rows * label_counts[:, None])
     observed = []
     for order in orders:
@@ -191,10 +204,10 @@ def agreements(rows: Floats, label_counts: Ints, orders: Sequence[int]) -> Float
 
 
 def error_bounds(kinds: Kinds, observed: Floats) -> dict[str, tuple[Floats, Floats]]:
-    """By metric, the lowest and highest error [samples, counts] of mixtures that explain a pilot.
+    """By metric, the lowest and highest error [samples, counts] of mixtures that fit a pilot.
 
     ``observed`` are agreements of resampled pilots [samples, R]. Where no mixture has them, the
-    next possible ones are taken.
+    nearest that a mixture has are taken.
     """
     observed = observed.copy()
     pair_agreement = kinds.agreements[0]
@@ -210,9 +223,9 @@ def error_bounds(kinds: Kinds, observed: Floats) -> dict[str, tuple[Floats, Floa
 
 
 def _bounds(agreements: Floats, observed: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Lowest and highest mixed values [samples, V] of mixtures of kinds with given agreements.
+    """Lowest and highest value [samples, V] of mixtures of kinds with the observed agreements.
 
-    An optimum of this linear programme has at most R + 1 kinds: all sets of R + 1 kinds are
+    An optimum of this linear programme mixes at most R + 1 kinds, so all sets of R + 1 kinds are
     tried.
     """
     size = len(agreements) + 1

@@ -19,8 +19,8 @@ FEWEST_TEXTS = 80
 _MOST_TEXTS = 1200
 _TRAINED_SHARES = (0.2, 0.4, 0.8)
 _REPEATS = 6
-# Repeats share the items of the pilot: they vary less than as many pilots would, and count as so
-# many independent ones.
+# Repeats share the items of the pilot, so they vary less than runs on several pilots would. All
+# together they count as this number of independent repeats.
 _INDEPENDENT_REPEATS = 2
 
 
@@ -31,11 +31,11 @@ class TrainingRuns:
     Attributes
     ----------
     sizes : list of int
-        Items that each was trained on [R].
+        Number of items that each model was trained on [R].
     inverse_counts : list of float
-        Mean of 1 / annotators over these items [R].
+        Mean of 1 / (annotators of the item) over these items [R].
     losses : Floats
-        Held-out loss of each, by item of the pilot [R, N]; NaN where it was trained on.
+        Held-out loss of each model by item of the pilot [R, N]; NaN for its training items.
     """
 
     sizes: Sequence[int]
@@ -76,8 +76,8 @@ def planned_losses(
 
 def _curve_terms(items: Sequence[int], inverse_counts: Floats) -> Floats:
     """Columns of c, a and b in c + (a + b / annotators) · items^−¼ [R, 3]."""
-    falls = np.asarray(items, dtype=np.float64) ** EXPONENT
-    return np.column_stack([np.ones(len(falls)), falls, falls * inverse_counts])
+    power = np.asarray(items, dtype=np.float64) ** EXPONENT
+    return np.column_stack([np.ones(len(power)), power, power * inverse_counts])
 
 
 def train_on_parts(
@@ -91,12 +91,15 @@ def train_on_parts(
     assert texts is not None
     items = rng.permutation(len(pilot.items))[:_MOST_TEXTS]
     usual_count = int(np.median(labels.counts))
+    label_limits = [1]
+    if usual_count > 1:
+        label_limits.append(usual_count)
     classes = len(pilot.classes)
     sizes = []
     inverse_counts = []
     losses = []
     for share in _TRAINED_SHARES * _REPEATS:
-        for limit in {1, usual_count}:
+        for limit in label_limits:
             trained = rng.permutation(items)[: int(len(items) * share)]
             tested = np.setdiff1d(items, trained)
             targets, label_counts = _fewer_labels(labels, limit, rng)
@@ -120,7 +123,7 @@ def train_on_parts(
 
 @dataclass(frozen=True, eq=False)
 class _ConstantTargets:
-    """The same targets in every epoch."""
+    """Targets that are the same in every epoch; `MemberData` asks for those of an epoch."""
 
     rows: npt.NDArray[np.float64]
 
@@ -129,7 +132,7 @@ class _ConstantTargets:
 
 
 def _fewer_labels(labels: HumanLabels, limit: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
-    """Soft labels [N, C] of this many annotators at most, drawn at random, and how many [N]."""
+    """Soft labels [N, C] of at most ``limit`` random annotators, and how many there are [N]."""
     order = rng.permutation(len(labels.item_codes))
     order = order[np.argsort(labels.item_codes[order], kind="stable")]
     starts = np.cumsum(labels.counts) - labels.counts

@@ -19,9 +19,9 @@ class PlanOptions:
     budget : float, default=None
         What may be spent; by default what the labels of the pilot cost.
     price : float, default=1
-        Of one label.
+        Price of one label.
     item_price : float, default=0
-        Of one item, however many annotators label it.
+        Price of one item, however many annotators label it.
     annotators : sequence of int, default=(1, 2, 3, 4, 5, 7, 10, 15, 20)
         Numbers of annotators per item to compare.
     train : bool, default=True
@@ -29,7 +29,7 @@ class PlanOptions:
     power : float, default=0.8
         Probability with which a comparison is to show a difference.
     samples : int, default=100
-        Bootstrap samples of the pilot.
+        Bootstrap samples of the pilot's items.
     level : float, default=0.95
         Level of the intervals and of the comparison.
     random_state : int, default=0

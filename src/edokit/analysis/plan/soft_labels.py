@@ -9,8 +9,10 @@ distributions, so the intervals of F1 and MD span other shapes, too (`kinds`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,9 +28,17 @@ from edokit.analysis.plan.kinds import (
 from edokit.metrics import item_values, main_metrics
 from edokit.scales import Scale
 
-# Lowest, first and highest value of log κ, and of the smoothing of draws.
-_LOG_WEIGHT = (-6.0, 0.0, 7.0)
-_SMOOTHING = (0.0, 0.3, 0.95)
+
+class _Range(NamedTuple):
+    """Where the search for a parameter starts, and its bounds."""
+
+    lowest: float
+    start: float
+    highest: float
+
+
+_LOG_KAPPA = _Range(-6.0, 0.0, 7.0)
+_SMOOTHING = _Range(0.0, 0.3, 0.95)
 # Items of a pilot that are simulated at most; more change little.
 _MOST_ITEMS = 4000
 # Items that are simulated for an estimate: those of the pilot, as often as it takes.
@@ -60,24 +70,25 @@ def soft_label_errors(
 ) -> dict[str, SoftLabelError]:
     """By metric, the error of the soft label of each number of annotators.
 
-    It is compared with that of ``reference`` other annotators; None: of all that could be asked.
-    Each sample of the interval draws the items of the pilot again, and the distribution of each
-    item. One item more, on which two annotators differ, is among those that are drawn: a pilot
-    that shows no disagreement does not show that there is none.
+    The soft label is compared with that of ``reference`` other annotators; None: of all who could
+    be asked. Each sample of the interval draws the items of the pilot again, and the distribution
+    of each item. The items to draw from include one that is not in the pilot, on which two
+    annotators differ: a pilot that shows no disagreement does not show that there is none.
     """
     rng = np.random.default_rng(random_state)
     pilot = _Items(labels.soft_labels[labels.has_several], labels.counts[labels.has_several])
-    crowd = _Crowd(labels.scale, counts, reference)
-    kinds = crowd.kinds(pilot, rng)
-    repeats = -(-_ESTIMATE_DRAWS // len(pilot.counts))
-    estimates = crowd.errors(pilot.take(np.tile(np.arange(len(pilot.counts)), repeats)), rng)
+    simulation = _Simulation(labels.scale, counts, reference)
+    kinds = simulation.kinds(pilot, rng)
+    repeats = math.ceil(_ESTIMATE_DRAWS / len(pilot.counts))
+    repeated_items = np.tile(np.arange(len(pilot.counts)), repeats)
+    estimates = simulation.errors(pilot.take(repeated_items), rng)
     resampled: dict[str, list[Floats]] = {name: [] for name in estimates}
     observed = []
     for _ in range(samples):
         extended = pilot.with_divided_item(labels.scale, rng)
         items = rng.integers(len(extended.counts), size=min(len(extended.counts), _MOST_ITEMS))
         sampled_items = extended.take(items)
-        for name, values in crowd.errors(sampled_items, rng).items():
+        for name, values in simulation.errors(sampled_items, rng).items():
             resampled[name].append(values)
         rows, row_counts = sampled_items.rows(labels.scale)
         observed.append(agreements(rows, row_counts, kinds.orders))
@@ -107,12 +118,12 @@ class _Items:
         return _Items(self.soft_labels[items], self.counts[items])
 
     def rows(self, scale: Scale) -> tuple[Floats, Ints]:
-        """Soft labels as rows (one per item, or per item and label), and annotators of each."""
+        """Soft labels as rows (see `Scale.rows`), and the number of annotators of each row."""
         rows = scale.rows(self.soft_labels)
         return rows, np.repeat(self.counts, len(rows) // len(self.counts))
 
     def with_divided_item(self, scale: Scale, rng: np.random.Generator) -> _Items:
-        """One item more, on which two annotators differ as those of two random items do."""
+        """These items and one more, on which two annotators differ as two random items do."""
         answers = scale.hard(self.soft_labels)
         first_labels = answers[rng.integers(len(answers))]
         differs = (answers != first_labels).reshape(len(answers), -1).any(axis=1)
@@ -132,8 +143,8 @@ class _Items:
 
 
 @dataclass(frozen=True, eq=False)
-class _Crowd:
-    """How many annotators answer, and whom their soft label is compared with."""
+class _Simulation:
+    """Numbers of annotators to simulate, and how many others their soft label is compared with."""
 
     scale: Scale
     counts: Sequence[int]
@@ -195,23 +206,24 @@ def _draw(
     vectors = scale.vectors(classes, absolute=True)
     distance = np.square(vectors[:, None] - vectors).sum(axis=2)
     steps = distance * (classes - 1)
-    # What two draws of an item are to have as two annotators do: their mean distance ...
+    # Two draws of an item shall have the mean distance of two annotators ...
     distances = [distance]
-    ranges = [_LOG_WEIGHT]
+    ranges = [_LOG_KAPPA]
     if scale.positions is not None and classes > 2:
-        # ... and whether they differ. Where both can't be met, the distance has priority.
+        # ... and differ as often. Where both can't be met, the distance has priority.
         distances.append(0.1 * (1 - np.eye(classes)))
         ranges.append(_SMOOTHING)
     targets = []
     for d in distances:
-        # Without the pairs of an annotator with themselves.
+        # n / (n − 1) leaves out the pairs of an annotator with themselves.
         observed = soft_labels @ d * soft_labels * label_counts / (label_counts - 1)
         targets.append(observed.sum(axis=1).mean())
 
-    def concentrations(log_weight: float) -> Floats:
-        return np.asarray((label_counts - 1) * soft_labels + np.exp(log_weight) * next_answers)
+    def concentrations(log_kappa: float) -> Floats:
+        return np.asarray((label_counts - 1) * soft_labels + np.exp(log_kappa) * next_answers)
 
     def kernel(smoothing: float) -> Floats:
+        """How draws are smoothed over near points [C, C]."""
         near = soft_labels.mean(axis=0) * smoothing ** np.square(steps) + 1e-12 * np.eye(classes)
         return np.asarray(near / near.sum(axis=1, keepdims=True))
 
@@ -230,18 +242,21 @@ def _draw(
             disagreements.append((pairs / total / (total + 1)).mean())
         return np.subtract(disagreements, targets)
 
-    lower, start, upper = zip(*ranges, strict=True)
-    parameters = least_squares(gaps, start, bounds=(lower, upper)).x
+    start = [parameter.start for parameter in ranges]
+    lowest = [parameter.lowest for parameter in ranges]
+    highest = [parameter.highest for parameter in ranges]
+    parameters = least_squares(gaps, start, bounds=(lowest, highest)).x
     draws = np.maximum(rng.standard_gamma(concentrations(parameters[0])), 1e-300)
     draws = draws / draws.sum(axis=1, keepdims=True)
     return np.asarray(draws @ kernel(smoothing_of(parameters)))
 
 
 def answers_given_another(soft_labels: Floats, label_counts: Ints) -> Floats:
-    """What another annotator would answer, given the label of one [C, C]; of unused ones, zeros.
+    """The distribution of another annotator's answer, given the label of one [C, C].
 
-    The n(n − 1) ordered pairs of annotators of each item show it, every item counting by its
-    number of labels. So what is near on a scale stays together.
+    It is estimated from the n(n − 1) ordered pairs of annotators of each item, which together weigh
+    as many labels as the item has. Rows of unused classes are zero. Classes that are near on a
+    scale stay together in it.
     """
     counts = soft_labels * label_counts
     weighted = counts / (label_counts * (label_counts - 1))

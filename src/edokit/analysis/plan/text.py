@@ -36,13 +36,14 @@ def headline(plan: Plan) -> list[str]:
     }
     lines = []
     for purpose, words in purposes.items():
-        if purpose in plan.best:
+        # A single planned number is not the best of several.
+        if purpose in plan.best and len(plan.curve) > 1:
             lines.append(_best_split(plan, words, plan.best[purpose]))
     return [*lines, *plan.notes]
 
 
 def _best_split(plan: Plan, purpose: str, best: Sequence[int]) -> str:
-    """The numbers of annotators that are not clearly worse than the best one."""
+    """How to spend the budget: the numbers of annotators not clearly worse than the best one."""
     items = {row["annotators"]: row["items"] for row in plan.curve}
     counts = list(items)
     lowest = min(best)
@@ -52,7 +53,7 @@ def _best_split(plan: Plan, purpose: str, best: Sequence[int]) -> str:
         return (
             f"{start} {counted(lowest, 'annotator')} for each of {counted(items[lowest], 'item')}."
         )
-    # From the smallest number to one in the upper half: nearly all are possible.
+    # From the smallest number to one in the upper half: the pilot says hardly anything.
     if lowest == counts[0] and counts.index(highest) >= len(counts) // 2:
         return (
             f"The pilot can't tell how many annotators per item are best {purpose}. Take the"
