@@ -1,4 +1,4 @@
-"""Flat exports of Argilla's records, also as Hugging Face tables."""
+"""Flat exports of Argilla's records, including those as Parquet tables of Hugging Face."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from edokit.datasets.exports import (
 from edokit.datasets.read import Source
 
 RESPONSES = ".responses"
-"""How a flat export calls the responses to a question: ``<question>.responses``."""
+"""Suffix of the column with the responses to a question: ``<question>.responses``."""
 _INTERNAL = re.compile(
     r"^(status|inserted_at|updated_at|vectors|suggestions)$|^vector\.|\.responses|\.suggestion"
 )
@@ -45,14 +45,15 @@ class Responses(Document):
         return self
 
     def answers(self) -> list[ExportedAnswer]:
-        """Those that were submitted."""
-        responses = zip(self.values, self.users, self.status, strict=True)
-        return [
-            # Argilla exports an unknown user as the text None.
-            ExportedAnswer(None if user == "None" else user, _labels(value))
-            for value, user, status in responses
-            if status == "submitted"
-        ]
+        """The submitted responses."""
+        answers = []
+        for value, user, status in zip(self.values, self.users, self.status, strict=True):
+            if status != "submitted":
+                continue
+            if user == "None":  # so Argilla exports an unknown user
+                user = None
+            answers.append(ExportedAnswer(user, _labels(value)))
+        return answers
 
 
 class Record(Document):
@@ -66,52 +67,64 @@ class Record(Document):
 
 
 def is_argilla(data: object) -> bool:
-    """Whether parsed JSON (or a list of one row with a table's columns) looks like Argilla's."""
-    record = data[0] if isinstance(data, list) and data else data
+    """Whether parsed JSON, or a list of one record with a table's columns, looks like Argilla's."""
+    record = data
+    if isinstance(data, list) and data:
+        record = data[0]
     return isinstance(record, Mapping) and any(str(name).endswith("responses") for name in record)
 
 
 def read_argilla(source: Any, **options: Any) -> Annotations:
     """Annotations from exported Argilla records: a file (JSON, JSONL, Parquet), or parsed JSON.
 
-    Questions take a label, labels or a rating. Submitted responses count; drafts, discarded ones
-    and suggestions do not: only flat exports tell them apart. Options are those of `read_export`.
+    Questions ask for a label, several labels or a rating. Only submitted responses count, not
+    drafts, discarded responses and suggestions; since only flat exports distinguish them, nested
+    exports are refused. Options are those of `read_export`.
     """
     content = load(source)
-    records = [*map(_nested, content if isinstance(content, list) else [content])]
-    title, hint = "an Argilla export", "export with dataset.records.to_list(flatten=True)"
+    if not isinstance(content, list):
+        content = [content]
+    title = "an Argilla export"
+    hint = "export with dataset.records.to_list(flatten=True)"
     items = []
-    for record in as_records(source, records, Record, title, hint):
+    for record in as_records(source, list(map(_nested, content)), Record, title, hint):
         answers = {question: columns.answers() for question, columns in record.responses.items()}
         items.append(Item([record.id, record.server_id], record.fields, answers, record.metadata))
     return read_export(items, source, **options)
 
 
 def _nested(record: Any) -> Any:
-    """A record with its fields, metadata and responses, which are columns, apart."""
+    """A flat record with its fields, metadata and responses in objects of their own."""
     if not isinstance(record, dict) or "fields" in record:
-        return record  # refused: a nested export does not tell drafts from answers
+        return record  # of a nested export, which the model `Record` refuses
     nested: dict[str, Any] = {"fields": {}, "metadata": {}, "responses": {}}
     for name, value in record.items():
         question = name.removesuffix(RESPONSES)
         if name in ("id", "_server_id"):
             nested[name] = value
         elif name.startswith("metadata."):
-            is_single = isinstance(value, list) and len(value) == 1
-            nested["metadata"][name.removeprefix("metadata.")] = value[0] if is_single else value
+            if isinstance(value, list) and len(value) == 1:
+                value = value[0]
+            nested["metadata"][name.removeprefix("metadata.")] = value
         elif question != name:
-            endings = {"values": "", "users": ".users", "status": ".status"}
-            columns = {column: record.get(name + end) or [] for column, end in endings.items()}
-            nested["responses"][question] = columns
+            nested["responses"][question] = {
+                "values": value or [],
+                "users": record.get(f"{name}.users") or [],
+                "status": record.get(f"{name}.status") or [],
+            }
         elif not _INTERNAL.search(name):
             nested["fields"][name] = value
     return nested
 
 
 def _labels(value: JsonValue) -> list[str] | None:
-    """The labels that a response gives; None where it gives something else, or nothing."""
-    parts = value if isinstance(value, list) else [value]
-    return [as_name(part) for part in parts] if all(map(is_plain, parts)) else None
+    """The labels of a response; None if it is not a label or a list of labels."""
+    parts = [value]
+    if isinstance(value, list):
+        parts = value
+    if not all(map(is_plain, parts)):
+        return None
+    return [as_name(part) for part in parts]
 
 
 SOURCE = Source(

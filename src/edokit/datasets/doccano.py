@@ -24,7 +24,7 @@ from edokit.datasets.read import Source, first_record
 
 _SUFFIXES = (".jsonl", ".json")
 _TOGETHER = "all"
-"""The name of the file of a project whose members annotate together."""
+"""Name of the exported file, without its suffix, of a project whose members annotate together."""
 _QUESTION = "label"
 _NOT_FIELDS = {"id", "label", "Comments", "annotations", "annotation_approver", "meta"}
 
@@ -48,8 +48,8 @@ class DoccanoItem(Document):
 def read_doccano(source: str | Path, **options: Any) -> Annotations:
     """Annotations from an unpacked doccano export: the folder, or the file of one annotator.
 
-    Each file has the name of its annotator. An empty list of labels is an item that the annotator
-    has not answered. Options are those of `read_export`.
+    Each file is named after its annotator. An empty list of labels means that the annotator has not
+    answered. Options are those of `read_export`.
     """
     path = Path(source)
     files = _files(path)
@@ -72,7 +72,7 @@ def read_doccano(source: str | Path, **options: Any) -> Annotations:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file itself, or the exported files in a folder."""
+    """The file itself, or the exported files in a folder; none if it has other JSON files, too."""
     if not path.is_dir():
         return [path]
     files = []
@@ -85,7 +85,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _with_fields(record: object) -> object:
-    """A record with its text and metadata in an object of their own."""
+    """A record whose text and metadata are moved into the object ``fields``."""
     if not isinstance(record, dict):
         return record
     fields = {name: value for name, value in record.items() if name not in _NOT_FIELDS}
@@ -97,7 +97,7 @@ def _with_fields(record: object) -> object:
 
 
 def _item(example: DoccanoItem, file: Path) -> Item:
-    """An item with the answers of those who answered."""
+    """An item with the answers in this file."""
     answers: list[ExportedAnswer] = []
     if example.annotations is not None:
         labels: dict[str | None, list[str]] = {}
@@ -127,12 +127,12 @@ def is_doccano_record(record: object) -> bool:
 
 
 def is_doccano(path: Path, content: object) -> bool:
-    """Whether a folder holds nothing but exports of doccano, or a file is one of them."""
+    """Whether all JSON files of a folder are exports of doccano, or a file is one."""
     if path.is_dir():
         return bool(_files(path))
-    record = content[0] if isinstance(content, list) and content else content
-    # Of a Parquet file only the columns are looked at.
-    return is_doccano_record(record)
+    if isinstance(content, list) and content:
+        return is_doccano_record(content[0])
+    return is_doccano_record(content)
 
 
 SOURCE = Source(

@@ -1,4 +1,4 @@
-"""Exports of annotation tools: what people answered, brought into a long table."""
+"""Exports of annotation tools: their answers as a long table of annotations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from edokit.annotations.long_table import ITEM_GROUP, TEXTS, from_long_table
 from edokit.scales import NOMINAL, DeclaredScale, ScaleLike
 
 OPTIONS = ("columns", "label_map", "question")
-"""What every export takes; see `read_export`."""
+"""Options of the readers of all exports (see `read_export`)."""
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
 """Start of fields that hold the address of an image or a recording instead of text."""
 _ANSWER_BYTES = 250  # memory that an answer without labels takes
@@ -60,12 +60,14 @@ Name = Annotated[str, BeforeValidator(_plain_name)]
 
 
 class ExportedAnswer(NamedTuple):
-    """What one annotator, if known, answered to a question.
+    """The answer of an annotator to a question.
 
     Attributes
     ----------
+    annotator : str or None
+        The annotator; None if unknown.
     labels : Sequence[str] or None
-        An empty list if none was chosen, None if the answer is not a label.
+        The chosen labels: an empty list if none was chosen, None if the answer is not a label.
     """
 
     annotator: str | None
@@ -78,13 +80,13 @@ class Item(NamedTuple):
     Attributes
     ----------
     ids : Sequence[str or None]
-        What the tool calls it; the first that is not None counts.
+        Ids that the tool gives it; the first that is not None is used.
     fields : Mapping[str, Any]
-        What annotators see, one of them the text.
+        The fields that annotators see; one of them is the text.
     answers : Mapping[str, Sequence[ExportedAnswer]]
         The answers to each question.
     metadata : Mapping[str, Any]
-        Further values.
+        Other fields.
     """
 
     ids: Sequence[str | None]
@@ -93,13 +95,19 @@ class Item(NamedTuple):
     metadata: Mapping[str, object] = {}
 
     def name(self, number: int, field: str | None) -> str:
-        """The item's name: in this field, else the first id that there is."""
+        """The value of this field; with None, the first of the item's ids that is not None."""
         values = {**self.fields, **self.metadata}
-        for value in self.ids if field is None else [values.get(field)]:
+        if field is None:
+            what = "id"
+            candidates = list[object](self.ids)
+        else:
+            what = repr(field)
+            candidates = [values.get(field)]
+        for value in candidates:
             if is_plain(value):
                 return as_name(value)
         raise InputError(
-            f"item number {number} has no {'id' if field is None else repr(field)}; its fields are"
+            f"item number {number} has no {what}; its fields are"
             f" {examples(values, 10) or '(none)'}",
             f"name the field with its id: {option('columns', {'item': 'NAME'})}",
             code="missing-value",
@@ -107,14 +115,15 @@ class Item(NamedTuple):
 
 
 def check_answers(source: object, annotations: int, questions: int) -> None:
-    """Refuse an export whose answers, one for each annotation and question, take too much memory.
+    """Refuse an export if an answer for each annotation and question would take too much memory.
 
-    ``source`` is the path of the export; memory that parsed JSON takes is taken already.
+    ``source`` is the export as it was given: a path, or parsed JSON, which is not checked.
     """
     _check_size(source, _ANSWER_BYTES * annotations * questions)
 
 
 def _check_size(source: object, needed: float) -> None:
+    """Refuse a file that would take too much memory; parsed JSON is in memory already."""
     if isinstance(source, str | Path):
         check_memory(Path(source), needed)
 
@@ -134,16 +143,16 @@ def read_export(
     ----------
     items : sequence of Item
     source : str, Path or parsed JSON
-        Where the items were read from.
+        The source that the items were read from.
     question : str, optional
-        The question that labels answer; may be left out where there is one.
+        The question that the labels answer; needed only if there are several questions.
     columns : mapping of str to str, optional
         The fields with the ``item`` (by default the tool's own id), the ``text`` (by default the
-        only one), the ``context``, the other text of a pair, and the ``group`` of the item.
+        only field with text), the ``context`` (a second text) and the ``group`` of the item.
     scale : Scale or str, optional
         The answer scale.
     **options
-        How labels are read, as by `from_long_table`.
+        Options of `from_long_table`.
     """
     columns = columns or {}
     for role in columns:
@@ -154,21 +163,27 @@ def read_export(
                 "leave it out",
                 code="unknown-role",
             )
-    names = [item.name(number, columns.get("item")) for number, item in enumerate(items, 1)]
+    names = []
+    for number, item in enumerate(items, start=1):
+        names.append(item.name(number, columns.get("item")))
     if "group" in columns:
         _check_group_field(items, columns["group"])
     question = _choose(question, items)
-    is_set = DeclaredScale(scale or NOMINAL).kind == "multi-label"
-    rows, without_label, unnamed = _answered(names, items, question, columns, is_set)
+    may_be_empty = DeclaredScale(scale or NOMINAL).kind == "multi-label"
+    table = _answer_table(names, items, question, columns, may_be_empty)
+    rows = table.rows
     column_names: dict[str, None] = {}
     for row in rows:
         column_names |= dict.fromkeys(row)
     _check_size(source, _CELL_BYTES * len(rows) * len(column_names))
-    # Where some have several labels all are lists, as in a table: a choice called calm/heated is
-    # one label.
-    is_list = is_set or any(len(row["label"]) > 1 for row in rows)
+    # If any answer has several labels, all are written as lists: then a single label such as
+    # calm/heated is not taken for two.
+    has_lists = may_be_empty or any(len(row["label"]) > 1 for row in rows)
     for row in rows:
-        row["label"] = json.dumps(row["label"]) if is_list else row["label"][0]
+        if has_lists:
+            row["label"] = json.dumps(row["label"])
+        else:
+            row["label"] = row["label"][0]
     annotations = from_long_table(
         pd.DataFrame(rows).fillna(""),
         attributes=[],
@@ -177,47 +192,68 @@ def read_export(
         **options,
     )
     labelled = {row["item"] for row in rows}
-    if unlabelled := [name for name in dict.fromkeys(names) if name not in labelled]:
+    unlabelled = [name for name in dict.fromkeys(names) if name not in labelled]
+    if unlabelled:
         total = len(labelled) + len(unlabelled)
         note = f"no annotation and are left out: {examples(unlabelled)}"
         warn(f"{are(len(unlabelled), total, HAVE, 'item')} {note}")
-    empty = sum(row["label"] == "[]" for row in rows)
-    _note(without_label, f"without a label for {question!r} left out")
-    _note(empty, "without a choice counted as the empty set")
-    _note(unnamed, "without an annotator counted as one annotator each")
+    n_empty = sum(row["label"] == "[]" for row in rows)
+    _warn_of(table.n_without_label, f"without a label for {question!r} left out")
+    _warn_of(n_empty, "without a choice counted as the empty set")
+    _warn_of(table.n_unnamed, "without an annotator counted as one annotator each")
     return annotations
 
 
-def _answered(
+class _AnswerTable(NamedTuple):
+    """The answers to a question.
+
+    Attributes
+    ----------
+    rows : list of dict of str to Any
+        A row per answer, by column; ``label`` is the list of chosen labels.
+    n_without_label : int
+        The number of answers that are left out, since they have no label.
+    n_unnamed : int
+        The number of answers whose annotator is unknown.
+    """
+
+    rows: list[dict[str, Any]]
+    n_without_label: int
+    n_unnamed: int
+
+
+def _answer_table(
     names: Sequence[str],
     items: Sequence[Item],
     question: str,
     columns: Mapping[str, str],
-    is_set: bool,
-) -> tuple[list[dict[str, Any]], int, int]:
-    """A row per answer to the question, and how many answers lack a label or an annotator."""
+    may_be_empty: bool,
+) -> _AnswerTable:
+    """The answers to the question; ``names`` are those of the items.
+
+    ``may_be_empty`` says whether an empty list of labels is an answer: the empty set.
+    """
     fields = {"text": _text_field(items, columns), "context": "context", **columns}
     rows: list[dict[str, Any]] = []
-    without_label = unnamed = 0
+    n_without_label = 0
+    n_unnamed = 0
     for name, item in zip(names, items, strict=True):
         for annotator, labels in item.answers.get(question, ()):
-            # An empty list is an empty set of labels; None is a missing answer.
-            if labels is None or not (labels or is_set):
-                without_label += 1
+            if labels is None or (not labels and not may_be_empty):
+                n_without_label += 1
                 continue
-            unnamed += not annotator
-            annotation = {
-                "item": name,
-                "annotator": annotator or f"unknown-{unnamed}",
-                "label": [*dict.fromkeys(labels)],
-            }
-            rows.append(_columns(item, name, fields, columns) | annotation)
-    return rows, without_label, unnamed
+            if not annotator:
+                n_unnamed += 1
+                annotator = f"unknown-{n_unnamed}"
+            row: dict[str, Any] = dict(_columns(item, name, fields, columns))
+            row |= {"item": name, "annotator": annotator, "label": list(dict.fromkeys(labels))}
+            rows.append(row)
+    return _AnswerTable(rows, n_without_label, n_unnamed)
 
 
-def _note(number: int, what: str) -> None:
-    if number:
-        warn(f"{counted(number, 'annotation')} {what}")
+def _warn_of(count: int, what: str) -> None:
+    if count:
+        warn(f"{counted(count, 'annotation')} {what}")
 
 
 def _choose(name: str | None, items: Sequence[Item]) -> str:
@@ -225,10 +261,13 @@ def _choose(name: str | None, items: Sequence[Item]) -> str:
     counts: dict[str, int] = {}
     for item in items:
         for question, answers in item.answers.items():
-            if labelled := sum(bool(answer.labels) for answer in answers):
-                counts[question] = counts.get(question, 0) + labelled
-    if name in counts or (name is None and len(counts) == 1):
-        return name or next(iter(counts))
+            n_labelled = sum(bool(answer.labels) for answer in answers)
+            if n_labelled:
+                counts[question] = counts.get(question, 0) + n_labelled
+    if name is not None and name in counts:
+        return name
+    if name is None and len(counts) == 1:
+        return next(iter(counts))
     listed = ", ".join(f"{k!r} ({counted(n, 'annotation')})" for k, n in counts.items())
     hint = f"name one with {option('question', next(iter(counts), 'NAME'))}"
     if name is not None:
@@ -255,13 +294,15 @@ def _choose(name: str | None, items: Sequence[Item]) -> str:
 def _columns(
     item: Item, name: str, fields: Mapping[str, str | None], named: Mapping[str, str]
 ) -> dict[str, str]:
-    """What is known of an item, by column: texts and plain fields."""
+    """The cells of an item by column: its texts, its group, and its other plain fields.
+
+    ``fields`` are the fields by role, ``named`` those that the user named.
+    """
     not_columns = {"item", "annotator", "label", *TEXTS, *fields.values()}
-    columns = {
-        str(field): as_name(value)
-        for field, value in {**item.metadata, **item.fields}.items()
-        if is_plain(value) and field not in not_columns
-    }
+    columns = {}
+    for field, value in {**item.metadata, **item.fields}.items():
+        if is_plain(value) and field not in not_columns:
+            columns[str(field)] = as_name(value)
     for role in TEXTS:
         text = item.fields.get(fields[role] or "")
         if isinstance(text, str):
@@ -282,12 +323,14 @@ def _columns(
                 "name a field that holds text or a number",
                 code="wrong-content",
             )
-        columns[ITEM_GROUP] = "" if group is None else as_name(group)
+        columns[ITEM_GROUP] = ""
+        if group is not None:
+            columns[ITEM_GROUP] = as_name(group)
     return columns
 
 
 def _check_group_field(items: Sequence[Item], field: str) -> None:
-    """Refuse a field of groups that no item has."""
+    """Refuse a field for the groups that no item has."""
     fields: dict[str, None] = {}
     for item in items:
         fields |= dict.fromkeys([*item.fields, *item.metadata])
@@ -300,16 +343,18 @@ def _check_group_field(items: Sequence[Item], field: str) -> None:
 
 
 def _text_field(items: Sequence[Item], named: Mapping[str, str]) -> str | None:
-    """The field that holds the text: the only one, or the one called text."""
+    """The field with the text: the one called text, else the only field with text, else None."""
     reserved = {"split", "hard_label", "context", ITEM_GROUP, *named.values()}
-    candidates = dict.fromkeys(
-        str(field)
-        for item in items
-        for field, value in item.fields.items()
-        if isinstance(value, str) and value and field not in reserved and not _LINK.match(value)
-    )
-    if "text" in candidates or len(candidates) == 1:
-        return "text" if "text" in candidates else next(iter(candidates))
+    candidates: dict[str, None] = {}
+    for item in items:
+        for field, value in item.fields.items():
+            is_text = isinstance(value, str) and value != "" and not _LINK.match(value)
+            if is_text and field not in reserved:
+                candidates[str(field)] = None
+    if "text" in candidates:
+        return "text"
+    if len(candidates) == 1:
+        return next(iter(candidates))
     if candidates and "text" not in named:
         warn(
             f"the items have several fields of text ({examples(candidates, 6)}), so none was"
@@ -339,7 +384,14 @@ def _columns_without_times(schema: pa.Schema) -> list[str]:
 def as_records(
     source: object, content: object, model: type[Model], title: str, hint: str
 ) -> list[Model]:
-    """The records of an export as models; a single record is one of a list."""
-    path = source if isinstance(source, str | Path) else "this"
-    records = [content] if isinstance(content, dict) else content
+    """The records of an export as models; a single record counts as a list of one.
+
+    ``title`` and ``hint`` are those of `to_model`.
+    """
+    path = "this"
+    if isinstance(source, str | Path):
+        path = str(source)
+    records = content
+    if isinstance(content, dict):
+        records = [content]
     return to_model(records, list[model], path, title=title, hint=hint)  # type: ignore[valid-type]

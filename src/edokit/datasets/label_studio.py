@@ -21,16 +21,29 @@ from edokit.datasets.exports import (
 )
 from edokit.datasets.read import Source
 
-_REGION = {"start", "end", "startOffset", "endOffset", "x", "y", "points", "vertices", "rle"}
-_REGION |= {"sequence", "ranges"}
-"""What the value of a result holds when it is about a part of the task."""
+_REGION = frozenset(
+    [
+        "start",
+        "end",
+        "startOffset",
+        "endOffset",
+        "x",
+        "y",
+        "points",
+        "vertices",
+        "rle",
+        "sequence",
+        "ranges",
+    ]
+)
+"""Fields in the value of a result that is about a part of the task."""
 
 Choice = Name | Annotated[list[Name], Field(min_length=1)]
-"""A label, or the path to a nested one from the top."""
+"""A label; for a nested label, the path to it from the top."""
 
 
 class Value(Document):
-    """What a control holds; other fields say which part of the task it is about."""
+    """The value of a control; further fields say which part of the task it is about."""
 
     model_config = ConfigDict(extra="allow")
     choices: list[Choice] | None = None
@@ -41,34 +54,40 @@ class Value(Document):
 
 
 class Result(Document):
-    """The answer of one control; relations between regions belong to none."""
+    """The answer to one control; relations between regions have no control."""
 
     from_name: str = ""
     value: Value | None = None
     item_index: object = None
 
     def labels(self) -> list[str]:
-        """The labels that it gives to the whole task."""
+        """The labels of the whole task; none if the result is about a part of it."""
         value = self.value
         if value is None or self.item_index is not None:
             return []
         if not _REGION.isdisjoint(value.model_extra or {}):
             return []
-        choices = [*(value.choices or ()), *(value.taxonomy or ())]
-        single = [value.rating, value.selected, value.number]
-        labels = [choice if isinstance(choice, str) else " / ".join(choice) for choice in choices]
-        return labels + [label for label in single if label is not None]
+        labels = []
+        for choice in [*(value.choices or ()), *(value.taxonomy or ())]:
+            if isinstance(choice, str):
+                labels.append(choice)
+            else:
+                labels.append(" / ".join(choice))
+        for label in (value.rating, value.selected, value.number):
+            if label is not None:
+                labels.append(label)
+        return labels
 
 
 class Person(Document):
-    """Who annotated."""
+    """An annotator."""
 
     id: Name | None = None
     email: Name | None = None
 
 
 class Annotation(Document):
-    """What one person answered."""
+    """The answers of one annotator."""
 
     completed_by: Person | Name | None = None
     result: list[Result] | None = None
@@ -79,7 +98,8 @@ class Annotation(Document):
         """The labels by control."""
         labels: dict[str, list[str]] = {}
         for result in self.result or ():
-            if task_labels := result.labels():
+            task_labels = result.labels()
+            if task_labels:
                 labels.setdefault(result.from_name, []).extend(task_labels)
         return labels
 
@@ -93,17 +113,19 @@ class Task(Document):
 
     @property
     def completed(self) -> list[Annotation]:
-        """The annotations that count."""
-        return [
-            annotation
-            for annotation in self.annotations or ()
-            if not annotation.was_cancelled and not annotation.skipped
-        ]
+        """The annotations that were neither cancelled nor skipped."""
+        completed = []
+        for annotation in self.annotations or ():
+            if not annotation.was_cancelled and not annotation.skipped:
+                completed.append(annotation)
+        return completed
 
 
 def is_label_studio(data: object) -> bool:
     """Whether parsed JSON looks like a Label Studio export."""
-    record = data[0] if isinstance(data, list) and data else data
+    record = data
+    if isinstance(data, list) and data:
+        record = data[0]
     return isinstance(record, Mapping) and "data" in record and "annotations" in record
 
 
@@ -112,18 +134,16 @@ def read_label_studio(source: Any, **options: Any) -> Annotations:
 
     A question is a labelling control (``from_name``). Cancelled annotations, drafts and predictions
     are ignored; an annotation that is marked as ground truth counts like any other. Annotators are
-    named by their ids, and by numbers where an e-mail address is all that is known. Options are
-    those of `read_export`.
+    named by their ids. If only their e-mail addresses are known, they are numbered instead. Options
+    are those of `read_export`.
     """
-    title, hint = "a Label Studio export", "export the project as JSON"
-    tasks = as_records(source, load(source), Task, title, hint)
-    # Every control is asked, also where nothing was chosen.
-    controls = dict.fromkeys(
-        control
-        for task in tasks
-        for annotation in task.completed
-        for control in annotation.labels()
-    )
+    title = "a Label Studio export"
+    tasks = as_records(source, load(source), Task, title, "export the project as JSON")
+    # Every annotation answers all controls: a control without a result has no chosen label.
+    controls: dict[str, None] = {}
+    for task in tasks:
+        for annotation in task.completed:
+            controls |= dict.fromkeys(annotation.labels())
     check_answers(source, sum(len(task.completed) for task in tasks), len(controls))
     addresses: dict[str, str] = {}
     items = []
@@ -139,12 +159,22 @@ def read_label_studio(source: Any, **options: Any) -> Annotations:
 
 
 def _annotator_name(person: Person | str | None, addresses: dict[str, str]) -> str | None:
-    """What an annotator is called, if known; ``addresses`` maps e-mail addresses to names."""
-    if not isinstance(person, Person):
-        person = Person(email=person) if "@" in (person or "") else Person(id=person)
-    if person.id or not person.email:
-        return person.id or None
-    return addresses.setdefault(person.email, f"annotator-{len(addresses) + 1}")
+    """The name of an annotator, if known: the id, else a number instead of the e-mail address.
+
+    ``addresses`` has the names of the e-mail addresses so far; a new one is added.
+    """
+    if isinstance(person, Person):
+        name = person.id
+        email = person.email
+    elif person is not None and "@" in person:
+        name = None
+        email = person
+    else:
+        name = person
+        email = None
+    if name or not email:
+        return name or None
+    return addresses.setdefault(email, f"annotator-{len(addresses) + 1}")
 
 
 SOURCE = Source(

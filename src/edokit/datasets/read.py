@@ -1,4 +1,4 @@
-"""Reading and writing annotations: each kind of source is recognised by what is in it."""
+"""Reading and writing annotations; the kind of a source is recognised from its content."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from edokit.annotations.long_table import Policies, from_long_table
 from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, split_points
 
 _LONGEST_RECORD = 1 << 24
+"""Characters of a line of JSONL that are read; the records that tools export are far shorter."""
 _LONGEST_START = 1 << 20
 """Characters of a JSON file that are read to find its first record."""
 FOLDER = "/"
-"""The entry for a folder among the endings of files."""
+"""The entry for a folder among the suffixes of files."""
 SOURCES: dict[str, tuple[str, ...]] = {
     "lewidi": (".json", FOLDER),
     "table": (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".xlsx", FOLDER),
@@ -38,12 +39,12 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "doccano": (".json", ".jsonl", FOLDER),
     "potato": (".json", FOLDER),
 }
-"""Modules of this package that hold a `SOURCE` (that of tables is here), and the endings of files.
+"""The module of each kind of source, and the suffixes of its files.
 
-A module is imported for such files alone. The last one that recognises a file reads it, so special
+Each module defines a `SOURCE`, except that of tables, which is in this module. A module is only
+imported for files with its suffixes. The last kind that recognises a file reads it, so special
 kinds come after general ones.
 """
-
 
 POLICIES = ("empty", "ignore_case", "drop_label", "drop_annotator")
 """Fields of `Policies` that are further arguments of `read_annotations`."""
@@ -55,12 +56,14 @@ class ScaleWarning(EDOWarning):
 
 @dataclass(frozen=True)
 class SourceItems:
-    """Texts of items and who annotated them, whether or not labels are known.
+    """Texts of items and their annotators; labels may be unknown.
 
     Attributes
     ----------
     items : Strings
         Item ids [N].
+    texts, contexts : Strings or None
+        The text of each item and its context [N].
     annotators : Sequence[tuple[str, ...]]
         The annotators of each item [N].
     """
@@ -73,24 +76,24 @@ class SourceItems:
 
 @dataclass(frozen=True)
 class Source:
-    """One kind of source, and how it is read.
+    """A kind of source, and how it is read.
 
     Attributes
     ----------
     name : str
-        What it is called: ``format="lewidi"``.
-    about : str
-        What it is, in a few words, with its article.
+        The value of ``format`` for this kind, such as ``lewidi``.
+    description : str
+        A few words for messages, with an article.
     read : Callable[..., Annotations]
-        ``read(path, split=…, classes=…, policies=…, scale=…, **options)``; the scale is left out
-        where it was not given.
+        Called as ``read(path, split=…, classes=…, policies=…, scale=…, **options)``; without
+        ``scale`` if none is declared.
     recognises : Callable[[Path, Any], bool]
-        Whether a file or folder with one of its endings is one of these, by its path and content
-        (as `_content` gives it).
+        Whether a file or folder with one of its suffixes is of this kind, by its path and its
+        content (see `_content`).
     options : tuple[str, ...]
         Further arguments of ``read``.
     items : Callable[..., SourceItems] or None
-        ``items(path, split=…, **options)`` reads texts alone, where labels may be held out.
+        Called as ``items(path, split=…, **options)`` to read texts whose labels may be held out.
     """
 
     name: str
@@ -102,38 +105,42 @@ class Source:
 
 
 def sources(suffix: str | None = None) -> list[Source]:
-    """All sources in the order of `SOURCES`, or those whose files have this ending."""
-    return [
-        TABLE if module == "table" else import_module(f"edokit.datasets.{module}").SOURCE
-        for module, endings in SOURCES.items()
-        if suffix is None or suffix in endings
-    ]
+    """All kinds of sources in the order of `SOURCES`, or those whose files have this suffix."""
+    found = []
+    for module, suffixes in SOURCES.items():
+        if suffix is not None and suffix not in suffixes:
+            continue
+        if module == "table":
+            found.append(TABLE)
+        else:
+            found.append(import_module(f"edokit.datasets.{module}").SOURCE)
+    return found
 
 
 def _content(path: Path, suffix: str) -> Any:
-    """The document in a JSON file, a list with the first row of a JSONL or Parquet file (of Parquet
-    its columns alone), else an empty list."""
+    """What a file is recognised by: the document of a JSON file, else a list of its first record.
+
+    The list is empty if there is no such record (see `first_record`).
+    """
     if suffix == ".json":
         return read_json(path, math.inf)
     record = first_record(path)
-    return [] if record is None else [record]
+    if record is None:
+        return []
+    return [record]
 
 
 def first_record(path: Path) -> Any:
-    """The first record of a JSONL or JSON file, or the columns of a Parquet file.
+    """The first record of a JSON or JSONL file; of a Parquet file, only its columns.
 
-    None where there is none, and where it can't be read: the reader of the file says why.
+    None for other files, and if it can't be read: the reader of the file says why.
     """
     suffix = path.suffix.lower()
     try:
         if suffix == ".parquet":
             return dict.fromkeys(pa_parquet.read_schema(path).names)
         if suffix in (".jsonl", ".ndjson"):
-            with path.open(encoding="utf-8-sig") as lines:
-                # Records that tools export are far shorter; a longer line is cut, and no record.
-                for line in iter(lambda: lines.readline(_LONGEST_RECORD), ""):
-                    if line.strip():
-                        return json.loads(line)
+            return _first_json_line(path)
         if suffix == ".json":
             with path.open(encoding="utf-8-sig") as stream:
                 start = stream.read(_LONGEST_START).lstrip()
@@ -144,19 +151,31 @@ def first_record(path: Path) -> Any:
     return None
 
 
+def _first_json_line(path: Path) -> Any:
+    """The first record of a JSONL file; None if there is none."""
+    with path.open(encoding="utf-8-sig") as stream:
+        while line := stream.readline(_LONGEST_RECORD):
+            if line.strip():
+                return json.loads(line)  # fails if the line was cut
+    return None
+
+
 def recognise(path: Path) -> Source:
-    """The source that a file or folder is one of."""
-    suffix = FOLDER if path.is_dir() else check_file(path).suffix.lower()
+    """The kind of source that a file or folder is."""
+    suffix = FOLDER
+    if not path.is_dir():
+        suffix = check_file(path).suffix.lower()
     content = _content(path, suffix)
     for source in reversed(sources(suffix)):
         if source.recognises(path, content):
             return source
-    formats = sources()
+    known = sources()
+    descriptions = ", nor ".join(source.description for source in known)
+    names = ", ".join(source.name for source in known)
     raise InputError(
-        f"{path} is not a known source of annotations: neither"
-        f" {', nor '.join(source.description for source in formats)}",
-        f"unpack it if it is an archive, convert it to a table with the columns item, annotator,"
-        f" label, or give its {option('format')}: {', '.join(source.name for source in formats)}",
+        f"{path} is not a known source of annotations: neither {descriptions}",
+        "unpack it if it is an archive, convert it to a table with the columns item, annotator,"
+        f" label, or give its {option('format')}: {names}",
         code="unknown-format",
     )
 
@@ -175,7 +194,7 @@ def read_annotations(
     people: str | Path | None = None,
     **options: Any,
 ) -> Annotations:
-    """Read annotations from a file or folder; its kind is recognised by what is in it.
+    """Read annotations from a file or folder; its format is recognised from its content.
 
     Parameters
     ----------
@@ -184,39 +203,41 @@ def read_annotations(
         ``annotator``, ``label``), a LeWiDi JSON file, a folder of either, or an export of Label
         Studio, Argilla, doccano or Potato.
     format : {"table", "lewidi", "label-studio", "argilla", "doccano", "potato"}, default=None
-        What the source is; recognised if None.
+        The format of the source; recognised if None.
     split : str or sequence of str, default=None
-        Read only this split, or these.
+        Read only the items of this split, or of these.
     classes : sequence, default=None
-        All classes in order; if None those that occur, in numeric or alphabetical order.
+        All classes in their order. With None, those that occur, in numeric or alphabetical order.
     duplicates : {"error", "first", "all"}, default=None
-        What to do when an annotator labels an item twice: refuse, keep the first, or keep all.
-        None means "all" for LeWiDi, else "error".
+        What to do if an annotator labels an item more than once: raise, keep the first label, or
+        count every label. None means "all" for LeWiDi, else "error".
     columns : mapping of str to str, default=None
-        Other column names, as in ``{"item": "id"}``. ``{"group": "thread"}`` names the column with
-        the group of each item: folds, splits and intervals keep a group together. In an export:
-        the fields that hold the ``item``, the ``text`` and the ``group``.
+        Names of columns that differ from the default, as in ``{"item": "id"}``. ``{"group":
+        "thread"}`` names the column with the group of each item: folds, splits and intervals keep
+        a group together. For an export, the fields with the ``item``, the ``text``, the
+        ``context`` and the ``group``.
     label_map : mapping of str to str, default=None
-        Labels and hard labels to read as others, as in ``{"Rude": "rude"}``.
+        Labels and hard labels to replace, as in ``{"Rude": "rude"}``.
     scale : Scale or str, default=None
         The answer scale: ``nominal``, ``ordinal``, ``multi-label``, or with the classes as in
-        ``ordinal:low=0,mid=1,high=3``. None means what the file says, else nominal, with a warning
-        where the classes are whole numbers in a row.
+        ``ordinal:low=0,mid=1,high=3``. None means the scale noted in the file, else nominal, with
+        a warning if the classes are consecutive whole numbers.
     attributes : sequence of str, default=None
-        Columns that describe annotators, such as ``["gender"]``; ``[]`` for none. None: all that
-        have one value per annotator, without ids and constants (`Annotations.people`).
+        Columns that describe annotators, such as ``["gender"]``; ``[]`` for none. With None, all
+        columns with one value per annotator, except ids and constants (`Annotations.people`).
     people : str or Path, default=None
-        A table of people with a column ``annotator`` (or as ``columns`` calls it) and a column per
+        A table of people with a column ``annotator`` (or its name in ``columns``) and a column per
         attribute, or a JSON object with an object per annotator.
     **options
-        How to treat rows that are not clean annotations: ``empty="drop"``, ``ignore_case=True``,
-        ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`, which also explains
-        ``annotator_columns``, for tables with one column per annotator. Of a CSV or XLSX file,
-        ``skip_rows`` is the number of rows above the header, such as a title; of an XLSX file,
-        ``sheet`` is the name of the sheet, by default the first one. Of exports,
-        ``question`` is what the labels answer (Label Studio's control, Argilla's question, Potato's
-        scheme); needed if there are several. ``user_first=True`` takes the annotated utterance
-        of LeWiDi's ConvAbuse as the text, and the turns before it as its context.
+        ``empty="drop"``, ``ignore_case=True``, ``drop_label`` and ``drop_annotator`` say what to do
+        with rows that are not clean annotations, and ``annotator_columns`` names the columns of a
+        table with one column per annotator: see `Annotations.from_table`. For a CSV or XLSX file,
+        ``skip_rows`` is the number of rows above the header, such as a title; for an XLSX file,
+        ``sheet`` is the name of the sheet, by default the first one. For an export, ``question`` is
+        the question that the labels answer (a control of Label Studio, a question of Argilla, a
+        scheme of Potato); it is needed if there are several. ``user_first=True`` takes the
+        annotated utterance of LeWiDi's ConvAbuse as the text, and the turns before it as its
+        context.
 
     Returns
     -------
@@ -225,7 +246,7 @@ def read_annotations(
     Raises
     ------
     InputError
-        If the file is damaged, of an unknown kind, or contains invalid annotations.
+        If the file is damaged, of an unknown format, or contains invalid annotations.
 
     Examples
     --------
@@ -279,20 +300,31 @@ def _read_source(
     people: str | Path | None,
     **options: Any,
 ) -> Annotations:
-    """The annotations in a source of this kind, by the arguments of `read_annotations`."""
-    policies = {name: options.pop(name) for name in POLICIES if name in options}
-    options |= {"columns": columns, "label_map": label_map}
-    splits = [split] if isinstance(split, str) else list(split or ())
-    arguments = _reader_options(kind, options) | {
-        "split": splits[0] if len(splits) == 1 else None,
-        "classes": classes,
-        "policies": Policies(duplicates=duplicates, **policies),
-    }
+    """The annotations in a source of this kind; arguments are those of `read_annotations`."""
+    policies = {}
+    reader_options = {}
+    for name, value in options.items():
+        if name in POLICIES:
+            policies[name] = value
+        else:
+            reader_options[name] = value
+    reader_options["columns"] = columns
+    reader_options["label_map"] = label_map
+    splits = list(split or ())
+    if isinstance(split, str):
+        splits = [split]
+    arguments = _reader_options(kind, reader_options)
+    arguments["split"] = None
+    if len(splits) == 1:
+        arguments["split"] = splits[0]
+    arguments["classes"] = classes
+    arguments["policies"] = Policies(duplicates=duplicates, **policies)
     if scale is not None:
         arguments["scale"] = scale
     with errors_in(path):
         annotations = kind.read(path, **arguments)
-        annotations = annotations.split(*splits) if len(splits) > 1 else annotations
+        if len(splits) > 1:
+            annotations = annotations.split(*splits)
     if people is not None:
         from edokit.datasets.people import with_people
 
@@ -314,9 +346,9 @@ def _read_source(
 
 
 def possible_points(annotations: Annotations) -> tuple[list[str], list[str]]:
-    """Classes of a nominal scale that may be points, and those beside them that may be mistakes.
+    """Classes of a nominal scale that may be points, and other classes that may be mistakes.
 
-    Both are empty where the classes look like names.
+    Both lists are empty if the classes look like names.
     """
     if annotations.scale != NOMINAL:
         return [], []
@@ -331,26 +363,31 @@ def read_items(
     split: str | None = None,
     **options: Any,
 ) -> SourceItems:
-    """Texts and annotators of the items in any source; labels that are held out are not missed."""
+    """Texts and annotators of the items in any source; its labels may be held out."""
     path = Path(source)
     kind = _kind(path, format)
     if kind.items is not None:
-        of_labels = ("scale", "classes", "duplicates", "attributes", "people", *POLICIES)
-        reading = {name: value for name, value in options.items() if name not in of_labels}
+        label_options = ("scale", "classes", "duplicates", "attributes", "people", *POLICIES)
+        reading = {name: value for name, value in options.items() if name not in label_options}
         with errors_in(path):
             return kind.items(path, split=split, **_reader_options(kind, reading))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # no label is used here
         annotations = read_annotations(path, format=format, split=split, **options)
+    # The keys of dictionaries are distinct, and keep their order.
     annotators: list[dict[str, None]] = [{} for _ in annotations.items]
     for item, annotator in zip(annotations.item_codes, annotations.annotator_codes, strict=True):
         annotators[item][str(annotations.annotators[annotator])] = None
-    texts = (annotations.texts, annotations.contexts)
-    return SourceItems(annotations.items, *texts, [*map(tuple, annotators)])
+    return SourceItems(
+        items=annotations.items,
+        texts=annotations.texts,
+        contexts=annotations.contexts,
+        annotators=list(map(tuple, annotators)),
+    )
 
 
 def _kind(path: Path, format: str | None) -> Source:
-    """The named source, else the source recognised from the file or folder."""
+    """The kind of source with this format, else the kind recognised from the file or folder."""
     if format is None:
         return recognise(path)
     formats = {source.name: source for source in sources()}
@@ -359,7 +396,7 @@ def _kind(path: Path, format: str | None) -> Source:
 
 
 def _reader_options(kind: Source, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are not None; one that this kind of source does not take is refused."""
+    """The options that are not None; those that this kind of source does not take are refused."""
     arguments = {name: value for name, value in options.items() if value is not None}
     for name in arguments:
         if name not in kind.options:
@@ -379,11 +416,12 @@ def write_annotations(annotations: Annotations, path: str | Path, *, raw: bool =
     ----------
     annotations : Annotations
     path : str or Path
-        A file ending in .csv, .tsv, .parquet, .jsonl or .ndjson. It is written whole or not at all.
+        A file ending in .csv, .tsv, .parquet, .jsonl or .ndjson. It is written completely or not
+        at all.
     raw : bool, default=False
-        In a CSV, text that a spreadsheet would run as a formula (with ``=``, ``+``, ``-`` or ``@``
-        in front) gets a quote before it, which EDO removes on reading. With ``raw=True`` it is
-        written unchanged, for other programs.
+        In a CSV or TSV file, text that a spreadsheet would run as a formula (it begins with ``=``,
+        ``+``, ``-`` or ``@``) gets a quote before it, which EDO removes when it reads the file.
+        With ``raw=True``, text is written unchanged, for other programs.
 
     Raises
     ------
@@ -412,14 +450,12 @@ def read_annotation_table(
     sheet: str | None = None,
     **options: Any,
 ) -> Annotations:
-    """A long table with ``item, annotator, label``.
+    """Read a long table with the columns ``item``, ``annotator`` and ``label``.
 
-    Columns ``p_<class>`` may replace ``label``, and without an annotator they are soft labels, one
-    row per item; ``text``, ``split``, ``hard_label`` and attributes of annotators are read if they
-    are there. ``columns`` maps our names to the file's, as in ``{"item": "id"}``; further options
-    are those of `Annotations.from_table`. A folder of such files is read as one table.
-    ``skip_rows`` rows above the header of a CSV or a sheet are passed over. ``sheet`` names a sheet
-    of a workbook.
+    Columns ``p_<class>`` may replace ``label``; without a column of annotators, they are soft
+    labels with one row per item. A folder of tables is read as one table. ``skip_rows`` and
+    ``sheet`` are those of `read_table`; ``columns`` and further options are those of
+    `Annotations.from_table`.
     """
     places_by_file: dict[Path, Place] = {}
     tables = []
@@ -464,16 +500,16 @@ def table_files(path: str | Path) -> list[Path]:
     path = Path(path)
     if not path.is_dir():
         return [path]
-    # Hidden files are leftover temporary files of an interrupted writer.
-    return sorted(
-        file
-        for file in path.iterdir()
-        if file.suffix.lower() in READABLE_SUFFIXES and not file.name.startswith(".")
-    )
+    files = []
+    for file in sorted(path.iterdir()):
+        # Hidden files are left by an interrupted writer.
+        if file.suffix.lower() in READABLE_SUFFIXES and not file.name.startswith("."):
+            files.append(file)
+    return files
 
 
 def with_annotator(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
-    """The table; soft labels (shares without an annotator) become those of one annotator."""
+    """The table, with one annotator for soft labels: columns ``p_<class>`` without annotators."""
     names = {*columns, *table.column_names}
     if names & {"annotator", "label"} or not class_columns(table.column_names):
         return table
@@ -482,8 +518,10 @@ def with_annotator(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
 
 
 def _is_table(path: Path, content: object) -> bool:
-    """Whether it is a file, or a folder with tables and no JSON in it."""
-    return not path.is_dir() or (not any(path.glob("*.json")) and bool(table_files(path)))
+    """Whether the path is a file, or a folder that contains tables and no JSON files."""
+    if not path.is_dir():
+        return True
+    return not any(path.glob("*.json")) and bool(table_files(path))
 
 
 TABLE = Source(

@@ -1,4 +1,4 @@
-"""How subjective annotation can look: who annotates, how often, and why they disagree."""
+"""Regimes of the simulator: who annotates, how often, and why they disagree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from edokit.datasets.simulate.posts import VIEW_NAMES
 from edokit.scales import DeclaredScale, Scale
 
 TWO_CLASSES = ("fine", "offensive")
-"""What two classes are called; more are numbered by severity from 0."""
+"""Names of two classes; if there are more, they are numbered by severity from 0."""
 
 
 _NOT_NEGATIVE = (
@@ -30,17 +30,19 @@ _NOT_NEGATIVE = (
 
 @dataclass(frozen=True)
 class AnnotatorGroup:
-    """Annotators who see posts alike: how many they are, and what weighs more or less for them.
-
-    `views` maps a side of the post (`hostility`, `irony`, `person`, `people`, `reader`, a topic,
-    or `always` for strictness whatever the post) to a weight: above 0 it makes a post worse in
-    their eyes, below 0 more harmless. Only differences between groups matter, and their overall
-    size comes from the regime.
+    """Annotators who see posts alike.
 
     Attributes
     ----------
+    name : str
+        The name of the group.
     share : float
-        Share of all annotators, in any unit.
+        Share of all annotators, relative to the shares of other groups.
+    views : Mapping[str, float]
+        The weight that they give to a side of a post: ``hostility``, ``irony``, ``person``,
+        ``people``, ``reader``, a topic, or ``always`` for all posts alike (strictness). A weight
+        above 0 makes posts worse in their eyes, one below 0 more harmless. Only differences between
+        groups matter; the regime determines how large they are overall.
     """
 
     name: str
@@ -54,40 +56,45 @@ class AnnotatorGroup:
 
 @dataclass(frozen=True)
 class Regime:
-    """A kind of annotation project. Copy one and change it with `dataclasses.replace`.
+    """A kind of annotation project. Change one with `dataclasses.replace`.
 
     Attributes
     ----------
+    name : str
+        The name of the regime.
     items : tuple[int, int, int]
-        Items in train, dev and test.
+        Numbers of items in train, dev and test.
     annotators : int
-        How many annotators there are.
+        Number of annotators.
     per_item : Mapping[int, float]
-        How many of them annotate an item: count -> share of the items, in any unit.
+        For each number of annotators of an item, the share of the items that have so many, relative
+        to the other shares.
     balance : tuple[float, ...]
         Share of the items in each class (by their median label), mildest class first; with
-        `labels`, share of the items that most annotators give each label.
+        `labels`, share of the items to which most annotators give each label.
     groups : tuple[AnnotatorGroup, ...]
         Groups of annotators who see posts alike.
     disagreement : float
-        How far annotators are apart on an item, where items are 1 apart (standard deviations).
+        Standard deviation of annotators on an item, relative to that of items.
     structured : float
-        The lasting part of the disagreement: 0 is pure noise, at 1 there is none.
+        Share of the disagreement that lasts from item to item: with 0, all of it is noise, with 1,
+        none.
     group_weight : float
-        How much of the lasting part is views that groups share, ...
+        Weight of views that a group shares, among the lasting disagreement.
     personal_weight : float
-        ... how much is views of one annotator alone, ...
+        Weight of views of single annotators, among the lasting disagreement.
     threshold_weight : float
-        ... and how much is strictness of one annotator, whatever the post.
+        Weight of the strictness of single annotators, among the lasting disagreement.
     noise_spread : float
-        How unequal the annotators' noise is (standard deviation of the log).
+        Differences between the annotators' noise (standard deviation of the logarithm).
     activity_spread : float
-        How unevenly the work is spread over annotators (standard deviation of the log).
+        Differences between the numbers of items that annotators label (standard deviation of the
+        logarithm).
     ordinal : bool
         Whether the classes are points 1, 2, … of a scale.
     labels : Mapping[str, Mapping[str, float]]
-        Where annotators choose any number of labels: name -> weights of the sides of a post (as in
-        `AnnotatorGroup.views`) that speak for it.
+        For multi-label data, the weight of each side of a post (as in `AnnotatorGroup.views`) for
+        each label; else empty.
     """
 
     name: str
@@ -117,7 +124,7 @@ class Regime:
             check_number("per_item", number, 1, self.annotators, whole=True)
             check_number("per_item", share, 0)
         for share in self.balance:
-            check_number("balance", share, 0, 1)
+            check_number("balance", share, 0, 1, above=True)
         if len(self.items) != 3 or self.items[0] == 0:
             raise _impossible(
                 "items", self.items, "give the numbers of train, dev and test, train at least 1"
@@ -129,8 +136,8 @@ class Regime:
                 "groups", self.groups, "give at least one group, and at most one per annotator"
             )
         if self.labels:
-            if len(self.balance) != len(self.labels):
-                raise _impossible("balance", self.balance, "give a share for each label")
+            if len(self.balance) != len(self.labels) or max(self.balance) == 1:
+                raise _impossible("balance", self.balance, "give a share below 1 for each label")
         elif not math.isclose(sum(self.balance), 1.0, abs_tol=1e-6):
             raise _impossible("balance", self.balance, "give shares that sum to 1")
 
