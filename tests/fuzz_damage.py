@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from thrift_tree import refooted
+
 _SPICE = [
     *(b"{", b"}", b"[", b"]", b'"', b",", b":", b"\n", b"\r", b"\0", b"\t", b"\\", b"\xff", b" "),
     *(b"null", b"true", b"NaN", b"Infinity", b"-1", b"1e999", b"9" * 30, b"0.5", b'""', b"{}"),
@@ -174,6 +176,7 @@ def another(name: str, content: bytes, rng: random.Random) -> bytes:
         **dict.fromkeys((".json", ".jsonl", ".log"), revalued),
         **dict.fromkeys((".npz", ".skops"), repacked),
         ".safetensors": retensored,
+        ".parquet": refooted,
     }
     change = special.get(name[name.rfind(".") :])
     if change is not None and rng.random() < 0.7:

@@ -42,6 +42,7 @@ from edokit._io.atomic import cannot_read, check_file, check_start, whole_file
 from edokit._io.documents import check_utf8, json_text, read_json_lines
 from edokit._io.markup import spreadsheet_text, without_quote
 from edokit._io.memory import MemoryBudget, check_memory
+from edokit._io.parquet_footer import DELTA_BYTE_ARRAY, Footer, read_footer
 from edokit._io.parquet_pages import unpacked_size
 from edokit._names import as_name, column_of, plain_type
 
@@ -146,7 +147,7 @@ def read_file_table(
         )
     try:
         if suffix == ".parquet":
-            file_table = FileTable(_read_parquet(path), data_row)
+            file_table = FileTable(read_parquet(path), data_row)
         elif suffix in (".jsonl", ".ndjson"):
             file_table = _read_jsonl(path)
         elif suffix == ".xlsx":
@@ -416,26 +417,35 @@ def _refuse_open_quote(path: Path, cell: str) -> None:
         )
 
 
-def _read_parquet(path: Path) -> pa.Table:
+def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """Read a Parquet file, or only some of its columns; repeated text is kept once.
+
+    The footer is read by EDO first. pyarrow gets the file only if the footer contradicts neither
+    itself nor the memory that is free.
+    """
     from edokit._parallel import may_use_threads
 
     try:
+        footer = read_footer(path)
         metadata = pa_parquet.read_metadata(path)
         schema = metadata.schema.to_arrow_schema()
         _check_distinct(schema.names, path)
-        _check_parquet_memory(metadata, path)
-        # Like in a CSV, repeated text is kept once.
-        prefixed = _columns_of_bytes(metadata, "DELTA_BYTE_ARRAY")
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
+            footer = footer.select(columns)
+        _check_parquet_memory(footer, path)
+        prefixed = _columns_of_bytes(footer, DELTA_BYTE_ARRAY)
         texts = [field.name for field in schema if _is_text(field.type)]
         texts = [name for name in texts if name not in prefixed]
-        _check_repeated(path, metadata, set(texts), prefixed)
+        _check_repeated(path, metadata, footer, set(texts), prefixed)
         with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=metadata) as file:
             if prefixed:  # at once, Arrow would take quadratic time for a column of long values
-                table = pa.Table.from_batches(file.iter_batches(_rows_at_once(metadata)))
+                batches = file.iter_batches(_rows_at_once(footer), columns=columns)
+                table = pa.Table.from_batches(batches)
             else:
-                table = file.read(use_threads=may_use_threads())
-        if table.num_rows != metadata.num_rows:
-            raise ValueError(f"it claims {metadata.num_rows} rows")
+                table = file.read(columns, use_threads=may_use_threads())
+        if table.num_rows != footer.num_rows:
+            raise ValueError(f"it claims {footer.num_rows} rows")
         table.validate(full=True)
     except InputError:
         raise
@@ -448,62 +458,69 @@ def _read_parquet(path: Path) -> pa.Table:
     return table
 
 
+def parquet_columns(path: Path) -> list[str]:
+    """The names of the columns of a Parquet file.
+
+    Raises ValueError or an error of Arrow if they can't be read.
+    """
+    read_footer(path)
+    names: list[str] = pa_parquet.read_schema(path).names
+    return names
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _check_parquet_memory(metadata: pa_parquet.FileMetaData, path: Path) -> None:
+def _check_parquet_memory(footer: Footer, path: Path) -> None:
     """Refuse a file that would take far more memory than its size on disk suggests."""
-    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
-    rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
-    claimed = sum(group.total_byte_size for group in groups)
+    claimed = sum(group.size for group in footer.groups)
     # Rows of repeated values take no bytes in the file, but an entry per column in memory.
-    cells = rows * 4 * max(1, metadata.num_columns)
-    if rows < 0 or claimed < 0:
-        raise ValueError(f"it claims {rows:,} rows and {claimed:,} bytes, more than it can hold")
+    cells = 4 * max(footer.num_rows, sum(chunk.num_values for chunk in footer.chunks()))
     check_memory(path, 2 * max(cells, claimed))
-    check_memory(path, 2 * unpacked_size(path, metadata))
+    check_memory(path, 2 * unpacked_size(path, footer))
 
 
-def _columns_of_bytes(metadata: pa_parquet.FileMetaData, encoding: str = "") -> set[str]:
+def _columns_of_bytes(footer: Footer, encoding: int | None = None) -> set[str]:
     """Columns (and parts of columns) of text or bytes; with ``encoding``, only those with it."""
-    names = set()
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for place in range(group.num_columns):
-            column = group.column(place)
-            if column.physical_type == "BYTE_ARRAY" and encoding in ("", *column.encodings):
-                names.add(column.path_in_schema)
-    return names
+    return {
+        chunk.leaf.path
+        for chunk in footer.chunks()
+        if chunk.leaf.is_bytes and (encoding is None or encoding in chunk.encodings)
+    }
 
 
 def _check_repeated(
-    path: Path, metadata: pa_parquet.FileMetaData, texts: set[str], prefixed: set[str]
+    path: Path,
+    metadata: pa_parquet.FileMetaData,
+    footer: Footer,
+    texts: set[str],
+    prefixed: set[str],
 ) -> None:
     """Refuse columns whose values are stored once in the file, but would be repeated in memory.
 
     Repeated text is kept once (``texts``); bytes, and text in lists, are repeated. For ``prefixed``
     columns, the file stores only the difference of a value from the one before it.
     """
-    repeated = _columns_of_bytes(metadata) - texts - prefixed
+    repeated = _columns_of_bytes(footer) - texts - prefixed
     if not repeated and not prefixed:
         return
     budget = MemoryBudget(path)
     with pa_parquet.ParquetFile(path, read_dictionary=[*repeated], metadata=metadata) as file:
-        for number in range(metadata.num_row_groups):
+        for number in range(len(footer.groups)):
             if repeated:
                 part = file.read_row_group(number, columns=[*repeated], use_threads=False)
                 for column in part.columns:
                     budget.take(_written_out(column))
             if prefixed:
-                rows = _rows_at_once(metadata)
+                rows = _rows_at_once(footer)
                 for batch in file.iter_batches(rows, row_groups=[number], columns=[*prefixed]):
                     budget.take(batch.nbytes)
 
 
-def _rows_at_once(metadata: pa_parquet.FileMetaData) -> int:
+def _rows_at_once(footer: Footer) -> int:
     """A number of rows that takes little memory even if each value is as long as a row group."""
-    largest = max(metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups))
+    largest = max(group.size for group in footer.groups)
     return int(max(1, min(1 << 16, _LONGEST_ROW // max(1, largest))))
 
 

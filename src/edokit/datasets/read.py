@@ -13,12 +13,17 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOWarning, InputError, Place, errors_in, examples, one_of, option, warn
 from edokit._io.atomic import check_file
 from edokit._io.documents import read_json
-from edokit._io.tables import READABLE_SUFFIXES, class_columns, read_file_table, write_table
+from edokit._io.tables import (
+    READABLE_SUFFIXES,
+    class_columns,
+    parquet_columns,
+    read_file_table,
+    write_table,
+)
 from edokit._types import Strings
 from edokit.annotations.core import Annotations
 from edokit.annotations.decisions import read_or_ask_all
@@ -138,7 +143,7 @@ def first_record(path: Path) -> Any:
     suffix = path.suffix.lower()
     try:
         if suffix == ".parquet":
-            return dict.fromkeys(pa_parquet.read_schema(path).names)
+            return dict.fromkeys(parquet_columns(path))
         if suffix in (".jsonl", ".ndjson"):
             return _first_json_line(path)
         if suffix == ".json":

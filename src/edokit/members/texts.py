@@ -314,7 +314,8 @@ def _column(source: FileTable, name: str, role: str, path: Path) -> list[str]:
             f"map it with {option('columns', {role: 'NAME'})}",
             code="missing-column",
         )
-    encoded = encode(table[name], name)
+    with errors_in(path):
+        encoded = encode(table[name], name)
     values = ["" if code < 0 else str(encoded.names[code]) for code in encoded.codes]
     if role in ("item", "annotator") and "" in values:
         place = source.place(values.index(""))

@@ -477,15 +477,16 @@ class _ModelFile:
         and any other file is one member.
         """
         table = source.table
-        if "member" in table.column_names:
-            member = name_column(table, "member", self.path, source.place)
-        elif sampled:
-            member = answering_members(table, self.path, self.member, IDENTITY)
-        else:
-            member = answering_members(table, self.path, self.member, ())
-            # Other columns, such as annotators, only count in tables that name their members.
-            table = table.select(["item"])
-        return read_lines(table, self.path, member, source.place)
+        with errors_in(self.path):
+            if "member" in table.column_names:
+                member = name_column(table, "member", self.path, source.place)
+            elif sampled:
+                member = answering_members(table, self.path, self.member, IDENTITY)
+            else:
+                member = answering_members(table, self.path, self.member, ())
+                # Other columns, such as annotators, only count in tables that name their members.
+                table = table.select(["item"])
+            return read_lines(table, self.path, member, source.place)
 
     def _complete(self, array: npt.NDArray[Any], lines: Lines) -> tuple[npt.NDArray[Any], Rows]:
         """The rows with predictions of all members; others are refused or kept in `unpredicted`."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pa_parquet
 
 from edokit._errors import InputError, counted, examples
 from edokit._io.npz import read_arrays
+from edokit._io.tables import read_parquet
 from edokit._names import as_names, encode
 from edokit.predictions.core import (
     Invalid,
@@ -270,7 +270,7 @@ class Shards:
             if file.suffix.lower() == ".npz":
                 names = as_names(read_arrays(file, ["items"])["items"])
             else:
-                column = pa_parquet.read_table(file, columns=["item"])["item"]
+                column = read_parquet(file, ["item"])["item"]
                 names = encode(column, "item").names
         except Exception:  # ``read`` reports the problem
             return self.read(number).rows
