@@ -121,7 +121,7 @@ def copy(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("value", ["calm", True, "true"])
 def test_a_ticked_option_is_the_label_whatever_its_value(value: Any, tmp_path: Path) -> None:
     write_states(tmp_path, state("ann", a=[entry("tone", "calm", value)]))
-    with pytest.warns(EDOWarning, match="keeps no texts"):
+    with pytest.warns(EDOWarning, match="no texts were found"):
         annotations = read_annotations(tmp_path)
     assert annotations.classes == ("calm",)
     assert annotations.texts is None
@@ -146,7 +146,7 @@ def test_several_options_of_one_question_are_a_set(copy: Path) -> None:
 
 def test_without_a_configuration_there_are_no_texts(copy: Path) -> None:
     (copy / "config.yaml").unlink()
-    with pytest.warns(EDOWarning, match="keeps no texts"):
+    with pytest.warns(EDOWarning, match="no texts were found"):
         annotations = read_annotations(copy / "annotation_output", question="tone")
     assert annotations.texts is None
     assert len(annotations) == 7
@@ -165,7 +165,7 @@ def test_a_data_file_outside_the_project_is_not_read(copy: Path) -> None:
     config.write_text(config.read_text().replace("data/posts.json", "../posts.json"))
     with pytest.warns(EDOWarning) as notes:
         assert read_annotations(copy, question="tone").texts is None
-    assert any("not a file of the project" in str(note.message) for note in notes)
+    assert any("not a file within the project" in str(note.message) for note in notes)
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "json"])

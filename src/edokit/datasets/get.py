@@ -1,4 +1,4 @@
-"""Obtaining LeWiDi 2023 and 2025 from their repository, each file checked before it is kept."""
+"""Downloading LeWiDi 2023 and 2025 from their repository; a file is kept once it is checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Overdue
 from importlib.resources import files
@@ -25,20 +25,20 @@ REPOSITORY = "https://github.com/Le-Wi-Di/le-wi-di.github.io"
 COMMIT = "45d7b06e4c36b59472d6bdf9281f7f1e395eb0e0"
 _RAW = f"https://raw.githubusercontent.com/Le-Wi-Di/le-wi-di.github.io/{COMMIT}"
 _SECONDS = 30
-"""How long the network may be silent."""
+"""Timeout of a single operation of the network."""
 _LARGEST = 2**26
-"""Bytes beyond which it is another file."""
+"""Size in bytes that no published file exceeds."""
 
 
 class Published(NamedTuple):
-    """One file as it was published.
+    """A published file.
 
     Attributes
     ----------
     path : str
-        In the repository.
+        Its path in the repository.
     digest : str
-        SHA-256, or git's id of the content (SHA-1).
+        SHA-256 of its content, or git's id of the content (SHA-1).
     """
 
     path: str
@@ -46,28 +46,34 @@ class Published(NamedTuple):
 
     @property
     def name(self) -> str:
+        """The name of the file."""
         return PurePosixPath(self.path).name
 
     @property
     def dataset(self) -> str:
+        """The name of the dataset, such as ``HS-Brexit``."""
         return PurePosixPath(self.path).parent.name.removesuffix("_dataset")
 
     @property
     def url(self) -> str:
+        """The address of the file."""
         return f"{_RAW}/{self.path}"
 
     def matches(self, content: bytes) -> bool:
-        """Whether the content is the published one."""
+        """Whether this is the published content."""
         return self.digest in (digest_parts([content]), git_digest(content))
 
 
-DATASETS: dict[str, list[Published]] = {
-    name: [Published(**file) for file in listed]
-    for name, listed in json.loads(
-        files(__package__).joinpath("published.json").read_text("utf-8")
-    ).items()
-}
-"""The files of each dataset that can be obtained."""
+def _read_published() -> dict[str, list[Published]]:
+    content = json.loads(files(__package__).joinpath("published.json").read_text("utf-8"))
+    published = {}
+    for name, entries in content.items():
+        published[name] = [Published(**entry) for entry in entries]
+    return published
+
+
+DATASETS = _read_published()
+"""The files of each dataset."""
 
 
 def get_dataset(
@@ -79,26 +85,29 @@ def get_dataset(
     timeout: float = 600,
     open_url: Callable[[str], BinaryIO] | None = None,
 ) -> list[Path]:
-    """Obtain the files of a public dataset from its official repository or from a local copy.
+    """Download the files of a public dataset from its official repository, or copy them.
 
-    A file is kept only if its checksum is right. Files that are there and right are not fetched
-    again, so an interrupted call can be repeated. The test files of ``lewidi2025`` have labels;
-    files as the shared task handed them out, which have none, are read where they are.
+    A file is kept only if its checksum is right. Files that exist already with the right checksum
+    are not downloaded again, so an interrupted call can be repeated. The test files of
+    ``lewidi2025`` have labels; files without labels, as the shared task first published them, are
+    read with `read_annotations` or `edo score` directly.
 
     Parameters
     ----------
     name : {"lewidi2023", "lewidi2025"}
         The dataset.
     out : str or Path
-        Where the files go, as ``out/HS-Brexit/HS-Brexit_train.json`` and so on.
+        The folder for the files, which are named ``out/HS-Brexit/HS-Brexit_train.json`` and so on.
     source : str or Path, default=None
-        The folder of a local copy; either all of its files are taken or none. None downloads them.
+        The folder of a local copy, from which all files are copied, or none if one is missing. None
+        downloads the files.
     progress : callable, default=None
-        Called with the number of files that are there, of how many, and the last one's name.
+        Called with the number of files that are complete, the number of all files, and the name of
+        the last file.
     timeout : float, default=600
         Seconds that all downloads together may take.
     open_url : callable, default=None
-        Opens an address for reading; None opens https addresses alone.
+        Opens an address for reading. By default, only https addresses can be opened.
 
     Returns
     -------
@@ -108,27 +117,33 @@ def get_dataset(
     Raises
     ------
     InputError
-        If a file can't be obtained or has another content.
+        If a file can't be downloaded or copied, or has other content than the published file.
     """
     one_of("the dataset", name, DATASETS)
     check_number("timeout", timeout, 0, above=True)
-    end = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout
     paths = {file: Path(out) / file.dataset / file.name for file in DATASETS[name]}
-    missing = [file for file in paths if not _is_right(paths[file], file)]
-    contents: Iterable[bytes] = (_download(file, open_url or open_https, end) for file in missing)
+    missing = [file for file in paths if not _is_complete(paths[file], file)]
+    local_contents: dict[Published, bytes] = {}
     if source is not None:
-        contents = [_local_content(Path(source), file) for file in missing]
-    files = zip(missing, contents, strict=True)
-    for done, (file, content) in enumerate(files, len(paths) - len(missing) + 1):
+        # All are read before the first is written.
+        local_contents = {file: _local_content(Path(source), file) for file in missing}
+    done = len(paths) - len(missing)
+    for file in missing:
+        if source is None:
+            content = _download(file, open_url or open_https, deadline)
+        else:
+            content = local_contents[file]
         with whole_file(paths[file]) as temporary:
             temporary.write_bytes(content)
+        done += 1
         if progress is not None:
             progress(done, len(paths), file.name)
     return list(paths.values())
 
 
 def open_https(url: str) -> BinaryIO:
-    """The body of an https address; nothing else is followed, not even by way of a redirect."""
+    """The body of an https address; other addresses are refused, also as targets of redirects."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
@@ -144,36 +159,36 @@ def open_https(url: str) -> BinaryIO:
     return body
 
 
-def _download(file: Published, open_url: Callable[[str], BinaryIO], end: float) -> bytes:
-    """The content of a file; it stays in memory until it is known to be right."""
+def _download(file: Published, open_url: Callable[[str], BinaryIO], deadline: float) -> bytes:
+    """The content of a file, which stays in memory until it has been checked."""
     content: Future[bytes] = Future()
 
     def fetch() -> None:
         try:
             with open_url(file.url) as body:
-                # One byte more than it may have shows that it is another file.
+                # One byte more than the largest size shows that it is another file.
                 content.set_result(body.read(_LARGEST + 1))
         except BaseException as error:
             content.set_exception(error)
 
-    # A thread of its own: a server may take for ever over the handshake, the headers or the body.
+    # In a thread, since a server may send the handshake, the headers or the body endlessly.
     Thread(target=fetch, daemon=True).start()
     try:
-        return _checked(content.result(end - time.monotonic()), file, file.url)
+        return _checked(content.result(deadline - time.monotonic()), file, file.url)
     except (OSError, http.client.HTTPException, Overdue) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        reason = getattr(error, "reason", None) or str(error) or "the time is over"
+        reason = getattr(error, "reason", None) or str(error) or "the timeout was reached"
         raise InputError(
             f"can't download {file.url}: {reason}",
-            f"run it again, finished files are kept; give more time with {option('timeout')}, or"
-            f" take a local copy with {option('source', 'DIR')}",
+            "run it again, since complete files are kept; allow more time with"
+            f" {option('timeout')}, or copy the files from a folder with {option('source', 'DIR')}",
             code="failed-download",
         ) from error
 
 
 def _local_content(source: Path, file: Published) -> bytes:
-    """The content of the first copy of a file in a folder."""
+    """The content of a file in a folder or a folder below it."""
     for path in sorted(source.rglob(file.name)):
         return _checked(path.read_bytes(), file, str(path))
     raise InputError(
@@ -183,7 +198,8 @@ def _local_content(source: Path, file: Published) -> bytes:
     )
 
 
-def _is_right(path: Path, file: Published) -> bool:
+def _is_complete(path: Path, file: Published) -> bool:
+    """Whether the file exists with the published content."""
     try:
         return file.matches(path.read_bytes())
     except OSError:
@@ -191,13 +207,15 @@ def _is_right(path: Path, file: Published) -> bool:
 
 
 def _checked(content: bytes, file: Published, place: str) -> bytes:
-    """The content, if it is the published one."""
-    if not file.matches(content):
-        size = f"over {_LARGEST:,}" if len(content) > _LARGEST else f"{len(content):,}"
-        raise InputError(
-            f"{place} has {size} bytes and is not {file.name} as published, whose checksum is"
-            f" {file.digest[:12]}…",
-            "it was cut off or changed: get it again",
-            code="wrong-checksum",
-        )
-    return content
+    """The content, if it is the published content."""
+    if file.matches(content):
+        return content
+    size = f"{len(content):,}"
+    if len(content) > _LARGEST:
+        size = f"over {_LARGEST:,}"
+    raise InputError(
+        f"{place} has {size} bytes and is not {file.name} as published, whose checksum is"
+        f" {file.digest[:12]}…",
+        "it was cut off or changed: download it again",
+        code="wrong-checksum",
+    )

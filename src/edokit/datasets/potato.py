@@ -1,4 +1,4 @@
-"""Potato's output folder: a folder per annotator with what that person answered.
+"""Potato's output folder: a folder per annotator with this person's answers.
 
 Potato 2 writes ``user_state.json`` and keeps the texts in the data files of the project; earlier
 versions wrote ``annotated_instances.jsonl``, with the texts in it.
@@ -39,7 +39,7 @@ from edokit.datasets.read import Source
 STATE = "user_state.json"
 INSTANCES = "annotated_instances.jsonl"
 _POINT = "scale_"
-"""What the points of a Likert scale are called: ``scale_3``."""
+"""Prefix of the points of a Likert scale: ``scale_3``."""
 _ANSWERS = "instance_id_to_label_to_value"
 """The field of `STATE` with the answers."""
 _HINT = "name the folder annotation_output of a project"
@@ -51,7 +51,7 @@ _OPTION_TYPES = ("radio", "likert", "confidence", "multiselect")
 
 
 class Instance(Document):
-    """What one annotator answered about an item, as Potato 1 wrote it."""
+    """The answers of one annotator about an item, as Potato 1 wrote them."""
 
     id: Name | None = None
     instance_id: Name | None = None
@@ -70,17 +70,17 @@ class Instance(Document):
 
 
 class FormInput(Document):
-    """One input of the page: an option, a text box, a slider."""
+    """An input of the page, such as an option, a text box or a slider."""
 
     scheme: str = Field(alias="schema")
     name: Name
 
     def label(self, value: JsonValue, kind: str | None) -> str | None:
-        """The label that this value gives to the whole item, None where it gives none.
+        """The label that this value gives to the whole item, or None.
 
-        ``kind`` is the type of the annotation scheme, where it is known.
+        ``kind`` is the type of the annotation scheme, if known.
         """
-        # A box that is ticked has its own name as its value, in older versions a truth value.
+        # The value of a ticked box is its own name, or in older versions a truth value.
         is_ticked = value is True or as_text(value) in (self.name, "true", "True")
         if is_ticked or (kind in _OPTION_TYPES and self.name != "free_response"):
             return self.name.removeprefix(_POINT)
@@ -90,7 +90,7 @@ class FormInput(Document):
 
 
 class UserState(Document):
-    """What Potato 2 keeps of one annotator."""
+    """The record of Potato 2 about one annotator."""
 
     user_id: Name
     answers: dict[str, list[tuple[FormInput, JsonValue]]] = Field(
@@ -108,7 +108,7 @@ class UserState(Document):
 
 
 def find_files(path: Path) -> list[Path]:
-    """The files with answers: of an output folder, a project's folder, or one annotator."""
+    """The files with answers; the path is an output folder, a project's folder or one file."""
     if not path.is_dir():
         return [path]
     files = _files_in(path)
@@ -133,14 +133,16 @@ def _files_in(output: Path) -> list[Path]:
 def read_potato(source: str | Path, **options: Any) -> Annotations:
     """Annotations from the folder ``annotation_output`` of a Potato project.
 
-    The project's own folder, or the file or folder of one annotator, will do, too. A question is an
-    annotation scheme. Annotators are called as Potato calls them; spans and free texts do not label
-    items. Options are those of `read_export`.
+    The folder of the project, and the folder or file of one annotator, are read as well. A question
+    is an annotation scheme. Annotators have the names that Potato gives them; spans and free texts
+    are not labels. Options are those of `read_export`.
     """
     files = find_files(Path(source))
     if not files:
         raise InputError(
-            f"{source}: no folder in it holds {STATE} or {INSTANCES}", _HINT, code="wrong-folder"
+            f"{source}: no folder in it contains {STATE} or {INSTANCES}",
+            _HINT,
+            code="wrong-folder",
         )
     items: list[Item] = []
     states: list[UserState] = []
@@ -150,19 +152,13 @@ def read_potato(source: str | Path, **options: Any) -> Annotations:
         else:
             states.append(_read_state(file))
     if states:
-        items.extend(
-            _state_items(
-                source,
-                states,
-                find_project(files[-1].parent.parent),
-                options.get("columns") or {},
-            )
-        )
+        project = find_project(files[-1].parent.parent)
+        items.extend(_state_items(source, states, project, options.get("columns") or {}))
     return read_export(items, source, **options)
 
 
 def _read_instances(file: Path) -> list[Item]:
-    """What one annotator answered, as Potato 1 wrote it."""
+    """The answers of one annotator, as Potato 1 wrote them."""
     items = []
     for instance in as_records(file, load(file), Instance, _TITLE, _HINT):
         answers: dict[str, list[ExportedAnswer]] = {}
@@ -174,12 +170,11 @@ def _read_instances(file: Path) -> list[Item]:
 
 
 def _read_state(file: Path) -> UserState:
-    """What one annotator answered; the much longer record of clicks is left out."""
+    """The answers of one annotator, without the much longer record of clicks."""
     content = read_json(file, math.inf)
     if isinstance(content, dict):
-        content = {
-            name: content[name] for name in ("user_id", _ANSWERS, "origin") if name in content
-        }
+        names = ("user_id", _ANSWERS, "origin")
+        content = {name: content[name] for name in names if name in content}
     return to_model(content, UserState, file, title=_TITLE, hint=_HINT)
 
 
@@ -206,11 +201,13 @@ def _state_items(
             f" {examples(machines)}"
         )
     labels = [_labels(state, kinds) for state in people]
-    # Every scheme is asked on every page, also where nothing was chosen.
+    # Every page answers all schemes: a scheme without an input has no chosen label.
     schemes_with_labels: dict[str, None] = {}
     for by_item in labels:
         for by_scheme in by_item.values():
-            schemes_with_labels |= dict.fromkeys(s for s, values in by_scheme.items() if values)
+            for scheme, chosen in by_scheme.items():
+                if chosen:
+                    schemes_with_labels[scheme] = None
     check_answers(source, sum(map(len, labels)), len(schemes_with_labels))
     items = []
     for state, by_item in zip(people, labels, strict=True):
@@ -218,14 +215,13 @@ def _state_items(
             answers: dict[str, list[ExportedAnswer]] = {}
             for scheme in schemes_with_labels:
                 answers[scheme] = [ExportedAnswer(state.user_id, by_scheme.get(scheme, []))]
-            items.append(
-                Item([name], _item_fields(fields.get(name, {}), properties, columns), answers)
-            )
+            item_fields = _item_fields(fields.get(name, {}), properties, columns)
+            items.append(Item([name], item_fields, answers))
     if items and not any("text" in item.fields for item in items) and "text" not in columns:
         warn(
-            "Potato 2 keeps no texts with the answers, and none were found: a configuration of the"
-            " project (.yaml) beside the output folder, with its data files, gives them (needs"
-            " PyYAML)"
+            "no texts were found: Potato 2 does not keep them with the answers. They are read from"
+            " the project's data files if its configuration (.yaml) is beside the output folder and"
+            " PyYAML is installed"
         )
     return items
 
@@ -263,7 +259,7 @@ def _item_fields(
 
 
 def is_potato(path: Path, content: object) -> bool:
-    """Whether a folder holds answers of Potato, or parsed JSON is what it keeps of an annotator."""
+    """Whether a folder contains answers of Potato, or parsed JSON is its record of an annotator."""
     if path.is_dir():
         return bool(find_files(path))
     return isinstance(content, Mapping) and _ANSWERS in content

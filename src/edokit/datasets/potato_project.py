@@ -1,4 +1,4 @@
-"""The configuration of a Potato project: where its answers are, its questions and its items."""
+"""The configuration of a Potato project: its output folder, questions and items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST_CONFIGURATION = 2**20
 
 
 class ItemProperties(Document):
-    """Which fields of the data files hold the id and the text of an item."""
+    """The fields of the data files with the id and the text of an item."""
 
     id_key: str = "id"
     text_key: str = "text"
@@ -33,7 +33,7 @@ class Scheme(Document):
 
 
 class Configuration(Document):
-    """What a project's configuration says about its files and questions."""
+    """The files and questions of a project."""
 
     task_dir: str = "."
     output_annotation_dir: str = "annotation_output"
@@ -50,7 +50,7 @@ class Project(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """The folder that the other paths start from."""
+        """The folder to which the other paths are relative."""
         return self.file.parent / self.configuration.task_dir
 
     @property
@@ -63,21 +63,23 @@ class Project(NamedTuple):
         """The files with the items."""
         files = []
         for entry in self.configuration.data_files:
-            name = entry.get("path") if isinstance(entry, dict) else entry
+            name: JsonValue = entry
+            if isinstance(entry, dict):
+                name = entry.get("path")
             if isinstance(name, str):
                 files.append(self.folder / name)
         return files
 
 
 def as_text(value: JsonValue) -> str | None:
-    """Text, or a number as text; None where there is neither."""
+    """Text, or a number as text; None for any other value and for empty text."""
     if value == "" or not is_plain(value):
         return None
     return as_name(value)
 
 
 def find_project(output: Path) -> Project | None:
-    """The project that writes this output folder, if its configuration is near it."""
+    """The project with this output folder; its configuration is there or up to two levels above."""
     output = output.resolve()
     for folder in (output, output.parent, output.parent.parent):
         for project in projects_in(folder):
@@ -87,7 +89,7 @@ def find_project(output: Path) -> Project | None:
 
 
 def projects_in(folder: Path) -> list[Project]:
-    """The configurations of projects in a folder; other YAML files are passed over."""
+    """The projects whose configurations are in a folder; other YAML files are ignored."""
     projects = []
     for file in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
         content = _read_yaml(file)
@@ -101,7 +103,7 @@ def projects_in(folder: Path) -> list[Project]:
 
 
 def _read_yaml(file: Path) -> object:
-    """The content of a YAML file, None where it can't be read."""
+    """The content of a YAML file; None if it can't be read."""
     try:
         import yaml
     except ImportError:
@@ -124,18 +126,21 @@ def read_project_items(project: Project) -> dict[str, dict[str, Any]]:
     for file in project.data_files:
         if not file.is_file() or not file.resolve().is_relative_to(inside):
             warn(
-                f"{file}, which {project.file} names, is not a file of the project; it is not read"
+                f"{project.file} names {file}, which is not a file within the project's folder; it"
+                " is not read"
             )
             continue
         for row in _read_rows(file):
-            name = as_text(row.get(id_key)) if isinstance(row, dict) else None
+            if not isinstance(row, dict):
+                continue
+            name = as_text(row.get(id_key))
             if name is not None:
                 items[name] = row
     return items
 
 
 def _read_rows(file: Path) -> Sequence[Any]:
-    """The items in a data file; one that ends in .json may have an item in each line."""
+    """The items in a data file; a file that ends in .json may have one item per line."""
     suffix = file.suffix.lower()
     if suffix in (".csv", ".tsv", ".parquet"):
         return read_records(file)
