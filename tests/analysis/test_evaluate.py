@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,35 @@ def test_probabilities_that_label_every_item_the_same_are_called_so() -> None:
     assert "labels all 60 items '0'" in first
     assert f"{share:.4f}" in first
     assert "constant answer (the shares of these very items) in CE" in second
+    # The subject is in the singular, as the verbs are.
+    assert first.startswith("The model labels ")
+    assert second.startswith("The model is ")
+
+
+@pytest.mark.parametrize("option", [{"level": 1.0}, {"level": "wide"}, {"random_state": -1}])
+def test_invalid_options_are_refused_by_name(option: dict[str, Any]) -> None:
+    with raises_code("invalid-number", *option):
+        edokit.evaluate(BY_ID, LABELS, **option)
+
+
+def test_random_ties_of_the_train_split_have_the_seed_of_the_evaluation() -> None:
+    votes = [["no", "yes"]] * 40  # all tied, so that the majority class is that of the draws
+    people = Annotations.from_matrix(votes, items=[f"item {k}" for k in range(40)])
+    people = replace(people, splits=np.array(["train"] * 37 + ["test"] * 3, dtype=object))
+    train = people.split("train")
+    p = ItemArray(np.full((3, 2), 0.5), people.split("test").items, ["no", "yes"])
+    for seed in range(4):
+        found = edokit.evaluate(
+            p,
+            people,
+            split="test",
+            train_split="train",
+            ties="random",
+            random_state=seed,
+            samples=0,
+        )
+        share = (train.hard_labels(ties="random", random_state=seed) == 1).mean()
+        assert found.constant.label == int(share > 0.5)
 
 
 def test_classes_that_nobody_chose_may_have_probabilities() -> None:

@@ -76,7 +76,7 @@ def test_methods_of_ratings_are_ranked_by_rps(ordinal: ReportData, tmp_path: Pat
 def test_sets_are_ranked_by_ce_and_have_exact_match(sets: ReportData, tmp_path: Path) -> None:
     scores = ranked_scores(None, sets.evaluation)
     assert set(best_values(scores)) == {"f1", "exact_match", "ce", "md"}
-    assert scores[0].headline == "ce"
+    assert scores[0].headline_metric == "ce"
     text = text_of(sets, tmp_path)
     for shown in ("exact ↑", "ΔCE vs uniform", "share of sets right", "α of “ rude ”"):
         assert shown in text
@@ -255,7 +255,7 @@ def test_a_comparison_of_ratings_is_ranked_by_rps(tmp_path: Path) -> None:
     path = tmp_path / "methods.json"
     path.write_text(json.dumps({"methods": rows}))
     best, other = ranked_scores(read_comparison(path), None)
-    assert (best.name, best.headline, other.name) == ("edo", "rps", "uniform")
+    assert (best.name, best.headline_metric, other.name) == ("edo", "rps", "uniform")
     assert best.against["rps"].difference == -0.01
 
 

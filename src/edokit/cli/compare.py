@@ -47,7 +47,7 @@ class CompareFlags:
         all; package.module:Class is a method of another package. If not given, all but wel and
         wel-ce, the slowest.
     samples : int
-        Bootstrap samples of the intervals (and half the sign flips of the tests); 0 for neither.
+        Bootstrap samples of the intervals; tests make twice as many sign flips. 0 for neither.
     level : float
         Level of the intervals.
     ties : str

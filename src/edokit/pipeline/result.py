@@ -17,7 +17,7 @@ from edokit._types import Floats
 from edokit.analysis.compare.result import Comparison
 from edokit.analysis.diagnose.groups.result import GroupComparison
 from edokit.analysis.scores.result import CONSTANT, Gain
-from edokit.analysis.scores.text import right_labels_sentence
+from edokit.analysis.scores.text import hard_label_sentence
 from edokit.bundle import Bundle
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.members.contexts import Text
@@ -227,7 +227,7 @@ def quality_sentences(comparison: Comparison) -> list[str]:
     constant = next((score for score in comparison.scores if score.name == CONSTANT), None)
     sentences: list[str] = []
     if constant is not None and not comparison.data.scale.is_multi_label:
-        sentences.append(right_labels_sentence(comparison["edo"], constant))
+        sentences.append(hard_label_sentence(comparison["edo"], constant))
     return sentences + comparison.headline
 
 

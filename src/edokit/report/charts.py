@@ -215,7 +215,7 @@ def methods(method_rows: Sequence[MethodRow]) -> Spec:
     """The headline metric of each method with its interval, EDO's in colour."""
     labels = [method_name(row.names) for row in method_rows]
     scores = [row.score for row in method_rows]
-    metric = scores[0].headline
+    metric = scores[0].headline_metric
     ends = [score.intervals.get(metric, (None, None)) for score in scores]
     lows, highs = zip(*ends, strict=True)
     columns = {METRIC[metric].short: [headline_value(score) for score in scores]}

@@ -14,7 +14,7 @@ from edokit.analysis.evaluate.options import EvaluateOptions
 from edokit.analysis.evaluate.result import Evaluation
 from edokit.analysis.evaluate.statistics import evaluate_answers
 from edokit.analysis.scores.result import Score
-from edokit.analysis.scores.statistics import constant_of
+from edokit.analysis.scores.statistics import find_constant
 from edokit.annotations.core import Annotations, Ties
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
@@ -135,7 +135,7 @@ def evaluate_items(
     result = evaluate_answers(
         _answers(ensemble, predictions, pooled.probabilities, annotations),
         y,
-        constant_of(ensemble, annotations, y),
+        find_constant(ensemble, annotations, y),
         {},
         EvaluateOptions(**options),
         "The ensemble",

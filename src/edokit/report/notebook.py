@@ -253,15 +253,15 @@ def _metric_tables(scores: MethodScores) -> list[_Table]:
     ranked = ranked_scores(scores, None)
     if not ranked:
         return []
-    headline = ranked[0].headline
+    metric = ranked[0].headline_metric
     names = list(best_values(ranked))
     rows: list[list[object]] = []
     for row in method_rows(ranked):
         values = [number(row.score.metrics.get(name)) for name in names]
-        ends = interval(row.score.intervals.get(headline))
+        ends = interval(row.score.intervals.get(metric))
         rows.append([charts.method_name(row.names), *values, ends])
     columns = [_heading(name) for name in names]
-    return [_Table("Metrics", ["method", *columns, f"interval of {_short(headline)}"], rows)]
+    return [_Table("Metrics", ["method", *columns, f"interval of {_short(metric)}"], rows)]
 
 
 def _short(metric: str) -> str:

@@ -47,7 +47,7 @@ def render(data: ReportData, *, texts: bool = True) -> str:
     shades = class_colours(classes, scale)
     metric = headline_metric(scale)
     if scores:
-        metric = scores[0].headline
+        metric = scores[0].headline_metric
     embedded = {
         "figures": {name: page_spec(chart) for name, chart in charts.items()},
         "config": CONFIG,

@@ -266,7 +266,7 @@ def _score(row: _MethodRecord) -> Score:
     """What a page shows of a method, from a row of the file."""
     metrics = row.metrics
     # An ordinal scale has RPS, which ranks methods there.
-    headline = "rps" if "rps" in metrics else "ce"
+    headline_metric = "rps" if "rps" in metrics else "ce"
     return Score(
         row.name,
         row.about,
@@ -274,7 +274,7 @@ def _score(row: _MethodRecord) -> Score:
         row.intervals,
         row.against_reference,
         row.against_constant,
-        headline=headline,
+        headline_metric=headline_metric,
         only_label=row.only_label,
     )
 
@@ -375,7 +375,7 @@ class Headline:
     @property
     def metric(self) -> str:
         """The headline metric."""
-        return self.edo.headline
+        return self.edo.headline_metric
 
     @property
     def sentence(self) -> str:
@@ -415,7 +415,7 @@ def find_headline(
     uniform = scores.get("uniform")
     if edo is None or uniform is None:
         return None
-    if tested_only and edo.headline not in edo.against:
+    if tested_only and edo.headline_metric not in edo.against:
         return None
     constant = scores.get(CONSTANT)
     one_model = scores.get("soft", scores.get("best-single"))
@@ -431,11 +431,11 @@ def find_headline(
             one_model=one_model,
         )
     cautions: list[str] = []
-    if constant is not None and edo.headline in edo.against:
+    if constant is not None and edo.headline_metric in edo.against:
         cautions = headline_sentences(
             edo,
             constant,
-            edo.against[edo.headline].n,
+            edo.against[edo.headline_metric].n,
             subject="The ensemble",
             source=source.constant_source,
         )
@@ -474,4 +474,4 @@ def is_ours(name: str) -> bool:
 
 def headline_value(score: Score) -> float:
     """The metric that ranks methods."""
-    return float(getattr(score, score.headline))
+    return float(getattr(score, score.headline_metric))

@@ -121,7 +121,7 @@ def test_the_headline_metric_ranks_methods_and_names_columns(
     for metric in metrics.main_metrics(scale):
         assert metrics.METRIC[metric].label in table
     assert "Δ constant" in table
-    assert f"interval of the {short} less that of constant" in table
+    assert f"Δ: the {short} less that of uniform" in table
     assert f"the lowest {short}" in table
     found.save(tmp_path / "comparison")
     assert edokit.read_predictions(tmp_path / "comparison/compare/test.npz").scale == scale
@@ -272,5 +272,5 @@ def test_a_declared_scale_holds_for_predictions_without_one(tmp_path: Path) -> N
         ties="random",
         samples=0,
     )
-    assert found.lowest.headline == "rps"
+    assert found.lowest.headline_metric == "rps"
     assert found["again"].metrics == found["uniform"].metrics

@@ -10,6 +10,7 @@ import pytest
 from pool_cases import sample
 
 from edokit import compare
+from edokit.analysis.compare.options import CompareOptions
 from edokit.analysis.compare.result import Comparison
 from edokit.analysis.sequential import holm
 from edokit.metrics import compute_metrics, paired_test
@@ -87,6 +88,23 @@ def test_several_seeds_are_averaged() -> None:
     assert both["edo"].ce == pytest.approx(np.mean(by_seed))
     assert both["edo"].seed_deviations["ce"] == pytest.approx(np.std(by_seed, ddof=1))
     assert both.to_dict()["seeds"] == 2
+
+
+def test_the_table_says_which_metrics_are_not_means_over_seeds(samples: tuple) -> None:
+    dev, test = samples
+    options = {"methods": ["edo"], "seeds": 2, "samples": 0}
+    whole = compare(*dev, *test, metrics=["ce", "macro_f1", "ece"], **options).to_markdown()
+    assert "for macro-F1 and ECE, one value of the answers of all seeds together" in whole
+    means = compare(*dev, *test, metrics=["ce", "f1"], **options).to_markdown()
+    assert "all seeds together" not in means
+
+
+@pytest.mark.parametrize(
+    "option", [{"level": 1.0}, {"level": 0.0}, {"samples": -1}, {"samples": 2.5}]
+)
+def test_invalid_options_are_refused_before_anything_is_fitted(option: dict) -> None:
+    with raises_code("invalid-number", *option):
+        CompareOptions(**option)
 
 
 def test_exchanging_answers_is_flipping_signs_where_a_metric_is_a_mean() -> None:

@@ -22,7 +22,7 @@ def said(ce: float, f1: float, ce_ends=None, f1_ends=None) -> list[str]:
 
 def test_the_lowest_score_is_that_of_the_headline_metric():
     scores = [
-        Score(name, metrics={"ce": ce, "rps": rps}, headline="rps")
+        Score(name, metrics={"ce": ce, "rps": rps}, headline_metric="rps")
         for name, ce, rps in (("a", 0.5, 0.3), ("b", 0.6, 0.2))
     ]
     assert lowest_score(scores).name == "b"

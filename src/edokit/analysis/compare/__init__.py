@@ -43,7 +43,7 @@ from edokit.predictions.core import Predictions
 from edokit.scales import Scale
 
 SOFT = "soft"
-"""The row of a single member that learned soft labels, and the supervision that marks it."""
+"""The row of the best member that learned soft labels; also the supervision of such members."""
 
 _SLOW = "a search that takes seconds to minutes; ask for it by name, or for all methods"
 
@@ -97,8 +97,8 @@ def compare(
         Called before each fit with the methods done, their number, and the name of the next.
     **settings
         Single fields of `CompareOptions`, such as ``seeds=5`` or ``metrics=["ce", "macro_f1"]``,
-        and further arguments of
-        `read_annotations`, such as ``columns`` or ``classes``, for annotations that are files.
+        and further arguments of `read_annotations`, such as ``columns`` or ``classes``, for
+        annotations that are files.
 
     Returns
     -------
@@ -122,10 +122,11 @@ def compare(
     ...     members = [np.clip(share + rng.normal(0, s, n), 0.05, 0.95) for s in (0.1, 0.2, 0.8)]
     ...     p = np.stack(members, axis=1)
     ...     return np.stack([1 - p, p], axis=2), labels
-    >>> found = compare(*sample(80), *sample(80), methods=["best-single", "edo"], samples=200)
-    >>> [score.name for score in found.scores]
+    >>> methods = ["best-single", "edo"]
+    >>> comparison = compare(*sample(80), *sample(80), methods=methods, samples=200)
+    >>> [score.name for score in comparison.scores]
     ['constant', 'uniform', 'best-single', 'edo']
-    >>> found["edo"].ce < found["uniform"].ce
+    >>> comparison["edo"].ce < comparison["uniform"].ce
     True
     """
     changes, arguments = separate_settings(settings, CompareOptions)
@@ -148,11 +149,11 @@ def compare(
 
     names, skipped = _requested_methods(options.methods)
     candidates = _method_candidates(names, data)
-    pools = {} if extra is None else extra
-    soft = _soft_candidate(data)
-    if soft is not None and SOFT not in pools:
-        candidates.append(soft)
-    for name, pool in pools.items():
+    extra_pools = {} if extra is None else extra
+    soft_candidate = _soft_candidate(data)
+    if soft_candidate is not None and SOFT not in extra_pools:
+        candidates.append(soft_candidate)
+    for name, pool in extra_pools.items():
         candidates.extend(_pool_candidates(name, pool, data, reading, with_edo=EDO in names))
     metrics = _requested_metrics(options.metrics, data.scale)
     fits, failures = fit_methods(candidates, data, options, metrics.item_means, progress)
@@ -186,7 +187,7 @@ def compare(
 
 
 def _with_train_labels(data: Samples, annotations: LabelsLike, reading: ReadOptions) -> Samples:
-    """The data, with these annotations as those that the members were trained on."""
+    """The data with ``train_labels``, read from these annotations."""
     if not isinstance(annotations, Annotations | str | Path):
         raise InputError(
             f"{option('train_split')} needs annotations with splits, but they are an array",
@@ -201,7 +202,7 @@ def _with_train_labels(data: Samples, annotations: LabelsLike, reading: ReadOpti
 def _refuse_test_options(
     test_annotations: LabelsLike, test_split: str | Sequence[str] | None
 ) -> None:
-    """Refuse options for test items without test predictions."""
+    """Refuse options about test items, where there are no test predictions."""
     for name, value in {"test_annotations": test_annotations, "test_split": test_split}.items():
         if value is not None:
             raise InputError(
@@ -238,7 +239,11 @@ def _requested_metrics(names: Iterable[str] | None, scale: Scale) -> _RequestedM
 
 
 def _with_enough_samples(options: CompareOptions, tests: int) -> CompareOptions:
-    """The options, with samples enough for a corrected p-value below 1 − ``level``."""
+    """The options, with enough samples that a corrected p-value can be below 1 − ``level``.
+
+    The smallest p-value of twice as many sign flips, 1 / (1 + 2 · samples), is multiplied by the
+    number of tests.
+    """
     enough = math.ceil(tests / (1 - options.level))
     if options.samples == 0 or options.samples >= enough:
         return options
@@ -251,28 +256,29 @@ def _requested_methods(
     """The methods to compare in the order of the table, and why others are left out."""
     registered = method_names()
     if methods is None:
-        skipped = {name: _SLOW for name in registered if find_method(name).slow}
-        return [name for name in registered if name not in skipped], skipped
+        fast = [name for name in registered if not find_method(name).slow]
+        return fast, {name: _SLOW for name in registered if name not in fast}
     requested = [methods] if isinstance(methods, str) else list(methods)
     if "all" in requested:
         requested = [*registered, *(name for name in requested if name != "all")]
     names = dict.fromkeys((CONSTANT, UNIFORM))
     for name in requested:
         names[find_method(name).name] = None
-    imported = [name for name in names if name not in registered]
-    return [name for name in registered if name in names] + imported, {}
+    in_order = [name for name in registered if name in names]
+    in_order.extend(name for name in names if name not in registered)
+    return in_order, {}
 
 
 def _method_candidates(names: Sequence[str], data: Samples) -> list[Candidate]:
-    """The methods, on all members."""
+    """These methods, to fit on all members."""
     candidates: list[Candidate] = []
     for name in names:
-        candidates.append(Candidate(name, find_method(name).about, name, data.dev, data.test))
+        candidates.append(Candidate(name, find_method(name).description, name, data.dev, data.test))
     return candidates
 
 
 def _soft_candidate(data: Samples) -> Candidate | None:
-    """The best single member of those that learned soft labels."""
+    """The best single member of those that learned soft labels; None if there are none."""
     members: list[str] = []
     for name in data.dev.members:
         info = data.dev.member_info.get(name, {})
@@ -329,6 +335,7 @@ def _compared_data(
     fits: Sequence[MethodFit],
     metrics: _RequestedMetrics,
 ) -> ComparedData:
+    """What the result says of the data, and of how methods were evaluated."""
     labels = data.test_labels
     hard = labels.hard_labels(ties=options.ties, random_state=options.random_state)
     constant = next(fit.method for fit in fits if isinstance(fit.method, ConstantAnswer))

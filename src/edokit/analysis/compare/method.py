@@ -24,8 +24,8 @@ from edokit.predictions.core import Predictions
 from edokit.scales import NOMINAL, Scale
 
 EDO = "edo"
-# Position in tables of methods that are not registered.
-_AFTER_ALL = 2000
+# Position in tables of methods that are not registered: after all that are.
+_AFTER_REGISTERED = 2000
 # Rounding error of a sum of weights.
 _ROUNDING = 1e-12
 
@@ -72,7 +72,7 @@ class MethodEntry:
     """
 
     name: str
-    about: str
+    description: str
     make: MakeMethod
     order: int
     slow: bool = False
@@ -82,7 +82,7 @@ METHODS: dict[str, MethodEntry] = {}
 
 
 def register_method(
-    name: str, about: str, *, order: int = 1000, slow: bool = False
+    name: str, description: str, *, order: int = 1000, slow: bool = False
 ) -> Callable[[Maker], Maker]:
     """Decorator: enter a class (or function) that takes ``random_state`` and ``ties``.
 
@@ -90,7 +90,7 @@ def register_method(
     ----------
     name : str
         The name in tables and for ``methods`` of `compare`.
-    about : str
+    description : str
         What the method does, in a few words.
     order : int, default=1000
         Position in tables; low numbers first.
@@ -109,7 +109,7 @@ def register_method(
             raise InputError(
                 f"the method name {name!r} is taken", "choose another name", code="taken-name"
             )
-        METHODS[name] = MethodEntry(name, about, make, order, slow)
+        METHODS[name] = MethodEntry(name, description, make, order, slow)
         return make
 
     return enter
@@ -144,10 +144,13 @@ def find_method(name: str) -> MethodEntry:
 
 
 def _imported_method(name: str) -> MethodEntry:
-    """The entry of a class of another package, which takes ``random_state`` and ``ties`` or not."""
+    """An entry for a class of another package.
+
+    It gets ``random_state`` and ``ties`` where it has such parameters.
+    """
     module_name, _, class_name = name.partition(":")
     try:
-        made_by = getattr(import_module(module_name), class_name)
+        method_class = getattr(import_module(module_name), class_name)
     except Exception as error:  # whatever importing an arbitrary module may raise
         raise InputError(
             f"the method {examples([name])} can't be imported: {error}",
@@ -155,7 +158,7 @@ def _imported_method(name: str) -> MethodEntry:
             code="failed-import",
         ) from error
     verbs = ("fit", "predict_proba", "predict")
-    missing = [verb for verb in verbs if not callable(getattr(made_by, verb, None))]
+    missing = [verb for verb in verbs if not callable(getattr(method_class, verb, None))]
     if missing:
         raise InputError(
             f"the method {examples([name])} lacks {listed(missing)}",
@@ -163,18 +166,18 @@ def _imported_method(name: str) -> MethodEntry:
             " predict(predictions), as edokit.analysis.compare.method.Method describes",
             code="invalid-plugin",
         )
-    parameters = inspect.signature(made_by).parameters
+    parameters = inspect.signature(method_class).parameters
     takes_any = any(part.kind is part.VAR_KEYWORD for part in parameters.values())
 
     def make(*, random_state: int, ties: Ties) -> Method:
         settings = {"random_state": random_state, "ties": ties}
         if not takes_any:
             settings = {key: value for key, value in settings.items() if key in parameters}
-        method: Method = made_by(**settings)
+        method: Method = method_class(**settings)
         return method
 
-    description = (inspect.getdoc(made_by) or name).partition("\n")[0]
-    return MethodEntry(name, description, make, _AFTER_ALL)
+    description = (inspect.getdoc(method_class) or name).partition("\n")[0]
+    return MethodEntry(name, description, make, _AFTER_REGISTERED)
 
 
 def make_method(name: str, *, random_state: int = 0, ties: Ties = "first") -> Method:
@@ -202,7 +205,8 @@ def make_method(name: str, *, random_state: int = 0, ties: Ties = "first") -> Me
 def check_fitted(method: object, attribute: str) -> None:
     """Refuse a method without this attribute, which ``fit`` sets."""
     if not hasattr(method, attribute):
-        from sklearn.exceptions import NotFittedError  # takes longer than most methods
+        # Importing it takes longer than fitting most methods.
+        from sklearn.exceptions import NotFittedError
 
         raise NotFittedError(f"this {type(method).__name__} is not fitted; call fit")
 
@@ -211,7 +215,7 @@ def check_fitted(method: object, attribute: str) -> None:
 
 
 class WeightedPool(ABC):
-    """A method that weighs members; a subclass implements `find_weights`.
+    """A method that weighs members and pools them; a subclass implements `find_weights`.
 
     Items and members are sorted by name first, so that the order of a file never changes a result.
 
@@ -275,7 +279,7 @@ class WeightedPool(ABC):
         return self.scale_.labels(hard, self.classes_)
 
     def _weighted_members(self, predictions: MemberPredictions) -> tuple[Floats, Floats]:
-        """Rows P [n, k, C] and weights [k] of the members with weight, classes as fitted."""
+        """Rows P [n, k, C] in the classes of the fit, and weights [k], of members with weight."""
         check_fitted(self, "weights_")
         members = pooled_members(
             predictions, self.members_, tuple(self.classes_), self.weights_, self.scale_
@@ -288,10 +292,14 @@ class VotingPool(WeightedPool):
     """A pool whose hard label is a weighted vote of the members' own hard labels."""
 
     def predict(self, predictions: MemberPredictions) -> PredictedLabels:
-        """The class with most votes [N], the more probable one of a tie; labels one by one."""
+        """The class with the most votes [N]; of tied classes, the one that the pool prefers.
+
+        For multi-label data, each label is voted on [N, L].
+        """
         P, weights = self._weighted_members(predictions)
         votes = vote_shares(P, weights)
         has_most_votes = votes >= votes.max(axis=1, keepdims=True) - _ROUNDING
+        # Below every probability, so that no other class wins.
         candidates = np.where(has_most_votes, pool(P, weights, self.pool), -1.0)
         winners = np.eye(P.shape[2])[candidates.argmax(axis=1)]
         hard = self.scale_.hard(self.scale_.from_rows(winners, len(self.classes_)))
@@ -299,9 +307,9 @@ class VotingPool(WeightedPool):
 
 
 def vote_shares(P: Floats, weights: Floats) -> Floats:
-    """[n, C] share of the weight that votes for each class; tied classes divide a vote."""
-    is_top = (P.max(axis=2, keepdims=True) == P).astype(np.float64)
-    ballots = is_top / is_top.sum(axis=2, keepdims=True)
+    """The share of the weight that votes for each class [n, C]; tied classes divide a vote."""
+    is_likeliest = (P.max(axis=2, keepdims=True) == P).astype(np.float64)
+    ballots = is_likeliest / is_likeliest.sum(axis=2, keepdims=True)
     return np.asarray(np.einsum("nkc,k->nc", ballots, weights))
 
 

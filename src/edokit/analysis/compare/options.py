@@ -22,11 +22,12 @@ class CompareOptions:
     methods : iterable of str or "all", default=None
         Names of methods (see `edokit.analysis.compare.method.method_names`). If None, all but
         ``wel`` and ``wel-ce``, whose search is the slowest; ``"all"`` runs them, too.
-        ``constant`` and ``uniform`` are always there, and ``soft``, a single member trained on
-        soft labels, where ``member_info`` of the predictions has such (``supervision: soft``, as
-        `edokit.train_members` notes it).
+        ``constant`` and ``uniform`` are always there. So is ``soft``, the best single member that
+        was trained on soft labels, where ``member_info`` of the predictions says of any that it was
+        (``supervision: soft``, as `edokit.train_members` notes it).
     samples : int, default=1000
-        Half the sign flips of the tests; 0 for neither tests nor intervals.
+        Resamples of the intervals that need them; tests make twice as many sign flips. With 0 there
+        are neither tests nor intervals.
     level : float, default=0.95
         Level of the intervals.
     ties : {"first", "error", "random"}, default="first"
@@ -37,10 +38,12 @@ class CompareOptions:
         Folds of the cross-validation without test predictions.
     seeds : int, default=1
         How often each method is fitted: with ``random_state`` and the seeds after it, which also
-        deal other folds. Metrics are means over the seeds, and tests are about these.
+        deal other folds. Metrics are means over the seeds, and tests are about these. Metrics that
+        are not means over items, such as macro-F1 and the ECE, are computed from the answers of all
+        seeds together.
     metrics : iterable of str, default=None
-        Metrics of the tables, any that are registered for the answer scale; its main metrics if
-        None. The main metrics are always in the result.
+        The metrics of the tables, of those registered for the answer scale; its main metrics if
+        None. The result always has the main metrics.
     correct : {"holm", "none"}, default="holm"
         How p-values against ``uniform`` are corrected for the number of tests in the table.
 
@@ -62,6 +65,8 @@ class CompareOptions:
     correct: Correction = "holm"
 
     def __post_init__(self) -> None:
+        check_number("samples", self.samples, 0, whole=True, hint="use 1000, or 0 for no intervals")
+        check_number("level", self.level, 0, 0.9999, above=True)
         check_seed(self.random_state)
         check_number("folds", self.folds, 2, whole=True)
         check_number("seeds", self.seeds, 1, whole=True)

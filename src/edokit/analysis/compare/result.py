@@ -41,7 +41,7 @@ class ComparedData:
     items : mapping of str to int
         Number of items of ``dev`` and ``test``.
     rows : mapping of str to int
-        Number of rows of ``dev`` and ``test``: of items, or of pairs of an item and an annotator.
+        Number of rows of ``dev`` and ``test``: items, or pairs of an item and an annotator.
     ties : int
         Test items whose annotators are evenly split.
     members : int
@@ -51,13 +51,13 @@ class ComparedData:
     constant : Constant
         The constant answer.
     best_possible : mapping of str to float or None
-        The best value of each main metric that any answer can have on the test items.
+        The best value of each metric that any answer can have on the test items.
     folds : int or None
         Folds of a cross-validation; None where there are test items.
     level : float
         Level of the intervals.
     samples : int
-        Half the sign flips of the tests.
+        Resamples of intervals that need them; tests make twice as many sign flips.
     seed : int
     metrics : tuple of str
         The metrics of the tables.
@@ -90,22 +90,21 @@ class ComparedData:
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values, ready for JSON."""
-        pairs: dict[str, object] = {}
-        if self.rows != self.items:
-            pairs["pairs"] = dict(self.rows)
-        return {
+        content: dict[str, object] = {
             "reference": UNIFORM,
             "ties": self.ties,
             "items": dict(self.items),
-            **pairs,
+        }
+        if self.rows != self.items:
+            content["pairs"] = dict(self.rows)
+        constant = {"shares": self.constant.shares.tolist(), "source": self.constant.source}
+        return {
+            **content,
             "members": self.members,
             "classes": list(self.classes),
             "scale": self.scale.to_text(self.classes),
             "headline_metric": self.headline_metric,
-            "constant": {
-                "shares": self.constant.shares.tolist(),
-                "source": self.constant.source,
-            },
+            "constant": constant,
             "ce_floor": self.best_possible["ce"],
             "best_possible": dict(self.best_possible),
             "folds": self.folds,
@@ -137,7 +136,8 @@ class Comparison:
     inputs : mapping of str to Input
         The files that were read, by role, for the record of the run.
     losses : mapping of str to mapping
-        The main metrics of each method by test item, ``losses["edo"]["ce"]`` [N].
+        The metrics of each method by test item, ``losses["edo"]["ce"]`` [N], where they are means
+        over items.
     clusters : ndarray of int of shape (N,) or None
         Test items with the same number are resampled together: those of a group, and
         near-duplicates. None where every item is on its own.
@@ -221,7 +221,7 @@ class Comparison:
             "methods": [score.to_dict() for score in self.scores],
             "skipped": skipped,
             "lowest_ce": min(self.scores, key=lambda score: score.ce).name,
-            f"lowest_{self.lowest.headline}": self.lowest.name,
+            f"lowest_{self.lowest.headline_metric}": self.lowest.name,
             "headline": self.headline,
             "gains": {name: asdict(gain) for name, gain in self.gains.items()},
             **self.data.to_dict(),
@@ -238,7 +238,11 @@ class Comparison:
         return self.to_table()
 
     def differences(self) -> Table:
-        """Return the CE (RPS) against uniform mean and constant, with intervals and p-values."""
+        """Return how much lower or higher the headline metric (CE or RPS) of each method is.
+
+        It is compared with that of the uniform mean and of the constant answer, with intervals and
+        p-values.
+        """
         from edokit.analysis.compare.text import differences
 
         return differences(self)
@@ -288,8 +292,9 @@ class Comparison:
         return notebook_html("comparison_html", self)
 
     def save(self, folder: str | Path, *, command: str = "", overwrite: bool = False) -> None:
-        """Write ``compare/`` (methods.json, the table as Markdown, the methods' predictions on
-        test), EDO's ``ensemble/`` and ``run.json``.
+        """Write ``compare/``, EDO's ``ensemble/`` and ``run.json``.
+
+        ``compare/`` has the result as JSON and as Markdown, and the methods' predictions on test.
 
         Parameters
         ----------

@@ -56,14 +56,14 @@ def read_samples(
     reading: ReadOptions,
     options: CompareOptions,
 ) -> Samples:
-    """Predictions and annotations to cross-validate on, read and matched; folds are dealt."""
+    """Predictions and annotations to cross-validate on, read and matched, with their folds."""
     dev = inputs.match_inputs(predictions, annotations, reading)
     return Samples(
         dev=dev.predictions,
         dev_labels=dev.annotations,
         test=dev.predictions,
         test_labels=dev.annotations,
-        folds=deal_folds(dev.annotations, options, options.random_state),
+        folds=deal_folds(dev.annotations, options),
         inputs=dev.inputs,
     )
 
@@ -98,10 +98,10 @@ def read_test_samples(
     )
 
 
-def deal_folds(labels: Annotations, options: CompareOptions, random_state: int) -> Ints:
+def deal_folds(labels: Annotations, options: CompareOptions) -> Ints:
     """The fold of each row [N]; near-duplicate texts and the items of a group share one."""
     groups = item_clusters(labels, most_texts=None)
-    if labels.rows.annotators is None:
+    if not labels.rows.are_pairs:
         warn_of_similar_texts(labels)
     with warnings.catch_warnings():
         # The warning about ties comes with the evaluation.
@@ -120,7 +120,7 @@ def deal_folds(labels: Annotations, options: CompareOptions, random_state: int) 
             f"give {option('test_predictions')}, or fewer folds",
             code="too-many-folds",
         )
-    seed = [random_state, options.folds, 0]
+    seed = [options.random_state, options.folds, 0]
     return stratified_folds(hard, options.folds, seed, groups=groups)
 
 

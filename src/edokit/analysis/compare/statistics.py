@@ -17,7 +17,7 @@ from edokit.analysis.compare.methods.constant import ConstantAnswer
 from edokit.analysis.compare.options import CompareOptions
 from edokit.analysis.compare.samples import Samples, deal_folds
 from edokit.analysis.scores.result import CONSTANT, UNIFORM, Score
-from edokit.analysis.scores.statistics import item_metrics, only_label
+from edokit.analysis.scores.statistics import metrics_by_item, only_label
 from edokit.analysis.sequential import holm
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
@@ -27,8 +27,8 @@ from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Predictions
 from edokit.scales import Scale
 
-# Methods that learn nothing from labels: cross-validated they are the same.
-_UNFITTED = (UNIFORM, "majority")
+# Methods that learn nothing from labels, so that there is nothing to cross-validate.
+_LABEL_FREE = (UNIFORM, "majority")
 
 
 @dataclass(frozen=True)
@@ -61,21 +61,21 @@ class MethodFit:
 
 
 @dataclass(frozen=True)
-class _TestLabels:
-    """Soft labels [N, C] and hard labels of some items."""
+class _Targets:
+    """Soft labels [N, C] and hard labels of the items that methods are evaluated on."""
 
     soft: Floats
     hard: Codes
 
     @classmethod
-    def from_annotations(cls, annotations: Annotations, options: CompareOptions) -> _TestLabels:
+    def from_annotations(cls, annotations: Annotations, options: CompareOptions) -> _Targets:
         hard = annotations.hard_labels(ties=options.ties, random_state=options.random_state)
         return cls(np.asarray(annotations.soft_labels), np.asarray(hard))
 
 
 @dataclass(frozen=True)
 class MethodAnswers:
-    """What a method answers: probabilities [N, C] and codes of its hard labels."""
+    """What a method answers: probabilities [N, C], and its hard labels as codes."""
 
     probabilities: Floats
     hard: Ints
@@ -86,9 +86,11 @@ class MethodAnswers:
         hard = scale.codes(method.predict(pool), pool.classes)
         return cls(probabilities, hard)
 
-    def metrics(self, labels: _TestLabels, scale: Scale, names: Sequence[str]) -> dict[str, Floats]:
+    def metrics(self, labels: _Targets, scale: Scale, names: Sequence[str]) -> dict[str, Floats]:
         """Metrics by item [N]."""
-        return item_metrics(self.probabilities, self.hard, labels.soft, labels.hard, scale, names)
+        return metrics_by_item(
+            self.probabilities, self.hard, labels.soft, labels.hard, scale, names
+        )
 
 
 def fit_methods(
@@ -98,19 +100,19 @@ def fit_methods(
     metrics: Sequence[str],
     progress: Progress,
 ) -> tuple[list[MethodFit], dict[str, str]]:
-    """Fit each method on dev and evaluate it on dev and test; why some could not be fitted.
+    """Fit each method on dev and evaluate it on dev and test by ``metrics``, means over items.
 
-    ``metrics`` are means over items.
+    Also returned is why methods, by name, could not be fitted.
     """
-    dev_labels = _TestLabels.from_annotations(data.dev_labels, options)
-    test_labels = _TestLabels.from_annotations(data.test_labels, options)
+    dev_targets = _Targets.from_annotations(data.dev_labels, options)
+    test_targets = _Targets.from_annotations(data.test_labels, options)
     fits: list[MethodFit] = []
     failures: dict[str, str] = {}
     for number, candidate in enumerate(candidates):
         progress(number, len(candidates), candidate.name)
         try:
-            fit = _fit_method(candidate, data, options, metrics, dev_labels, test_labels)
-            fits.append(_with_more_seeds(fit, candidate, data, options, metrics, test_labels))
+            fit = _fit_method(candidate, data, options, metrics, dev_targets, test_targets)
+            fits.append(_with_more_seeds(fit, candidate, data, options, metrics, test_targets))
         except EDOError as error:
             if candidate.method in (CONSTANT, UNIFORM):
                 raise
@@ -125,15 +127,16 @@ def _fit_method(
     data: Samples,
     options: CompareOptions,
     metrics: Sequence[str],
-    dev_labels: _TestLabels,
-    test_labels: _TestLabels,
+    dev_targets: _Targets,
+    test_targets: _Targets,
 ) -> MethodFit:
     """Fit one method with the first seed, and evaluate it."""
     start = time.perf_counter()
     method = make_method(candidate.method, random_state=options.random_state, ties=options.ties)
-    has_train_shares = data.train_labels is not None and isinstance(method, ConstantAnswer)
+    learns_from_dev = candidate.method not in _LABEL_FREE
     if data.train_labels is not None and isinstance(method, ConstantAnswer):
         method.take_shares(data.train_labels, "train")
+        learns_from_dev = False
     else:
         method.fit(candidate.dev, data.dev_labels)
     seconds = time.perf_counter() - start
@@ -144,12 +147,11 @@ def _fit_method(
         method._keep(replace(method.fitted_, constant=constant.constant_))
 
     dev_answers = MethodAnswers.from_method(method, candidate.dev, data.scale)
-    is_fitted = not has_train_shares and candidate.method not in _UNFITTED
-    if data.folds is not None and is_fitted:
+    if data.folds is not None and learns_from_dev:
         test_answers = _cross_validate(candidate, data, data.folds, options)
     else:
         test_answers = MethodAnswers.from_method(method, candidate.test, data.scale)
-    dev_metrics = dev_answers.metrics(dev_labels, data.scale, metrics)
+    dev_metrics = dev_answers.metrics(dev_targets, data.scale, metrics)
     size, weights = _member_weights(method)
     score = Score(
         candidate.name,
@@ -160,7 +162,7 @@ def _fit_method(
         seconds=seconds,
         only_label=only_label(test_answers.hard, data.classes),
     )
-    losses = test_answers.metrics(test_labels, data.scale, metrics)
+    losses = test_answers.metrics(test_targets, data.scale, metrics)
     return MethodFit(score, method, [test_answers], losses)
 
 
@@ -170,7 +172,7 @@ def _with_more_seeds(
     data: Samples,
     options: CompareOptions,
     metrics: Sequence[str],
-    test_labels: _TestLabels,
+    test_targets: _Targets,
 ) -> MethodFit:
     """The fit, with the answers of the same method fitted with each further seed."""
     if options.seeds == 1:
@@ -179,11 +181,11 @@ def _with_more_seeds(
     for number in range(1, options.seeds):
         seed_options = replace(options, random_state=options.random_state + number)
         answers.append(_answers_of_seed(fit, candidate, data, seed_options))
-    by_seed = [seed.metrics(test_labels, data.scale, metrics) for seed in answers]
+    by_seed = [seed_answers.metrics(test_targets, data.scale, metrics) for seed_answers in answers]
     losses: dict[str, Floats] = {}
     deviations: dict[str, float] = {}
     for metric in metrics:
-        values = np.stack([seed[metric] for seed in by_seed])
+        values = np.stack([seed_metrics[metric] for seed_metrics in by_seed])  # [S, N]
         losses[metric] = values.mean(axis=0)
         deviations[metric] = float(values.mean(axis=1).std(ddof=1))
     score = replace(fit.score, seed_deviations=deviations)
@@ -199,8 +201,8 @@ def _answers_of_seed(
     with warnings.catch_warnings():
         # The fit with the first seed has warned already.
         warnings.simplefilter("ignore", EDOWarning)
-        if data.folds is not None and candidate.method not in _UNFITTED:
-            folds = deal_folds(data.dev_labels, options, options.random_state)
+        if data.folds is not None and candidate.method not in _LABEL_FREE:
+            folds = deal_folds(data.dev_labels, options)
             return _cross_validate(candidate, data, folds, options)
         method = make_method(candidate.method, random_state=options.random_state, ties=options.ties)
         method.fit(candidate.dev, data.dev_labels)
@@ -208,7 +210,7 @@ def _answers_of_seed(
 
 
 def _member_weights(method: Method) -> tuple[int | None, dict[str, float] | None]:
-    """Size and weights, for a method that weighs members."""
+    """Number of members with weight, and the weights; None for a method that weighs none."""
     if not isinstance(method, WeightedPool | EDOEnsemble):
         return None, None
     weights = dict(zip(method.members_, method.weights_.tolist(), strict=True))
@@ -222,6 +224,7 @@ def _cross_validate(
     pool = candidate.dev
     probabilities: list[Floats] = []
     hard: list[Ints] = []
+    answered: list[Ints] = []
     for fold in range(int(folds.max()) + 1):
         held_out = np.flatnonzero(folds == fold)
         fit_rows = np.flatnonzero(folds != fold)
@@ -233,8 +236,9 @@ def _cross_validate(
         answers = MethodAnswers.from_method(method, pool.take(held_out), data.scale)
         probabilities.append(answers.probabilities)
         hard.append(answers.hard)
-    # The answers are in the order of folds; this is the way back.
-    order = np.argsort(np.argsort(folds, kind="stable"))
+        answered.append(held_out)
+    # From the order of the folds back to that of the items.
+    order = np.argsort(np.concatenate(answered))
     return MethodAnswers(np.concatenate(probabilities)[order], np.concatenate(hard)[order])
 
 
@@ -255,34 +259,38 @@ def score_whole_metrics(
     """
     if not metrics:
         return list(scores)
-    test_labels = _TestLabels.from_annotations(labels, options)
+    targets = _Targets.from_annotations(labels, options)
     n_seeds = len(fits[0].answers)
     if n_seeds > 1:
         if clusters is None:
-            clusters = np.arange(len(test_labels.soft))
+            clusters = np.arange(len(targets.soft))
         clusters = np.tile(clusters, n_seeds)
-    q = np.concatenate([np.asarray(test_labels.soft)] * n_seeds)
-    y = np.concatenate([np.asarray(test_labels.hard)] * n_seeds)
+    q = np.concatenate([targets.soft] * n_seeds)
+    y = np.concatenate([targets.hard] * n_seeds)
     resampling = Resampling(options.samples, options.level, options.random_state, clusters)
-    added = list(scores)
+    completed = list(scores)
     for metric in metrics:
-        answers = {fit.score.name: _answers_for(metric, fit, labels) for fit in fits}
+        answers = {fit.score.name: _answers_for(metric, fit.answers, labels) for fit in fits}
         for position, fit in enumerate(fits):
-            added[position] = _with_whole_metric(
-                added[position], metric, answers, q, y, labels.scale, resampling
+            score = _with_whole_metric(
+                completed[position], metric, answers, q, y, labels.scale, resampling
             )
             if n_seeds > 1:
-                deviation = _seed_deviation(metric, fit, test_labels, labels)
-                deviations = {**added[position].seed_deviations, **deviation}
-                added[position] = replace(added[position], seed_deviations=deviations)
-    return added
+                deviation = _seed_deviation(metric, fit, targets, labels)
+                if deviation is not None:
+                    deviations = {**score.seed_deviations, metric: deviation}
+                    score = replace(score, seed_deviations=deviations)
+            completed[position] = score
+    return completed
 
 
-def _answers_for(metric: str, fit: MethodFit, labels: Annotations) -> Floats:
-    """The answers of all seeds to the test items that a metric is about [S·N, C]."""
+def _answers_for(
+    metric: str, answers_by_seed: Sequence[MethodAnswers], labels: Annotations
+) -> Floats:
+    """What a metric is computed from: probabilities or hard labels of all seeds [S·N, C]."""
     if not METRIC[metric].hard:
-        return np.concatenate([np.asarray(answers.probabilities) for answers in fit.answers])
-    hard = np.concatenate([np.asarray(answers.hard) for answers in fit.answers])
+        return np.concatenate([np.asarray(answers.probabilities) for answers in answers_by_seed])
+    hard = np.concatenate([np.asarray(answers.hard) for answers in answers_by_seed])
     return labels.scale.indicators(hard, len(labels.classes)).astype(np.float64)
 
 
@@ -295,7 +303,10 @@ def _with_whole_metric(
     scale: Scale,
     resampling: Resampling,
 ) -> Score:
-    """A score with one more metric; without it where it is undefined."""
+    """A score with one more metric, its interval and its tests; without it where it is undefined.
+
+    ``answers`` are those of all methods by name.
+    """
     p = answers[score.name]
     value = compute_metrics(p, q, y, metrics=[metric], scale=scale)[metric]
     if value is None:
@@ -318,46 +329,48 @@ def _with_whole_metric(
         ends = (interval.low, interval.high)
         score = replace(score, intervals={**score.intervals, metric: ends})
     against = dict(score.against)
-    against_constant = dict(score.against_constant)
-    for rival, tests in ((UNIFORM, against), (CONSTANT, against_constant)):
-        if score.name == rival:
-            continue
-        test = paired_metric_test(metric, p, answers[rival], q, y, scale, resampling)
+    if score.name != UNIFORM:
+        test = paired_metric_test(metric, p, answers[UNIFORM], q, y, scale, resampling)
         if test is not None:
-            tests[metric] = test
+            against[metric] = test
+    against_constant = dict(score.against_constant)
+    if score.name != CONSTANT:
+        test = paired_metric_test(metric, p, answers[CONSTANT], q, y, scale, resampling)
+        if test is not None:
+            against_constant[metric] = test
     return replace(score, against=against, against_constant=against_constant)
 
 
 def _seed_deviation(
-    metric: str, fit: MethodFit, test_labels: _TestLabels, labels: Annotations
-) -> dict[str, float]:
-    """The standard deviation of a metric over the seeds, by its name; empty where undefined."""
+    metric: str, fit: MethodFit, targets: _Targets, labels: Annotations
+) -> float | None:
+    """The standard deviation of a metric over the seeds; None where it is undefined."""
     values: list[float] = []
     for answers in fit.answers:
-        p = _answers_for(metric, replace(fit, answers=[answers]), labels)
-        value = compute_metrics(
-            p,
-            np.asarray(test_labels.soft),
-            np.asarray(test_labels.hard),
-            metrics=[metric],
-            scale=labels.scale,
-        )[metric]
+        p = _answers_for(metric, [answers], labels)
+        metrics = compute_metrics(
+            p, targets.soft, targets.hard, metrics=[metric], scale=labels.scale
+        )
+        value = metrics[metric]
         if value is None:
-            return {}
+            return None
         values.append(value)
-    return {metric: float(np.std(values, ddof=1))}
+    return float(np.std(values, ddof=1))
 
 
 def correct_tests(scores: Sequence[Score], metrics: Sequence[str]) -> list[Score]:
-    """The scores with p-values against `uniform` by Holm's procedure, for all tests of a table."""
-    keys: list[tuple[int, str]] = []
+    """The scores with p-values against ``uniform``, corrected by Holm's procedure.
+
+    The family of tests are all those of a table with these metrics.
+    """
+    tested: list[tuple[int, str]] = []
     p_values: list[float] = []
     for position, score in enumerate(scores):
         for metric in metrics:
             if metric in score.against:
-                keys.append((position, metric))
+                tested.append((position, metric))
                 p_values.append(score.against[metric].p_value)
-    adjusted = dict(zip(keys, holm(np.array(p_values)).tolist(), strict=True))
+    adjusted = dict(zip(tested, holm(np.array(p_values)).tolist(), strict=True))
     corrected: list[Score] = []
     for position, score in enumerate(scores):
         against = dict(score.against)

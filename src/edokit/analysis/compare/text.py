@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from edokit._errors import counted, signed
+from edokit._errors import counted, listed, signed
 from edokit._io.markup import Cell, Table
 from edokit.analysis.compare.method import EDO
 from edokit.analysis.compare.result import ComparedData, Comparison
 from edokit.analysis.scores.result import CONSTANT, UNIFORM, Score, lowest_score
-from edokit.analysis.scores.text import SHARES, difference, headline_sentences, short_ends
+from edokit.analysis.scores.text import SHARES, difference_interval, headline_sentences, short_ends
 from edokit.metrics import METRIC, PairedTest
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _SMALLEST_SHOWN = 0.00005
 
 
 def headline(comparison: Comparison) -> list[str]:
-    """Sentences where EDO (else the best method) is not better than the constant."""
+    """Sentences where EDO, or without it the best method, is no better than the constant answer."""
     rivals = {score.name: score for score in comparison.scores if score.name != CONSTANT}
     score = rivals.get(EDO)
     if score is None:
@@ -42,13 +42,11 @@ def table(comparison: Comparison, *, with_deviations: bool = True) -> Table:
     data = comparison.data
     has_size = not scores[0].intervals
     notes = [f"The lowest possible CE on these soft labels is {data.best_possible['ce']:.4f}."]
-    if data.seeds > 1 and with_deviations:
-        notes.append(_seeds_note(data))
-    elif data.seeds > 1:
-        notes.append(f"Means over {data.seeds} seeds.")
+    if data.seeds > 1:
+        notes.append(_seeds_note(data, with_deviations))
     if scores[0].intervals:
         lowest = comparison.lowest
-        short = METRIC[lowest.headline].short
+        short = METRIC[lowest.headline_metric].short
         notes.append(f"≈: not significantly above the lowest {short}, {lowest.name}'s.")
     notes.extend(_skipped_notes(comparison))
     rows: list[list[Cell]] = []
@@ -58,10 +56,10 @@ def table(comparison: Comparison, *, with_deviations: bool = True) -> Table:
         if has_size:
             row.append(score.size)
         rows.append(row)
-        if score.intervals and score.headline in data.metrics:
-            column = 1 + data.metrics.index(score.headline)
+        if score.intervals and score.headline_metric in data.metrics:
+            column = 1 + data.metrics.index(score.headline_metric)
             marks[number, column] = "≈" if score.within_noise else " "
-    header = ["method", *_labels(data)]
+    header = ["method", *_metric_labels(data)]
     if has_size:
         header.append("size")
     bold = _best_cells(scores, data.metrics)
@@ -78,11 +76,12 @@ def differences(comparison: Comparison) -> Table:
         record: dict[str, Cell] = {"method": score.name}
         test = score.against.get(metric)
         record[f"Δ {UNIFORM}"] = _change(test)
-        record[f"{data.level:.0%}"] = difference(test)
+        record[f"{data.level:.0%}"] = difference_interval(test)
         record["p"] = _p_text(test)
-        of_constant = score.against_constant.get(metric)
-        record[f"Δ {CONSTANT}"] = _change(of_constant)
-        record[f"{data.level:.0%} "] = difference(of_constant)
+        constant_test = score.against_constant.get(metric)
+        record[f"Δ {CONSTANT}"] = _change(constant_test)
+        # A space, since the other interval has the same heading.
+        record[f"{data.level:.0%} "] = difference_interval(constant_test)
         records.append(record)
     notes = [_interval_note(comparison), _p_note(comparison)]
     return Table.from_records(f"Differences in {short}", records, notes)
@@ -106,10 +105,10 @@ def paper_table(comparison: Comparison) -> Table:
             mark = significance(score.against.get(metric), metric, data.level)
             if mark:
                 marks[number, column] = mark
-    header = ["method", *_labels(data)]
+    header = ["method", *_metric_labels(data)]
     notes: list[str] = []
     if data.seeds > 1:
-        notes.append(_seeds_note(data))
+        notes.append(_seeds_note(data, with_deviations=True))
     if has_tests:
         short = METRIC[headline_name].short
         header.extend((f"Δ{short} [{data.level:.0%}]", "p"))
@@ -162,6 +161,7 @@ def frame(comparison: Comparison) -> pd.DataFrame:
 
 
 def _test_record(prefix: str, test: PairedTest | None) -> dict[str, object]:
+    """A test in columns whose names have a prefix; without a test, None in each."""
     values: list[float | None] = [None] * 4
     if test is not None:
         values = [test.difference, test.low, test.high, test.p_value]
@@ -169,7 +169,7 @@ def _test_record(prefix: str, test: PairedTest | None) -> dict[str, object]:
     return {f"{prefix}{name}": value for name, value in zip(names, values, strict=True)}
 
 
-def _labels(data: ComparedData) -> list[str]:
+def _metric_labels(data: ComparedData) -> list[str]:
     return [METRIC[metric].label for metric in data.metrics]
 
 
@@ -187,21 +187,21 @@ def _value_cells(score: Score, data: ComparedData, with_deviations: bool) -> lis
 
 
 def _change(test: PairedTest | None) -> str | None:
-    """``−.013``."""
+    """The difference of a test as ``−.013``."""
     if test is None:
         return None
     return short_ends([test.difference])
 
 
 def _change_with_interval(test: PairedTest | None) -> str | None:
-    """``−0.0130 [−0.0150, −0.0110]``."""
+    """The difference of a test with its interval as ``−0.0130 [−0.0150, −0.0110]``."""
     if test is None:
         return None
     return f"{signed(test.difference)} [{signed(test.low)}, {signed(test.high)}]"
 
 
 def _p_text(test: PairedTest | None) -> str | None:
-    """The corrected p-value, where there is one."""
+    """The p-value of a test, the corrected one where there is one."""
     if test is None:
         return None
     p_value = test.p_value
@@ -213,26 +213,37 @@ def _p_text(test: PairedTest | None) -> str | None:
 
 
 def _p_note(comparison: Comparison) -> str:
+    """How p-values were computed, and for how many tests they are corrected."""
     data = comparison.data
     tests = 0
     for score in comparison.scores:
-        tests += sum(metric in score.against for metric in data.metrics)
+        for metric in data.metrics:
+            if metric in score.against:
+                tests += 1
     words = "p: by exchanging the answers of the two methods on random items"
     if data.correct == "holm":
         return f"{words}, Holm's correction for {counted(tests, 'test')} against {UNIFORM}."
     return f"{words}, not corrected for {counted(tests, 'test')} against {UNIFORM}."
 
 
-def _seeds_note(data: ComparedData) -> str:
-    return f"Means over {data.seeds} seeds ± standard deviation, where it is not 0."
+def _seeds_note(data: ComparedData, with_deviations: bool) -> str:
+    """How the answers of several seeds make one value."""
+    note = f"Means over {data.seeds} seeds"
+    if with_deviations:
+        note += " ± standard deviation, where it is not 0"
+    whole_metrics = [METRIC[metric].short for metric in data.metrics if not METRIC[metric].is_mean]
+    if whole_metrics:
+        note += f"; for {listed(whole_metrics)}, one value of the answers of all seeds together"
+    return f"{note}."
 
 
 def _interval_note(comparison: Comparison) -> str:
-    short = METRIC[comparison.data.headline_metric].short
+    """What the differences are of."""
     data = comparison.data
+    short = METRIC[data.headline_metric].short
     return (
-        f"Δ, and {data.level:.0%} interval of the {short} less that of"
-        f" {CONSTANT} ({SHARES[data.constant.source]}) and of the uniform mean."
+        f"Δ: the {short} less that of {UNIFORM} (the plain mean of the members) or of {CONSTANT}"
+        f" ({SHARES[data.constant.source]}), each with its {data.level:.0%} interval."
     )
 
 
@@ -245,6 +256,7 @@ def _skipped_notes(comparison: Comparison) -> list[str]:
 
 
 def _title(data: ComparedData, methods: int) -> str:
+    """How many methods were fitted and evaluated, and on how many items."""
     sizes: dict[str, str] = {}
     for split, count in data.items.items():
         sizes[split] = counted(count, "item")

@@ -12,7 +12,7 @@ from edokit.analysis.evaluate.options import EvaluateOptions
 from edokit.analysis.evaluate.result import Evaluation
 from edokit.analysis.evaluate.statistics import evaluate_answers
 from edokit.analysis.scores.slices import find_slices
-from edokit.analysis.scores.statistics import constant_of, constant_of_annotations
+from edokit.analysis.scores.statistics import constant_of_annotations, find_constant
 from edokit.fitdata.inputs import load_annotations
 from edokit.fitdata.reading import (
     AnnotationsLike,
@@ -66,7 +66,7 @@ def evaluate(
         Only these splits of the annotations.
     train_split : str or sequence of str, default=None
         Splits of ``annotations`` whose shares the constant answer has instead. Without them and
-        without an ensemble it has those of the evaluated items, which no constant can beat on them.
+        without an ensemble it has those of the evaluated items, the best constant answer to them.
     order : {"annotations"}, default=None
         The rows of arrays without ids are in the order of the annotations' items. None: arrays
         without ids are refused, unless the annotations have none either.
@@ -91,10 +91,10 @@ def evaluate(
     ...     [["no", "yes", "yes"], ["no", "no", "no"]], items=["a", "b"]
     ... )
     >>> probabilities = {"item": ["b", "a"], "p_no": [0.9, 0.4], "p_yes": [0.1, 0.6]}
-    >>> found = edokit.evaluate(probabilities, annotations, samples=0)
-    >>> found
+    >>> evaluation = edokit.evaluate(probabilities, annotations, samples=0)
+    >>> evaluation
     Evaluation(2 items, f1=1.0000, ce=0.3757, md=0.1667, bs=0.0144)
-    >>> round(found.ce_floor, 4)
+    >>> round(evaluation.ce_floor, 4)
     0.3183
     """
     changes, arguments = separate_settings(settings, EvaluateOptions)
@@ -110,13 +110,15 @@ def evaluate(
     labels = answers.labels
     y = labels.hard_labels(ties=options.ties, random_state=options.random_state)
     if train_split is None:
-        constant = constant_of(ensemble, labels, y)
+        constant = find_constant(ensemble, labels, y)
     else:
         train_reading = replace(reading, split=train_split)
         train = load_annotations(annotations, train_reading, "train_annotations").annotations
         train = train.with_classes(labels.classes)
-        constant = constant_of_annotations(train, "train", ties=options.ties)
-    subject = "The predictions"
+        constant = constant_of_annotations(
+            train, "train", ties=options.ties, random_state=options.random_state
+        )
+    subject = "The model"
     if isinstance(probabilities, str | Path):
         subject = Path(probabilities).name
     elif ensemble is not None:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 ProbabilitiesLike: TypeAlias = "str | Path | TableLike | Predictions | Pooled | npt.ArrayLike"
 
 _MEMBER = "predictions"
-_NAME_ROWS = (
+"""Name of the single member as which probabilities are read."""
+_ID_HINT = (
     "give what predict_proba or describe returns for named predictions, or"
     " edokit.ItemArray(values, items=…), or a table with a column item"
 )
@@ -49,9 +50,10 @@ class EvaluatedAnswers:
     ----------
     labels : Annotations
     by_name : dict of str to ndarray of shape [N, C]
-        Answers to items, those to evaluate first.
+        Answers to items by name: first those to evaluate, then others to compare them with.
     by_annotator : ndarray of shape [M, C] or None
-        Answers for each pair of an item and an annotator.
+        Answers for each pair of an item and an annotator; None if they are for nobody in
+        particular.
     """
 
     labels: Annotations
@@ -72,7 +74,10 @@ def read_answers(
     invalid: Invalid,
     order: Order | None = None,
 ) -> EvaluatedAnswers:
-    """The answers to evaluate, from probabilities, or from an ensemble and its members."""
+    """The answers to evaluate: probabilities, or an ensemble's answers from its members.
+
+    Where members' predictions are given, their uniform mean is there, too.
+    """
     if order is not None:
         one_of("order", order, get_args(Order))
     members = None
@@ -92,14 +97,14 @@ def read_answers(
             f" {option('predictions', 'FILE')}",
             code="missing-option",
         )
-    if ensemble is not None and {*ensemble.fitted_.classes} != {*answers.classes}:
+    if ensemble is not None and set(ensemble.fitted_.classes) != set(answers.classes):
         raise InputError(
             f"the ensemble is about the classes {examples(ensemble.fitted_.classes, 20)}, the"
             f" probabilities are about {examples(answers.classes, 20)}",
             "give the ensemble that made them",
             code="classes-differ",
         )
-    if {*labels.classes} < {*answers.classes}:
+    if set(labels.classes) < set(answers.classes):
         labels = labels.with_classes(answers.classes)
     answers = answers.order_classes(labels.classes).on_scale(labels.scale, "annotations")
     answers = answers.annotated(labels)
@@ -137,6 +142,7 @@ def _as_one_member(
 def _read_probabilities(
     source: ProbabilitiesLike, labels: Annotations, invalid: Invalid, order: Order | None
 ) -> Predictions:
+    """Probabilities from a file, a table or an array, with the ids of their rows."""
     if isinstance(source, Predictions):
         return source
     if isinstance(source, str | Path):
@@ -173,9 +179,9 @@ def _read_probabilities(
 
 
 def _items_by_position(labels: Annotations, length: int, order: Order | None) -> Strings:
-    """The items of rows without ids, if these are declared to be those of the annotations."""
+    """Ids for rows without ids: the annotations' items, if ``order`` declares the same order."""
     if order is None and labels.rows.has_ids:
-        raise missing_ids("the rows of the probabilities", "the annotations", _NAME_ROWS)
+        raise missing_ids("the rows of the probabilities", "the annotations", _ID_HINT)
     check_lengths(labels, length)
     return labels.items
 
@@ -183,7 +189,7 @@ def _items_by_position(labels: Annotations, length: int, order: Order | None) ->
 def _from_table(
     source: FileTable, path: str | Path, labels: Annotations, invalid: Invalid
 ) -> Predictions:
-    """Probabilities of items or of pairs."""
+    """Probabilities of items, or of pairs of an item and an annotator, from a table."""
     table = source.table
     if "annotator" in table.column_names and "member" not in table.column_names:
         table = table.append_column("member", pa.array([_MEMBER] * len(table)))
@@ -192,7 +198,11 @@ def _from_table(
 
 
 def _declared_scale(labels: Annotations) -> Scale | None:
-    """The scale of multi-label answers, which need not sum to 1; orders are declared later."""
+    """The scale that probabilities are checked by as they are read.
+
+    Probabilities of labels need not sum to 1. Those of ordered classes are checked like others; the
+    scale is declared of them later.
+    """
     if labels.scale.is_multi_label:
         return labels.scale
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edokit._errors import check_number
+from edokit._errors import check_number, check_seed
 from edokit.annotations.core import Ties
 from edokit.predictions.core import Invalid
 
@@ -49,6 +49,8 @@ class EvaluateOptions:
     invalid: Invalid = "error"
 
     def __post_init__(self) -> None:
+        check_number("level", self.level, 0, 0.9999, above=True)
+        check_seed(self.random_state)
         if self.samples:
             hint = "use 1000, or 0 for no intervals"
             check_number("samples", self.samples, FEWEST_SAMPLES, whole=True, hint=hint)

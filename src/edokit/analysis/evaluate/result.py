@@ -11,13 +11,17 @@ from edokit.ensemble.fitted import Constant
 from edokit.metrics import Interval
 from edokit.scales import NOMINAL, Scale
 
-# The names of answers for each annotator, and of those for nobody in particular.
 KNOWN = "known"
+"""Name of the answers for each annotator."""
 ANONYMOUS = "anonymous"
+"""Name of the answers for nobody in particular."""
 
 
 class AnnotatorErrors(TypedDict):
-    """How far answers are from the labels of one annotator; an interval is None for few labels."""
+    """How far answers are from the labels of one annotator.
+
+    ``n`` is the number of labels. Intervals are None where these are few.
+    """
 
     annotator: str
     n: int
@@ -58,9 +62,9 @@ class Evaluation:
     constant : Constant
         The constant answer.
     slices : tuple of Slice
-        The same by the values of item columns.
+        The scores of the items with each value of a column.
     subject : str
-        What the headline is about.
+        The subject of the sentences of the headline, in the singular.
     scale : Scale
         The answer scale.
     pairs : tuple of Score
@@ -68,7 +72,7 @@ class Evaluation:
         ``anonymous`` ones to the same pairs, where there are some, and of ``constant``; resampled
         by item.
     ties : int
-        Items whose annotators are evenly split; their hard label follows from the order of classes.
+        Items whose annotators are evenly split; the option ``ties`` says what their hard label is.
     """
 
     items: int
@@ -81,7 +85,7 @@ class Evaluation:
     scores: tuple[Score, ...]
     constant: Constant
     slices: tuple[Slice, ...] = ()
-    subject: str = "The predictions"
+    subject: str = "The model"
     scale: Scale = NOMINAL
     pairs: tuple[Score, ...] = ()
     ties: int = 0
@@ -93,7 +97,7 @@ class Evaluation:
 
     @property
     def headline(self) -> list[str]:
-        """What must not be missed: no better than a constant, one label for all."""
+        """Warnings: no better than a constant answer, or the same label for all items."""
         from edokit.analysis.evaluate.text import headline
 
         return headline(self)
@@ -119,29 +123,27 @@ class Evaluation:
             ``[low, high]``, ``best_possible``, ``headline``, ``constant``, ``methods``, ``slices``,
             ``annotators`` and ``pairs``.
         """
-        intervals: dict[str, object] = {}
-        if self.intervals:
-            ends = {
-                name: [interval.low, interval.high] for name, interval in self.intervals.items()
-            }
-            intervals["intervals"] = ends
-        return {
+        content: dict[str, object] = {
             "items": self.items,
             **self.metrics,
             "ties": self.ties,
             "ce_floor": self.ce_floor,
             "level": self.level,
-            **intervals,
-            "scale": self.scale.kind,
-            "best_possible": self.best_possible,
-            "headline": self.headline,
-            "constant": {
-                "shares": self.constant.shares.tolist(),
-                "source": self.constant.source,
-                "metrics": self.constant_metrics,
-            },
-            "methods": [score.item_metrics() for score in self.scores],
-            "slices": [part.to_dict() for part in self.slices],
-            "annotators": self.annotators,
-            "pairs": [score.item_metrics() for score in self.pairs],
         }
+        if self.intervals:
+            content["intervals"] = {
+                name: [interval.low, interval.high] for name, interval in self.intervals.items()
+            }
+        content["scale"] = self.scale.kind
+        content["best_possible"] = self.best_possible
+        content["headline"] = self.headline
+        content["constant"] = {
+            "shares": self.constant.shares.tolist(),
+            "source": self.constant.source,
+            "metrics": self.constant_metrics,
+        }
+        content["methods"] = [score.metrics_to_dict() for score in self.scores]
+        content["slices"] = [part.to_dict() for part in self.slices]
+        content["annotators"] = self.annotators
+        content["pairs"] = [score.metrics_to_dict() for score in self.pairs]
+        return content

@@ -32,7 +32,7 @@ def evaluate_answers(
     options: EvaluateOptions,
     subject: str,
 ) -> Evaluation:
-    """Every metric of these answers; ``y`` are the hard labels."""
+    """The evaluation of these answers; ``y`` are the hard labels."""
     labels = answers.labels
     p = answers.probabilities
     q = np.asarray(labels.soft_labels)
@@ -63,7 +63,7 @@ def evaluate_answers(
         constant_metrics=_constant_metrics(constant, labels, y),
         level=options.level,
         intervals=intervals,
-        annotators=_annotator_errors(answers, annotator_level),
+        annotators=_errors_by_annotator(answers, annotator_level),
         scores=tuple(scores),
         constant=constant,
         slices=score_slices(slices, scores, losses, labels, resampling),
@@ -94,15 +94,17 @@ def _score_pairs(
     pairs = answers.labels.pairs()
     by_name = {KNOWN: answers.by_annotator}
     if ANONYMOUS in answers.by_name:
-        item_rows = answers.labels.rows.positions(pairs.rows.by_item())[pairs.rows.item_codes]
-        by_name[ANONYMOUS] = answers.by_name[ANONYMOUS][item_rows]
+        # Of each pair, the anonymous answer to its item.
+        item_positions = answers.labels.rows.positions(pairs.rows.by_item())
+        pair_positions = item_positions[pairs.rows.item_codes]
+        by_name[ANONYMOUS] = answers.by_name[ANONYMOUS][pair_positions]
     y = pairs.hard_labels(ties=ties, random_state=resampling.random_state)
     by_item = replace(resampling, clusters=item_clusters(pairs))
     scores, _ = score_answers(by_name, constant, pairs, y, by_item, ANONYMOUS)
     return tuple(scores)
 
 
-def _annotation_errors(answers: EvaluatedAnswers) -> pd.DataFrame:
+def _errors_by_annotation(answers: EvaluatedAnswers) -> pd.DataFrame:
     """CE and error on each annotation [M], and those of anonymous answers where there are some."""
     labels = answers.labels
     shares = label_shares(labels, len(labels.classes))
@@ -122,47 +124,45 @@ def _annotation_errors(answers: EvaluatedAnswers) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _annotator_errors(answers: EvaluatedAnswers, level: float | None) -> list[AnnotatorErrors]:
-    """CE and error of each annotator, from those of all annotations [M].
+def _errors_by_annotator(answers: EvaluatedAnswers, level: float | None) -> list[AnnotatorErrors]:
+    """CE and error of each annotator; with a level, also intervals of both.
 
-    With a level, t intervals over the annotator's labels, since there may be thousands of
-    annotators.
+    These are t intervals over the annotator's labels, since there may be too many annotators to
+    resample the labels of each.
     """
-    from scipy.special import stdtrit  # Student's t
-
     labels = answers.labels
     # By code, as several annotators may have the same name.
-    table = _annotation_errors(answers).groupby(labels.annotator_codes)
-    counts = table.size().to_numpy()
-    means = table.mean()
+    by_annotator = _errors_by_annotation(answers).groupby(labels.annotator_codes)
+    counts = by_annotator.size().to_numpy()
+    means = by_annotator.mean()
     names = labels.annotators[means.index].tolist()
-    by_column = {str(name): values.tolist() for name, values in means.items()}
+    columns = {str(name): values.tolist() for name, values in means.items()}
     rows: list[AnnotatorErrors] = []
     for k, name in enumerate(names):
         row = AnnotatorErrors(
             annotator=name,
             n=int(counts[k]),
-            ce=by_column["ce"][k],
-            error=by_column["error"][k],
+            ce=columns["ce"][k],
+            error=columns["error"][k],
         )
-        if "anonymous_ce" in by_column:
-            row["anonymous_ce"] = by_column["anonymous_ce"][k]
-            row["anonymous_error"] = by_column["anonymous_error"][k]
+        if "anonymous_ce" in columns:
+            row["anonymous_ce"] = columns["anonymous_ce"][k]
+            row["anonymous_error"] = columns["anonymous_error"][k]
         rows.append(row)
     if level is None:
         return rows
 
-    reach = stdtrit(np.maximum(counts - 1, 1), (1 + level) / 2)
-    variances = table.var().div(counts, axis=0)  # of the means
+    from scipy.special import stdtrit  # Student's t
 
-    def ends(column: str) -> list[list[float]]:
-        half_width = reach * np.sqrt(variances[column])
-        pairs = np.stack([means[column] - half_width, means[column] + half_width], axis=1)
-        listed: list[list[float]] = pairs.tolist()
-        return listed
-
-    for row, ce_ends, error_ends in zip(rows, ends("ce"), ends("error"), strict=True):
+    quantiles = stdtrit(np.maximum(counts - 1, 1), (1 + level) / 2)
+    variances = by_annotator.var().div(counts, axis=0)  # of the means
+    ends: dict[str, list[list[float]]] = {}
+    for column in ("ce", "error"):
+        centres = means[column].to_numpy()
+        half_widths = quantiles * np.sqrt(variances[column].to_numpy())
+        ends[column] = np.stack([centres - half_widths, centres + half_widths], axis=1).tolist()
+    for k, row in enumerate(rows):
         has_enough = row["n"] >= FEWEST_ITEMS
-        row["ce_interval"] = ce_ends if has_enough else None
-        row["error_interval"] = error_ends if has_enough else None
+        row["ce_interval"] = ends["ce"][k] if has_enough else None
+        row["error_interval"] = ends["error"][k] if has_enough else None
     return rows

@@ -8,11 +8,11 @@ from edokit._errors import counted, signed
 from edokit._io.markup import Table
 from edokit.analysis.evaluate.result import ANONYMOUS, Evaluation
 from edokit.analysis.scores.result import CONSTANT, Score
-from edokit.analysis.scores.text import SHARES, difference, headline_sentences, slice_table
+from edokit.analysis.scores.text import SHARES, difference_interval, headline_sentences, slice_table
 from edokit.metrics import METRIC
 
-# Annotators that a terminal shows.
-_ANNOTATORS = 10
+# Annotators that the table shows.
+_MOST_ANNOTATORS = 10
 
 
 def headline(evaluation: Evaluation) -> list[str]:
@@ -31,17 +31,18 @@ def headline(evaluation: Evaluation) -> list[str]:
 
 def _annotator_sentences(evaluation: Evaluation) -> list[str]:
     """A sentence where answers for known annotators are not better than anonymous ones."""
-    personal = evaluation.pairs[0]
-    anonymous = evaluation.pairs[1]
-    test = personal.against.get(personal.headline)
+    known = evaluation.pairs[0]
+    metric = known.headline_metric
+    # Without anonymous answers there is no test.
+    test = known.against.get(metric)
     if test is None or test.high < 0:
         return []
+    anonymous = evaluation.pairs[1]
     verdict = "worse" if test.low > 0 else "not clearly better"
     return [
         f"Answers for known annotators are {verdict} than anonymous ones:"
-        f" {METRIC[personal.headline].short} of their labels"
-        f" {personal.headline_value:.4f} against"
-        f" {anonymous.metrics[personal.headline]:.4f} (difference {signed(test.low)} to"
+        f" {METRIC[metric].short} of their labels {known.headline_value:.4f} against"
+        f" {anonymous.headline_value:.4f} (difference {signed(test.low)} to"
         f" {signed(test.high)})."
     ]
 
@@ -108,26 +109,27 @@ def _score_table(title: str, scores: Sequence[Score], rival: str, note: str, sub
         record: dict[str, str | float] = {"": name}
         for metric, value in score.metrics.items():
             record[METRIC[metric].label] = value
-        change = difference(tests.get(score.headline))
-        record[f"Δ{METRIC[score.headline].short} vs {rival}"] = "–" if change is None else change
+        interval = difference_interval(tests.get(score.headline_metric))
+        record[f"Δ{METRIC[score.headline_metric].short} vs {rival}"] = interval or "–"
         records.append(record)
     return Table.from_records(title, records, [note])
 
 
 def _annotator_table(evaluation: Evaluation) -> Table:
-    """The annotators with the highest error."""
+    """The annotators with the highest CE."""
     ranked = sorted(evaluation.annotators, key=lambda row: -row["ce"])
     records = []
-    for row in ranked[:_ANNOTATORS]:
+    for row in ranked[:_MOST_ANNOTATORS]:
+        interval_cell = None
         interval = row.get("ce_interval")
+        if interval is not None:
+            interval_cell = _interval_cell(interval)
         record = {
             "annotator": row["annotator"],
             "labels": row["n"],
             "error": row["error"],
             "CE": row["ce"],
-            f"{evaluation.level:.0%} interval": None
-            if interval is None
-            else _interval_cell(interval),
+            f"{evaluation.level:.0%} interval": interval_cell,
             "anonymous CE": row.get("anonymous_ce"),
         }
         records.append(record)

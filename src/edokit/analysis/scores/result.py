@@ -8,10 +8,12 @@ from typing import Literal
 
 from edokit.metrics import METRIC, PairedTest
 
-# The method that gives every item the same answer, and the uniform mean of the members.
 CONSTANT = "constant"
+"""Name of the method that gives every item the same answer."""
 UNIFORM = "uniform"
+"""Name of the uniform mean of the members."""
 MISSING = "(missing)"
+"""How a slice of items without a value is named."""
 
 Standing = Literal["better", "worse", "unclear"]
 
@@ -23,10 +25,11 @@ class Score:
     Attributes
     ----------
     name : str
-    about : str
+    description : str
         What the method does, in a few words.
     metrics : mapping of str to float
-        The main metrics of the answer scale by name; ``score.ce`` is ``score.metrics["ce"]``.
+        The metrics by name, the main ones of the answer scale among them; ``score.ce`` is
+        ``score.metrics["ce"]``.
     intervals : mapping of str to (float, float)
         Interval of each metric.
     against : mapping of str to PairedTest
@@ -35,7 +38,7 @@ class Score:
         Paired test of each metric against the constant answer.
     above_lowest : PairedTest or None
         Paired test of the headline metric against the method that has the lowest.
-    headline : str
+    headline_metric : str
         The metric that ranks methods: CE, or RPS on an ordinal scale.
     dev : mapping of str to float
         The same metrics on the items that it was fitted on.
@@ -52,13 +55,13 @@ class Score:
     """
 
     name: str
-    about: str = ""
+    description: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     against: Mapping[str, PairedTest] = field(default_factory=dict)
     against_constant: Mapping[str, PairedTest] = field(default_factory=dict)
     above_lowest: PairedTest | None = None
-    headline: str = "ce"
+    headline_metric: str = "ce"
     dev: Mapping[str, float] = field(default_factory=dict)
     size: int | None = None
     weights: Mapping[str, float] | None = None
@@ -74,15 +77,15 @@ class Score:
     @property
     def headline_value(self) -> float:
         """The value of the metric that ranks methods."""
-        return self.metrics[self.headline]
+        return self.metrics[self.headline_metric]
 
     @property
     def within_noise(self) -> bool:
         """Whether its headline metric is not significantly above the lowest."""
         return self.above_lowest is None or self.above_lowest.low <= 0
 
-    def item_metrics(self) -> dict[str, object]:
-        """Return the metrics with their intervals and tests as plain values."""
+    def metrics_to_dict(self) -> dict[str, object]:
+        """Return name, metrics, intervals and tests as plain values, without those of the fit."""
         return {
             "name": self.name,
             **self.metrics,
@@ -107,11 +110,11 @@ class Score:
         if self.seed_deviations:
             deviations["seed_deviations"] = dict(self.seed_deviations)
         return {
-            **self.item_metrics(),
+            **self.metrics_to_dict(),
             **deviations,
-            "about": self.about,
-            f"against_lowest_{self.headline}": against_lowest,
-            f"within_noise_of_lowest_{self.headline}": within_noise,
+            "about": self.description,
+            f"against_lowest_{self.headline_metric}": against_lowest,
+            f"within_noise_of_lowest_{self.headline_metric}": within_noise,
             "dev": dict(self.dev),
             "size": self.size,
             "weights": weights,
@@ -146,13 +149,13 @@ class Gain:
 
     @classmethod
     def from_test(cls, metric: str, test: PairedTest, rival: Score) -> Gain:
-        """From the paired test of a metric, and the score of the method it was tested against."""
+        """The gain of a method over a rival, from their paired test and the rival's score."""
         is_higher_better = METRIC[metric].higher
         if test.ratio is not None and test.ratio_low is not None and test.ratio_high is not None:
             if is_higher_better:
                 return cls(test.ratio - 1, test.ratio_low - 1, test.ratio_high - 1)
             return cls(1 - test.ratio, 1 - test.ratio_high, 1 - test.ratio_low)
-        # A test of an earlier version: as if the rival's mean were known exactly.
+        # A test that an earlier version saved has no ratios: the rival's mean is taken as exact.
         unit = rival.metrics[metric]
         if not is_higher_better:
             unit = -unit
@@ -212,6 +215,6 @@ class Slice:
             "column": self.column,
             "value": self.value,
             "items": self.items,
-            f"{self.scores[0].headline}_floor": self.floor,
-            "methods": [score.item_metrics() for score in self.scores],
+            f"{self.scores[0].headline_metric}_floor": self.floor,
+            "methods": [score.metrics_to_dict() for score in self.scores],
         }

@@ -28,9 +28,9 @@ from edokit.metrics.resampling import Resampling
 MOST_VALUES = 50
 # Intervals are computed for slices with at least this many items.
 FEWEST_ITEMS = FEWEST_UNITS
-# Slices by how the votes of an item are divided, unless a column has this name.
+# Where no column has this name, it asks for slices by how the votes of an item are divided.
 AGREEMENT = "agreement"
-# With more divisions of votes, slices go by the share of the largest part.
+# With more divisions of votes, items are sliced by the share of the most frequent answer instead.
 _MOST_DIVISIONS = 12
 
 # The items [N] with each value of a column; None for those without a value.
@@ -38,7 +38,7 @@ SliceItems = dict[str | None, Bools]
 
 
 def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dict[str, SliceItems]:
-    """The items [N] of each value of each column: ``{column: {value: mask}}``."""
+    """The items [N] with each value of each column: ``{column: {value: mask}}``."""
     columns: Sequence[str] = ()
     if isinstance(by, str):
         columns = [by]
@@ -54,6 +54,7 @@ def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dic
 
 
 def _column_slices(annotations: Annotations, column: str) -> SliceItems:
+    """The items [N] with each value of a column."""
     values = annotations.item_column(column, parameter="by")
     distinct = class_order(set(values) - {""})
     if len(distinct) > MOST_VALUES:
@@ -78,16 +79,27 @@ def agreement_strata(annotations: Annotations) -> SliceItems:
     shares = label_shares(annotations, len(annotations.classes))
     _, answers = np.unique(shares, axis=0, return_inverse=True)
     votes = pd.DataFrame({"item": annotations.item_codes, "answer": answers.reshape(-1)})
+    # How many annotators of an item gave each answer, item by item.
     counts = votes.groupby(["item", "answer"]).size().groupby("item")
-    largest = (counts.max() / counts.sum()).to_numpy()
-    divisions = counts.agg(lambda item: ":".join(map(str, sorted(item, reverse=True))))
-    names = np.array([name if ":" in name else f"{name}:0" for name in divisions], dtype=object)
+    sizes = counts.sum().to_numpy()
+    top_shares = counts.max().to_numpy() / sizes
+    names = counts.agg(_division_name).to_numpy(dtype=object)
     if len(set(names)) > _MOST_DIVISIONS:
-        levels = np.array(["all agree", "≥ 75%", "> 50%", "≤ 50%"], dtype=object)
-        names = levels[np.select([largest == 1, largest >= 0.75, largest > 0.5], [0, 1, 2], 3)]
-    size = counts.sum().to_numpy()
-    order = np.lexsort([size, -largest])
+        names = np.full(len(names), "≤ 50%", dtype=object)
+        names[top_shares > 0.5] = "> 50%"
+        names[top_shares >= 0.75] = "≥ 75%"
+        names[top_shares == 1] = "all agree"
+    # By agreement, and of the same agreement the items with few votes first.
+    order = np.lexsort([sizes, -top_shares])
     return {str(name): names == name for name in dict.fromkeys(names[order])}
+
+
+def _division_name(counts: pd.Series[int]) -> str:
+    """``2:1`` for the votes 1 and 2, and ``3:0`` for three votes for the same answer."""
+    votes = sorted(counts, reverse=True)
+    if len(votes) == 1:
+        votes.append(0)
+    return ":".join(map(str, votes))
 
 
 def score_slices(
@@ -104,7 +116,7 @@ def score_slices(
     for column, parts in slices.items():
         for value, mask in parts.items():
             slice_scores = score_methods(
-                [Score(score.name, score.about) for score in scores],
+                [Score(score.name, score.description) for score in scores],
                 _slice_losses(losses, mask),
                 UNIFORM,
                 _slice_resampling(resampling, mask),
@@ -118,6 +130,7 @@ def score_slices(
 def _slice_losses(
     losses: Mapping[str, Mapping[str, Floats]], mask: Bools
 ) -> dict[str, dict[str, Floats]]:
+    """The losses of the items of a slice, by method and metric."""
     parts: dict[str, dict[str, Floats]] = {}
     for name, by_metric in losses.items():
         parts[name] = {metric: values[mask] for metric, values in by_metric.items()}
@@ -125,7 +138,7 @@ def _slice_losses(
 
 
 def _slice_resampling(resampling: Resampling, mask: Bools) -> Resampling:
-    """The clusters of the items of a slice, counted from 0."""
+    """The same with the clusters of the items of a slice, numbered from 0."""
     if resampling.clusters is None:
         return resampling
     clusters = np.unique(resampling.clusters[mask], return_inverse=True)[1]

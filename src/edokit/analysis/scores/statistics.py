@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble
 
 
-def item_metrics(
+def metrics_by_item(
     p: Floats,
     hard: Ints | Codes,
     q: Floats,
@@ -32,17 +32,20 @@ def item_metrics(
     scale: Scale = NOMINAL,
     names: Sequence[str] | None = None,
 ) -> dict[str, Floats]:
-    """Each main metric, or these, item by item [N].
+    """Values of these metrics (the main ones if None) item by item [N].
 
-    ``hard`` are the predicted hard labels, as ``y`` is.
+    ``p`` are predicted probabilities and ``hard`` their hard labels, ``q`` and ``y`` the soft and
+    hard labels of the annotators.
     """
-    predicted, soft = checked_p_q(np.asarray(p), np.asarray(q), scale)
-    certain = scale.indicators(hard, soft.shape[1]).astype(np.float64)
+    probabilities, soft_labels = checked_p_q(np.asarray(p), np.asarray(q), scale)
+    indicators = scale.indicators(hard, soft_labels.shape[1]).astype(np.float64)
     formulas = item_values(scale)
+    if names is None:
+        names = main_metrics(scale)
     metrics: dict[str, Floats] = {}
-    for name in names or main_metrics(scale):
-        answers = certain if METRIC[name].hard else predicted
-        metrics[name] = formulas[name](answers, soft, y)
+    for name in names:
+        answers = indicators if METRIC[name].hard else probabilities
+        metrics[name] = formulas[name](answers, soft_labels, y)
     return metrics
 
 
@@ -54,29 +57,32 @@ def score_methods(
     scale: Scale = NOMINAL,
     metrics: Sequence[str] | None = None,
 ) -> list[Score]:
-    """The scores with the main metrics, or these, from ``losses[name][metric]`` [N].
+    """The scores with these metrics (the main ones if None), means of ``losses[name][metric]`` [N].
 
-    With intervals and tests where there are enough items, or groups of items.
+    They have intervals and tests where there are enough items, or groups of items.
     """
-    metrics = metrics or main_metrics(scale)
-    headline = headline_metric(scale)
+    if metrics is None:
+        metrics = main_metrics(scale)
+    ranking_metric = headline_metric(scale)
     evaluated: list[Score] = []
     for score in scores:
         means = {metric: float(losses[score.name][metric].mean()) for metric in metrics}
-        evaluated.append(replace(score, metrics=means, headline=headline))
-    items = len(next(iter(losses.values()))[headline])
+        evaluated.append(replace(score, metrics=means, headline_metric=ranking_metric))
+    items = len(next(iter(losses.values()))[ranking_metric])
     if resampling.samples == 0 or unit_count(items, resampling.clusters) < FEWEST_UNITS:
         return evaluated
 
     names = [score.name for score in evaluated]
     lowest = lowest_score(evaluated).name
-    comparisons = _comparisons(names, metrics, reference, lowest, headline)
-    by_method = {}
+    comparisons = _comparisons(names, metrics, reference, lowest, ranking_metric)
+    values = {}
     for name in names:
         for metric in metrics:
-            by_method[name, metric] = losses[name][metric]
-    pairs = [((name, metric), (rival, metric)) for name, rival, metric in comparisons]
-    ends, tests = intervals_and_tests(by_method, pairs, resampling)
+            values[name, metric] = losses[name][metric]
+    pairs = []
+    for name, rival, metric in comparisons:
+        pairs.append(((name, metric), (rival, metric)))
+    ends, tests = intervals_and_tests(values, pairs, resampling)
     by_comparison = dict(zip(comparisons, tests, strict=True))
 
     tested: list[Score] = []
@@ -94,19 +100,21 @@ def score_methods(
                 intervals={metric: ends[score.name, metric] for metric in metrics},
                 against=against,
                 against_constant=against_constant,
-                above_lowest=by_comparison.get((score.name, lowest, headline)),
+                above_lowest=by_comparison.get((score.name, lowest, ranking_metric)),
             )
         )
     return tested
 
 
 def _comparisons(
-    names: Sequence[str], metrics: Sequence[str], reference: str, lowest: str, headline: str
+    names: Sequence[str], metrics: Sequence[str], reference: str, lowest: str, ranking_metric: str
 ) -> list[tuple[str, str, str]]:
     """(method, rival, metric) of all paired tests.
 
-    Each is there once, although the constant, for one, may also be the lowest.
+    All metrics are tested against the reference and the constant answer, and the metric that ranks
+    methods against the lowest. No test is there twice if the lowest is one of the other two.
     """
+    # A dictionary keeps the order of its keys, and each key once.
     comparisons: dict[tuple[str, str, str], None] = {}
     for rival in (reference, CONSTANT):
         if rival not in names:
@@ -117,7 +125,7 @@ def _comparisons(
                     comparisons[name, rival, metric] = None
     for name in names:
         if name != lowest:
-            comparisons[name, lowest, headline] = None
+            comparisons[name, lowest, ranking_metric] = None
     return list(comparisons)
 
 
@@ -129,7 +137,7 @@ def score_answers(
     resampling: Resampling,
     reference: str = UNIFORM,
 ) -> tuple[list[Score], dict[str, dict[str, Floats]]]:
-    """The scores of these answers [N, C] and, after them, of the constant; the metrics by item."""
+    """The scores of these answers [N, C] and, after them, of the constant; their losses by item."""
     q = np.asarray(labels.soft_labels)
     scale = labels.scale
     hard = {name: scale.hard(p) for name, p in answers.items()}
@@ -138,13 +146,13 @@ def score_answers(
     losses: dict[str, dict[str, Floats]] = {}
     scores: list[Score] = []
     for name, p in probabilities.items():
-        losses[name] = item_metrics(p, hard[name], q, y, scale)
+        losses[name] = metrics_by_item(p, hard[name], q, y, scale)
         scores.append(Score(name, only_label=only_label(hard[name], labels.classes)))
     return score_methods(scores, losses, reference, resampling, scale), losses
 
 
-def constant_of(ensemble: EDOEnsemble | None, labels: Annotations, y: Ints | Codes) -> Constant:
-    """The constant answer that an ensemble recorded, else that of these items."""
+def find_constant(ensemble: EDOEnsemble | None, labels: Annotations, y: Ints | Codes) -> Constant:
+    """The constant answer that an ensemble recorded; without an ensemble, that of these items."""
     if ensemble is not None:
         return ensemble.constant_.ordered(ensemble.fitted_.classes, labels.classes)
     return constant_answer(labels.soft_labels, y, labels.scale, "items")
@@ -170,8 +178,7 @@ def constant_of_annotations(
 def constant_label(constant: Constant, items: int) -> Codes:
     """The hard label of the constant answer for every item: [N], or [N, L] for multi-label data."""
     label = np.asarray(constant.label, dtype=np.int32)
-    repeats = (items,) + (1,) * label.ndim
-    return np.tile(label, repeats)
+    return np.repeat(label[None], items, axis=0)
 
 
 def only_label(hard: Ints | Codes, classes: Sequence[str]) -> str | None:

@@ -15,7 +15,7 @@ RIVALS = {
     "greedy": "greedy selection",
     CONSTANT: "the same answer for every text",
 }
-"""What the result compares EDO with, in words."""
+"""The methods that the result of a run compares EDO with, in words."""
 
 # What the constant answer is, by its source.
 SHARES = {
@@ -34,17 +34,15 @@ def headline_sentences(
     decide. The list is empty where the method is better in the headline metric and in F1.
     """
     sentences: list[str] = []
-    metrics = [score.headline, "f1"]
+    metrics = [score.headline_metric, "f1"]
     if score.only_label is not None:
-        share = "the share of that class"
+        sentence = f"{subject} labels all {items} items {score.only_label!r}"
         if score.only_label == constant.only_label:
-            share = "the majority share"
-            # The constant has the same F1, and the sentence below says so.
+            sentence += f", as the constant answer does: the F1 of both is {score.f1:.4f}."
             metrics.remove("f1")
-        sentences.append(
-            f"{subject} labels all {items} items {score.only_label!r}: its F1 ({score.f1:.4f}) is"
-            f" {share}."
-        )
+        else:
+            sentence += f", which has an F1 of {score.f1:.4f}."
+        sentences.append(sentence)
     for metric in metrics:
         verdict = _constant_verdict(score, constant, metric)
         if verdict is None:
@@ -105,7 +103,7 @@ def result_sentence(gains: Mapping[str, Gain]) -> str:
     return _capitalized("; ".join(clauses)) + "."
 
 
-def right_labels_sentence(score: Score, constant: Score) -> str:
+def hard_label_sentence(score: Score, constant: Score) -> str:
     """How often the likeliest label is the hard label: the micro-F1 where items have one label."""
     return (
         "The ensemble's label is the choice of most annotators for"
@@ -154,12 +152,16 @@ def _capitalized(sentence: str) -> str:
 
 
 def short_ends(ends: Sequence[float], digits: int = 3) -> str:
-    """``−.154…−.107``."""
-    texts = [signed(end, digits) for end in ends]
-    return "…".join(text[0] + text[1:].removeprefix("0") for text in texts)
+    """Signed numbers without the zero before the decimal point: ``−.154…−.107``."""
+    texts: list[str] = []
+    for end in ends:
+        text = signed(end, digits)
+        sign = text[0]
+        texts.append(sign + text[1:].removeprefix("0"))
+    return "…".join(texts)
 
 
-def difference(test: PairedTest | None) -> str | None:
+def difference_interval(test: PairedTest | None) -> str | None:
     """The interval of a difference as ``−.154…−.107``."""
     if test is None:
         return None
@@ -167,8 +169,8 @@ def difference(test: PairedTest | None) -> str | None:
 
 
 def slice_table(slices: Sequence[Slice], level: float, subject: str) -> Table:
-    """Items, F1 and headline metric (CE) of each slice with its interval, uniform and constant."""
-    metric = slices[0].scores[0].headline
+    """A row per slice: F1, and the headline metric of the first method and of its rivals."""
+    metric = slices[0].scores[0].headline_metric
     records = []
     for part in slices:
         score = part.scores[0]
@@ -185,7 +187,9 @@ def slice_table(slices: Sequence[Slice], level: float, subject: str) -> Table:
         }
         for rival in (UNIFORM, CONSTANT):
             rival_score = part.score(rival)
-            record[rival] = None if rival_score is None else rival_score.metrics[metric]
+            record[rival] = None
+            if rival_score is not None:
+                record[rival] = rival_score.metrics[metric]
         record["lowest"] = part.floor
         records.append(record)
     name = METRIC[metric].short

@@ -52,7 +52,7 @@ class ConstantAnswer:
         """The majority class, once per item [N]; or the labels that most items have [N, L]."""
         check_fitted(self, "constant_")
         hard = constant_label(self.constant_, _count(predictions))
-        if hard.ndim > 1:
+        if hard.ndim > 1:  # 1 for each chosen label [N, L]
             return hard
         return np.asarray(self.classes_[hard])
 

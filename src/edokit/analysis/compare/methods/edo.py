@@ -16,7 +16,10 @@ register_method(EDO, "EDO as in edo fit: shrunk towards uniform by cross-validat
 
 
 class SortedEnsemble(EDOEnsemble):
-    """Sorts items and members by name first: gumbel's mini-batches make their order matter."""
+    """EDO on items and members sorted by name, so that the order of a file changes no result.
+
+    The mini-batches of gumbel depend on the order.
+    """
 
     def fit(
         self,
@@ -30,6 +33,7 @@ class SortedEnsemble(EDOEnsemble):
         return self._fit_sorted(members, labels.align(members.rows))
 
     def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
+        """Fit on sorted items and members."""
         return super().fit(predictions, annotations)
 
 
@@ -47,8 +51,10 @@ def make_paper_fixed(*, random_state: int = 0, ties: Ties = "first") -> SortedEn
     order=95,
 )
 class EDOPaper(SortedEnsemble):
-    """Fifty trials of NSGA-II over the paper's space, compared in-sample as in the paper; the
-    lowest CE (on an ordinal scale: RPS) on the front wins."""
+    """The trial with the lowest CE (on an ordinal scale: RPS) on the front of the paper's search.
+
+    Fifty trials of NSGA-II over the paper's space compete in-sample, as in the paper.
+    """
 
     trials = 50
 

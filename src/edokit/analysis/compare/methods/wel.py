@@ -29,17 +29,22 @@ if TYPE_CHECKING:
     import optuna
 
 TERMS = ("alpha", "beta", "gamma", "mu")
-CROSSING = 0.7
+"""The factors of the loss, as Optuna names them."""
+CROSSOVER = 0.7
+"""Probability with which a coordinate of a trial point is that of the mutant."""
 MUTATION = (0.5, 1.0)
+"""Range of the factor of the difference between two points, drawn once a generation."""
 TOLERANCE = 1e-6
+"""The search ends where losses deviate by less than this share of their mean."""
 COLUMNS = 512
+"""Columns of the probabilities that are averaged at a time; they stay in the cache."""
 
 
 @register_method("wel", "Weak Ensemble Learning as published", order=40, slow=True)
 class WEL(VotingPool):
     """Differential evolution within an Optuna search, on the published loss."""
 
-    squash = True  # the loss holds sigmoid(CE) instead of the CE, as published
+    squash = True  # the loss has sigmoid(CE) in place of the CE, as published
 
     def __init__(
         self,
@@ -101,7 +106,7 @@ class WEL(VotingPool):
         return best
 
     def criterion(self, loss: WELLoss, weights: Floats, value: float) -> float:
-        """What the trials are compared by: the loss, whatever the weights of its terms."""
+        """The value by which trials are compared: the loss, although each has other factors."""
         return value
 
 
@@ -109,12 +114,14 @@ class WEL(VotingPool):
     "wel-ce", "WEL with the CE itself in the loss and in the choice", order=50, slow=True
 )
 class WELCE(WEL):
-    """The loss holds the CE itself, and the trial with the lowest CE on dev wins."""
+    """The loss has the CE itself, and the trial with the lowest CE on dev wins."""
 
     squash = False
 
     def criterion(self, loss: WELLoss, weights: Floats, value: float) -> float:
-        return float(loss.distances(weights[None, :])[0][0])
+        """The CE of the weights."""
+        ce, _ = loss.distances(weights[None, :])
+        return float(ce[0])
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,10 @@ class LossFactors:
 
 
 class WELLoss:
-    """The published loss of many weights and sizes at once: [S, K + 1] in, [S] out."""
+    """The published loss, of S points at once.
+
+    A point [K + 1] has a weight per member and, last, how many of the first members are kept.
+    """
 
     # Single precision halves the time of millions of evaluations and is exact enough to rank.
     precision: type[np.floating] = np.float32
@@ -141,11 +151,11 @@ class WELLoss:
         rows = np.maximum(P, CLIP).transpose(1, 0, 2).reshape(members, -1)  # [K, N·C]
         self.rows = rows.astype(self.precision)
         self.targets = q.ravel().astype(self.precision)
-        # Items with the same label and votes are counted once: [U, 1 + K].
+        # The label of each item and its members' votes; U items that differ in them [U, 1 + K].
         ballots = np.column_stack([y, P.argmax(axis=2)])
         ballots, counts = np.unique(ballots, axis=0, return_counts=True)
-        # Votes [C, K, U] for the correct class, then for the others. With two classes, votes for
-        # the correct one say it all.
+        # Votes [C, K, U] for the correct class, then for the others. With two classes, the votes
+        # for the correct one are enough.
         counted_classes = classes if classes > 2 else 1
         class_order = (ballots[:, :1] + np.arange(counted_classes)) % classes
         is_vote = ballots[:, 1:, None] == class_order[:, None]
@@ -170,10 +180,14 @@ class WELLoss:
 
     def lost_votes(self, weights: Floats) -> Floats:
         """The share [S] of items that the vote under weights [S, K] is wrong about."""
-        correct_votes, *other_votes = weights.astype(self.precision) @ self.votes
-        best_other = 1 - correct_votes
-        if other_votes:
-            best_other = np.maximum.reduce(other_votes)
+        votes = (
+            weights.astype(self.precision) @ self.votes
+        )  # [C, S, U], or [1, S, U] for two classes
+        correct_votes = votes[0]
+        if len(votes) == 1:
+            best_other = 1 - correct_votes
+        else:
+            best_other = votes[1:].max(axis=0)
         lead = correct_votes - best_other
         lost: Floats = (lead <= 0).astype(self.precision) @ self.counts / self.items
         return lost
@@ -192,13 +206,17 @@ class WELLoss:
 
 
 def _weights(points: Floats) -> Floats:
-    """Weights [S, K] on the simplex from points [S, K + 1]: the first ``size`` members share."""
+    """Weights [S, K] on the simplex from points [S, K + 1], whose last coordinate is the size.
+
+    Members after the first ``size`` have no weight. Where the others have none either, they share
+    it equally.
+    """
     members = points.shape[1] - 1
     size = np.clip(np.round(points[:, -1:]), 1, members)
-    is_inside = np.arange(members) < size
-    weights: Floats = points[:, :-1] * is_inside
+    is_kept = np.arange(members) < size
+    weights: Floats = points[:, :-1] * is_kept
     is_zero = ~weights.any(axis=1)
-    weights[is_zero] = is_inside[is_zero]
+    weights[is_zero] = is_kept[is_zero]
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
@@ -214,30 +232,33 @@ def evolve(
 ) -> tuple[Floats, float]:
     """The best point [D] found between ``low`` and ``high`` [D], and its loss.
 
-    Differential evolution, a whole generation per call of ``loss``, which maps points [S, D] to
-    [S]. As ``scipy.optimize.differential_evolution`` with ``strategy="best1bin"`` and its defaults,
-    without the final polish. There are ``population`` points per dimension. It ends early when the
-    losses of a generation differ by less than ``TOLERANCE`` of their mean.
+    Differential evolution by the strategy ``best1bin`` of scipy's ``differential_evolution``, with
+    its rates of mutation and crossover. A whole generation is one call of ``loss``, which maps
+    points [S, D] to [S]; the first one is drawn uniformly, and the result is not polished. There
+    are ``population`` points per dimension. The search ends early where the losses of a generation
+    deviate by less than ``TOLERANCE`` of their mean.
     """
     dimensions = len(low)
     count = max(5, population * dimensions)
     # Points live in the unit box.
     points = rng.random((count, dimensions))
     losses = loss(low + points * (high - low))
-    donors = np.empty_like(points)
+    draws = np.empty_like(points)
+    rows = np.arange(count)
     for _ in range(generations):
         best = points[losses.argmin()]
-        # Two others for each point, all three different.
-        rows = np.arange(count)
-        partners = (rows + rng.integers(1, count, size=count)) % count
+        # Two other points for each, all three different. The second is drawn among all but two, and
+        # moved on past the point itself and past the first.
+        first = (rows + rng.integers(1, count, size=count)) % count
         second = rng.integers(count - 2, size=count)
-        second += second >= np.minimum(rows, partners)
-        second += second >= np.maximum(rows, partners)
-        trial_points = points[partners]
+        second += second >= np.minimum(rows, first)
+        second += second >= np.maximum(rows, first)
+        trial_points = points[first]
         trial_points -= points[second]
         trial_points *= rng.uniform(*MUTATION)
         trial_points += best
-        is_crossed = rng.random(out=donors) < CROSSING
+        is_crossed = rng.random(out=draws) < CROSSOVER
+        # At least one coordinate of each is that of the mutant.
         is_crossed[rows, rng.integers(dimensions, size=count)] = True
         trial_points = np.where(is_crossed, trial_points, points)
         is_outside = (trial_points < 0) | (trial_points > 1)
