@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations
-from edokit.analysis.diagnose.overview import agreement, describe_annotators
+from edokit.analysis.diagnose.overview import agreement, describe_annotators, describe_groups
 
 
 @settings(max_examples=30)
@@ -80,3 +80,32 @@ def test_probabilities_agree_by_expectation_and_have_no_alpha() -> None:
     assert found["alpha"] is None
     assert "probabilities" in found["reason"]
     assert found["pairwise"] == pytest.approx(0.5)
+
+
+def test_labels_that_one_annotator_repeats_are_not_those_of_two() -> None:
+    columns = {
+        "item": [0, 0, 1, 1, 2, 2],
+        "annotator": ["a", "a", "b", "b", "a", "b"],
+        "label": ["x", "x", "y", "y", "x", "y"],
+    }
+    repeated = Annotations.from_table(columns, duplicates="all")
+    first = [0, 2, 4, 5]
+    once = Annotations.from_table(
+        {name: [values[k] for k in first] for name, values in columns.items()}
+    )
+    assert agreement(repeated)["pairwise"] == agreement(once)["pairwise"] == 0.0
+    for row, expected in zip(describe_annotators(repeated), describe_annotators(once), strict=True):
+        assert row["agreement"] == expected["agreement"] == 0.0
+        assert row["annotations"] == 3
+    alone = Annotations.from_table(
+        {name: values[:4] for name, values in columns.items()}, duplicates="all"
+    )
+    assert agreement(alone)["pairwise"] is None
+    assert [row["agreement"] for row in describe_annotators(alone)] == [None, None]
+
+
+def test_groups_count_those_who_labelled() -> None:
+    labels = [["x", "y", None], ["y", "x", None]]
+    people = Annotations.from_matrix(labels, annotators=["a", "b", "c"])
+    described = describe_groups(people, np.array([0, 1, 1]), ["one", "two"])
+    assert [row["annotators"] for row in described] == [1, 1]

@@ -9,11 +9,12 @@ import pytest
 from diagnose_cases import camps, noise
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import t as student_t
 
 from benchmarks.true_variance import true_variance
 from edokit import Annotations, simulate
 from edokit.analysis.diagnose.clusters import Clusters, Design, cross_fitted, stability
-from edokit.analysis.diagnose.variance import _T, Part, _part, decompose
+from edokit.analysis.diagnose.variance import Part, _part, decompose
 from edokit.analysis.diagnose.vectors import LabelVectors
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.datasets.simulate.simulation import Simulation
@@ -131,12 +132,14 @@ def test_names_and_order_do_not_matter(seed: int) -> None:
         assert one[1][name].share == pytest.approx(other[1][name].share, abs=1e-9)
 
 
-def test_the_interval_of_a_share_is_a_jackknife() -> None:
-    numbers = np.random.default_rng(0).normal(size=20)
-    left_out = (numbers.sum() - numbers) / 19
+@pytest.mark.parametrize("blocks", [4, 8, 20])
+def test_the_interval_of_a_share_is_a_jackknife(blocks: int) -> None:
+    numbers = np.random.default_rng(0).normal(size=blocks)
+    left_out = (numbers.sum() - numbers) / (blocks - 1)
     part = _part(np.append(left_out, numbers.mean()))
-    half = _T * numbers.std(ddof=1) / np.sqrt(20)
-    assert (part.low, part.high) == pytest.approx((part.share - half, part.share + half))
+    half = student_t.ppf(0.975, blocks - 1) * numbers.std(ddof=1) / np.sqrt(blocks)
+    expected = (part.share - half, part.share + half)
+    assert (part.low, part.high) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("answers", [(0, 1), (0, 1, 1), (0, 0, 1, 1)])

@@ -13,7 +13,7 @@ import numpy as np
 
 from edokit._errors import InputError, check_number, check_seed, option
 from edokit._progress import Progress, no_progress
-from edokit._types import Ints
+from edokit._types import Bools, Ints
 from edokit.analysis.agreement import agreement
 from edokit.analysis.diagnose import overview
 from edokit.analysis.diagnose.advice import advise
@@ -33,10 +33,12 @@ from edokit.analysis.diagnose.variance import Part, decompose
 from edokit.analysis.diagnose.vectors import LabelVectors
 from edokit.annotations.core import Annotations
 
+# Permutations of labels within items at most, and the fewest with which p can be below 5 %.
 PERMUTATIONS = 1999
 FEWEST_PERMUTATIONS = 39
-# Halves and blocks of items are always the same, so that what is found does not move with the seed.
-_HALVES = 0
+# The seed that divides items into halves and blocks: always the same, so that groups and shares of
+# the variance do not depend on the user's seed.
+_SEED_OF_HALVES = 0
 
 
 def diagnose(
@@ -62,9 +64,10 @@ def diagnose(
         Attributes of the annotators, such as ``["gender", "age"]``: do people with different levels
         answer differently on the same items?
     permutations : int, optional
-        Permutations at most, at least 39; 0 for no test. By default up to 1,999 of the labels
-        within items and up to 99,999 of the people: they stop when a verdict is clear, and where it
-        is not, one can't tell. With fewer than 199 the verdict may change with the seed.
+        Largest number of permutations, at least 39; 0 for no test. By default 1,999 of the labels
+        within items and up to 99,999 of the people. They stop when a verdict is clear; if it is not
+        clear in the end, the verdict is "can't tell". With fewer than 199, the verdict may change
+        with the seed.
     random_state : int, default=0
         Seed of the permutations.
     progress : callable, default=no_progress
@@ -107,24 +110,32 @@ def diagnose(
         annotations.people.attribute(name)  # refused before anything is computed
     structure_permutations = PERMUTATIONS if permutations is None else permutations
     vectors = LabelVectors.from_annotations(annotations)
-    declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
+    declared: Ints | None = None
+    names: list[str] = []
+    if groups is not None:
+        declared, names = declared_groups(annotations, groups)
     analysis = _analyse(
         annotations, vectors, declared, len(names), structure_permutations, random_state, progress
     )
     if declared is None:
-        group, names, findings = _found_groups(vectors, analysis)
+        group, names, origin = _found_groups(vectors, analysis)
     else:
-        group, findings = declared, {"kind": "declared", "attribute": groups}
+        group = declared
+        origin = {"kind": "declared", "attribute": groups}
+    # What advice follows from.
     results: dict[str, Any] = {
         "coverage": overview.coverage(annotations),
         "balance": overview.balance(annotations),
-        "clusters": _describe_groups(annotations, group, names, findings),
+        "clusters": _describe_groups(annotations, group, names, origin),
         "test": analysis.test,
         "careless": analysis.careless,
     }
     coefficients = agreement(annotations)
     variance = analysis.variance
-    estimated = variance if variance and "total" in variance else None
+    # Without shares, ``variance`` is only the reason why.
+    shares = None
+    if variance is not None and "total" in variance:
+        shares = variance
     compared = None
     if attributes:
         compared = compare_groups(
@@ -138,7 +149,7 @@ def diagnose(
     people_text = ""
     if people.attributes or people.left_out:
         people_text = people.describe()
-    advice, limits, commands = advise(annotations, results | {"variance": estimated})
+    advice, limits, commands = advise(annotations, results | {"variance": shares})
     return Diagnosis(
         items=len(annotations.items),
         annotators=len(annotations.annotators),
@@ -170,23 +181,34 @@ def read_source(path: Path) -> Annotations:
 
 
 def _describe_groups(
-    annotations: Annotations, group: Ints, names: list[str], findings: dict[str, Any]
+    annotations: Annotations, group: Ints, names: list[str], origin: dict[str, Any]
 ) -> dict[str, Any]:
-    """The groups one by one, and what is known about how they were found."""
+    """Each group, and how the groups came about: ``origin`` says as much of it as is known."""
     active = group[annotations.annotations_per_annotator > 0]
     sizes = np.bincount(active[active >= 0], minlength=len(names))
-    unknown = {"kind": "none", "attribute": None, "reason": None, "stability": None}
+    unassigned = 0
+    if names:
+        unassigned = int((active < 0).sum())
     return {
-        **(unknown | findings),
-        "unassigned": int((active < 0).sum()) if names else 0,
+        "kind": "none",
+        "attribute": None,
+        "reason": None,
+        "stability": None,
+        **origin,
+        "unassigned": unassigned,
         "single": [name for name, size in zip(names, sizes, strict=True) if size == 1],
-        "groups": overview.describe_groups(annotations, group, names) if names else [],
+        "groups": overview.describe_groups(annotations, group, names),
     }
 
 
 @dataclass
 class _Analysis:
-    """Structure of the disagreement; empty where nothing varies."""
+    """Structure of the disagreement; empty where nothing varies.
+
+    ``clusters`` are the groups of annotators, as found on all items or declared; ``groupings`` are
+    those with which the share of groups in the variance is estimated: found on halves of the items,
+    or declared.
+    """
 
     variance: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
@@ -199,7 +221,7 @@ def _analyse(
     annotations: Annotations,
     vectors: LabelVectors,
     declared: Ints | None,
-    count: int,
+    n_declared: int,
     permutations: int,
     random_state: int,
     progress: Progress,
@@ -208,122 +230,153 @@ def _analyse(
     if not (vectors.per_item >= 2).any():
         reason = "no item has labels of two annotators, so disagreement can't be seen"
         return _Analysis({"reason": reason})
-    if (label := overview.only_answer(annotations)) is not None:
+    label = overview.only_answer(annotations)
+    if label is not None:
         return _Analysis({"reason": f"all labels are {label}, so nothing varies"})
     analysis = _Analysis()
-    design = Design.from_vectors(vectors, declared, count)
+    design = Design.from_vectors(vectors, declared, n_declared)
     structure = find_structure(vectors, design)
     analysis.clusters = structure.groups
     if declared is None:
-        analysis.groupings = cross_fitted(vectors, _HALVES)
+        analysis.groupings = cross_fitted(vectors, _SEED_OF_HALVES)
     else:
-        analysis.groupings = _declared_groupings(vectors, declared, count)
-    shares = decompose(vectors, design, analysis.groupings, _HALVES)
+        analysis.groupings = _declared_groupings(vectors, declared, n_declared)
+    shares = decompose(vectors, design, analysis.groupings, _SEED_OF_HALVES)
     if shares is not None:
         analysis.variance = _variance_values(*shares, declared is not None)
     if permutations and (vectors.scatter > 1e-12).any():
         analysis.test = permutation_test(
             vectors, design, structure, permutations, random_state, progress
         )
-    analysis.careless = _careless(annotations, vectors, design, analysis.test, permutations)
+    analysis.careless, analysis.test = _examine_careless(
+        annotations, vectors, design, analysis.test, permutations
+    )
     return analysis
 
 
-def _careless(
+def _examine_careless(
     annotations: Annotations,
     vectors: LabelVectors,
     design: Design,
     test: dict[str, Any] | None,
     permutations: int,
-) -> dict[str, Any] | None:
-    """Careless annotators, and whether the structure that was found goes back to them.
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Careless annotators, None if there are none; and the test, with its verdict without them.
 
-    If so, ``test`` no longer calls the labels structured.
+    Labels count as structured only if they also are without careless annotators.
     """
-    structured = test is not None and test["structured"]
-    # That the structure vanishes without them is further evidence, so less is asked for before.
-    careless, rate = find_careless(annotations, false_alarms=1.0 if structured else 0.1)
-    if not careless.any():
-        return None
+    is_structured = test is not None and test["structured"]
+    # That the structure vanishes without them is further evidence, so less is required before.
+    is_careless, rate = find_careless(annotations, false_alarms=1.0 if is_structured else 0.1)
+    if not is_careless.any():
+        return None, test
     p = None
-    if test is not None and structured:
-        careful = vectors.without(careless)
-        design = Design.from_vectors(careful, design.declared, design.count)
-        structure = find_structure(careful, design)
-        repeated = permutation_test(careful, design, structure, permutations, test["seed"])
+    explains = False
+    if test is not None and is_structured:
+        repeated = _test_without(is_careless, vectors, design, permutations, test["seed"])
         p = repeated["p"]
-        test["structured"] = p is None or repeated["structured"]
         if p is not None:
-            test["verdict"] = repeated["verdict"]
+            explains = repeated["verdict"] == "no"
+            test = test | {"structured": repeated["structured"], "verdict": repeated["verdict"]}
+    annotators = []
     # The most random first: advice names the first few.
-    order = [a for a in np.argsort(-rate, kind="stable") if careless[a]]
-    return {
-        "annotators": [
-            {"annotator": str(annotations.annotators[a]), "random": float(rate[a])} for a in order
-        ],
-        "p": p,
-        "explains": p is not None and test is not None and test["verdict"] == "no",
-    }
+    for a in np.argsort(-rate, kind="stable"):
+        if is_careless[a]:
+            name = str(annotations.annotators[a])
+            annotators.append({"annotator": name, "random": float(rate[a])})
+    return {"annotators": annotators, "p": p, "explains": explains}, test
 
 
-def _declared_groupings(vectors: LabelVectors, declared: Ints, count: int) -> list[Clusters]:
+def _test_without(
+    annotators: Bools,
+    vectors: LabelVectors,
+    design: Design,
+    permutations: int,
+    random_state: int,
+) -> dict[str, Any]:
+    """The permutation test on the labels of all but these annotators (mask [A])."""
+    remaining = vectors.without(annotators)
+    design = Design.from_vectors(remaining, design.declared, design.n_declared)
+    structure = find_structure(remaining, design)
+    return permutation_test(remaining, design, structure, permutations, random_state)
+
+
+def _declared_groupings(vectors: LabelVectors, declared: Ints, n_declared: int) -> list[Clusters]:
     """The declared groups of two annotators or more, if there are two such groups."""
-    active = np.where(vectors.per_annotator > 0, declared, -1)
-    large = np.bincount(active[active >= 0], minlength=count) >= 2
-    number = np.append(np.where(large, np.cumsum(large) - 1, -1), -1)
-    return [Clusters(number[active], int(large.sum()))] if large.sum() >= 2 else []
+    is_active = (vectors.per_annotator > 0) & (declared >= 0)
+    is_large = np.bincount(declared[is_active], minlength=n_declared) >= 2
+    if is_large.sum() < 2:
+        return []
+    # Large groups are numbered anew; everybody else is in none.
+    new_numbers = np.where(is_large, np.cumsum(is_large) - 1, -1)
+    group = np.full(len(declared), -1, dtype=np.int64)
+    group[is_active] = new_numbers[declared[is_active]]
+    return [Clusters(group, int(is_large.sum()))]
 
 
 def _why_no_groups(analysis: _Analysis) -> str | None:
     """Why no groups are shown; None if some were found."""
-    clusters, test, careless = analysis.clusters, analysis.test, analysis.careless
+    clusters = analysis.clusters
     if clusters is None or clusters.count < 2:
         if clusters is not None and (clusters.group >= 0).sum() > 2:
             return "annotators agree within no two groups more than across them"
         return "too few annotators labelled enough contested items to look for groups"
-    p = 0.0 if test is None else test["group_item"]["p"]
-    if test is not None and test["group_item"]["verdict"] != "yes":
-        reason = "the groups are not clearer than those in permuted labels"
-        if test["group_item"]["verdict"] == "can't tell":
+    if analysis.test is not None:
+        test = analysis.test["group_item"]
+        reason = "the groups are not shown to be clearer than those in permuted labels"
+        if test["verdict"] == "can't tell":
             reason = "can't tell whether the groups are clearer than those in permuted labels"
-        return reason + ("" if p is None else f" (p = {p:.2g})")
-    if careless and careless["explains"]:
-        return "the structure disappears without the careless annotators"
+        if test["p"] is not None:
+            reason += f" (p = {test['p']:.2g})"
+        if test["verdict"] != "yes":
+            return reason
+    if analysis.careless is not None and analysis.careless["explains"]:
+        return "no structure is shown without the careless annotators"
     return None
 
 
 def _found_groups(
     vectors: LabelVectors, analysis: _Analysis
 ) -> tuple[Ints, list[str], dict[str, Any]]:
-    """The found group of each annotator [A], their names, and what is known about them."""
-    reason, clusters = _why_no_groups(analysis), analysis.clusters
+    """The found group of each annotator [A], the groups' names, and how they were found."""
+    reason = _why_no_groups(analysis)
+    clusters = analysis.clusters
     if reason is not None or clusters is None:
         return np.full(vectors.annotators, -1), [], {"reason": reason}
-    codes, placed = clusters.group, clusters.group >= 0
-    labels = np.bincount(codes[placed], vectors.per_annotator[placed])
+    placed = clusters.group >= 0
+    labels = np.bincount(clusters.group[placed], vectors.per_annotator[placed])
     # A is the group with the most labels.
-    rank = np.append(np.argsort(np.argsort(-labels, kind="stable"), kind="stable"), -1)
-    grouping = {"kind": "found", "stability": stability(analysis.groupings)}
-    return rank[codes], list(ascii_uppercase[: clusters.count]), grouping
+    largest_first = np.argsort(-labels, kind="stable")
+    rank = np.empty(len(largest_first), dtype=np.int64)
+    rank[largest_first] = np.arange(len(largest_first))
+    group = np.full(vectors.annotators, -1, dtype=np.int64)
+    group[placed] = rank[clusters.group[placed]]
+    origin = {"kind": "found", "stability": stability(analysis.groupings)}
+    return group, list(ascii_uppercase[: clusters.count]), origin
 
 
 def _variance_values(total: float, parts: dict[str, Part], declared: bool) -> dict[str, Any]:
     """The parts of the variance as plain values: within [0, 1], None where unknown."""
-    values = {
-        name: None
-        if math.isnan(part.share)
-        else {key: min(max(value, 0.0), 1.0) for key, value in part._asdict().items()}
-        for name, part in parts.items()
-    }
+    values: dict[str, dict[str, float] | None] = {}
+    positive = 0.0
+    for name, part in parts.items():
+        values[name] = None
+        if not math.isnan(part.share):
+            share = _within_unit(part.share)
+            values[name] = {
+                "share": share,
+                "low": _within_unit(part.low),
+                "high": _within_unit(part.high),
+            }
+            positive += share
     # Shares that chance put below 0 are 0, and the others still sum to 1.
-    estimated = [value for value in values.values() if value]
-    positive = sum(value["share"] for value in estimated)
-    for value in estimated:
-        value["share"] /= positive
+    for value in values.values():
+        if value is not None:
+            value["share"] /= positive
     disagreement = 1.0 - parts["item"].share
-    systematic = sum(
-        np.nan_to_num(max(parts[name].share, 0.0)) for name in ("annotator", "group_item")
-    )
+    systematic = 0.0
+    for name in ("annotator", "group_item"):
+        systematic += float(np.nan_to_num(max(parts[name].share, 0.0)))
     reason = None
     if values["group_item"] is None:
         reason = "no two groups of two annotators were found on enough contested items"
@@ -331,9 +384,13 @@ def _variance_values(total: float, parts: dict[str, Part], declared: bool) -> di
             reason = "fewer than two of the declared groups have two annotators who share items"
     return {
         "total": total,
-        "disagreement": min(max(disagreement, 0.0), 1.0),
+        "disagreement": _within_unit(disagreement),
         **values,
         # The least share of the disagreement that is systematic.
         "structured": min(float(systematic / disagreement), 1.0) if disagreement > 1e-12 else 0.0,
         "reason": reason,
     }
+
+
+def _within_unit(value: float) -> float:
+    return min(max(value, 0.0), 1.0)

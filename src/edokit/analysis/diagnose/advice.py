@@ -12,20 +12,22 @@ from edokit._errors import HAVE, are
 from edokit._types import Bools
 from edokit.analysis.diagnose.overview import only_answer
 from edokit.analysis.diagnose.text import render_lines
-from edokit.analysis.diagnose.vectors import label_sums, totals
+from edokit.analysis.diagnose.vectors import totals
 from edokit.annotations.core import Annotations
+from edokit.annotator_effects import label_shares
 
-# Labels from which on one annotator can train a member.
-ENOUGH = 200
-# Labels outside the annotator's most frequent class that this takes.
-ENOUGH_RARE = 20
+# An annotator can train a member of their own with this many labels, of which so many are not of
+# their most frequent class.
+MEMBER_LABELS = 200
+MEMBER_RARE_LABELS = 20
+# Members of single annotators represent everyone if there are this many of them, who gave this
+# share of all labels, and each labelled this share of the items.
 _FEWEST_TRAINERS = 3
-# Share of all labels that those who can train a member must have given, and of the items that each
-# of them must have labelled, for their members to represent everyone on the same items.
-_MOST = 0.8
-# Systematic shares of the disagreement: below the first it is called slight, and no advice follows
-# from it; from the second on the disagreement is called structured without "partly".
-SLIGHT, STRONG = 0.1, 0.3
+_NEARLY_ALL = 0.8
+# A smaller systematic share of the disagreement is called slight, and no advice follows from it.
+SLIGHT_SHARE = 0.1
+# With a smaller one, the disagreement is called partly structured.
+STRONG_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,21 @@ class Advice:
 def advise(
     annotations: Annotations, results: dict[str, Any]
 ) -> tuple[list[Advice], list[str], list[dict[str, str]]]:
-    """Advice on supervision, diversity, careless annotators, labels, classes and coverage; limits;
-    commands to run next, with their ``purpose``.
+    """Pieces of advice; limits of the diagnosis; commands to run next, with their ``purpose``.
 
     ``results`` has coverage, balance, clusters, variance, test and careless of the diagnosis.
     """
-    per_item, labels = annotations.annotations_per_item, annotations.annotations_per_annotator
-    structure = _structure(**{key: results[key] for key in ("variance", "test", "careless")})
+    per_item = annotations.annotations_per_item
+    label_counts = annotations.annotations_per_annotator
+    structure = _structure(results["variance"], results["test"], results["careless"])
     structured = structure["structure"] in ("views", "strictness")
     trainers = _trainers(annotations)
-    trainer_share = float(labels[trainers].sum() / len(annotations))
-    trainer_coverage = float(np.median(annotations.coverage[trainers])) if trainers.any() else 0.0
-    represent_all = trainers.sum() >= _FEWEST_TRAINERS and trainer_share >= _MOST
-    all_same_items = structured and represent_all and trainer_coverage >= _MOST
+    trainer_share = float(label_counts[trainers].sum() / len(annotations))
+    trainer_coverage = 0.0
+    if trainers.any():
+        trainer_coverage = float(np.median(annotations.coverage[trainers]))
+    represent_all = trainers.sum() >= _FEWEST_TRAINERS and trainer_share >= _NEARLY_ALL
+    all_same_items = structured and represent_all and trainer_coverage >= _NEARLY_ALL
     fit_splits = [name for name in ("train", "dev") if name in annotations.split_names]
     lines = render_lines(
         "advice.txt",
@@ -75,78 +79,89 @@ def advise(
         kind=annotations.scale.kind,
         label=only_answer(annotations),
         structured=structured,
-        strong=STRONG,
+        strong=STRONG_SHARE,
         choice="per-annotator" if all_same_items else "soft",
         trainable=annotations.texts is not None,
         fit_split=f" --split {','.join(fit_splits)}" if fit_splits else "",
-        someone=shlex.quote(str(annotations.annotators[labels.argmax()])),
+        busiest_annotator=shlex.quote(str(annotations.annotators[label_counts.argmax()])),
         items=len(annotations.items),
         annotators=len(annotations.annotators),
-        active=int((labels > 0).sum()),
-        enough=ENOUGH,
-        enough_rare=ENOUGH_RARE,
-        varies=annotations.label_codes is not None or annotations.scale.is_multi_label,
+        active=int((label_counts > 0).sum()),
+        enough=MEMBER_LABELS,
+        enough_rare=MEMBER_RARE_LABELS,
+        has_classes=annotations.label_codes is not None or annotations.scale.is_multi_label,
         trainers=int(trainers.sum()),
         trainer_share=trainer_share,
         trainer_coverage=trainer_coverage,
         represent_all=represent_all,
         all_train=trainers.all(),
         over_limit=trainers.sum() > per_item.min(),
-        with_few=int(((labels > 0) & (labels < ENOUGH)).sum()),
+        with_few=int(((label_counts > 0) & (label_counts < MEMBER_LABELS)).sum()),
         with_two=int((per_item == 2).sum()),
         with_three=float((per_item >= 3).mean()),
         are=are,
         have=HAVE,
     )
-    pieces = [line.split(" | ", 2) for line in lines]
-    advice = [
-        Advice(topic, None if choice == "-" else choice, text)
-        for topic, choice, text in pieces
-        if topic not in ("limit", "command")
-    ]
-    commands = [
-        {"command": choice, "purpose": text} for topic, choice, text in pieces if topic == "command"
-    ]
-    return advice, [text for topic, _, text in pieces if topic == "limit"], commands
+    advice = []
+    limits = []
+    commands = []
+    # Each line has three parts: "topic | choice | text", "limit | - | text", or
+    # "command | what to type | purpose".
+    for line in lines:
+        topic, choice, text = line.split(" | ", 2)
+        if topic == "limit":
+            limits.append(text)
+        elif topic == "command":
+            commands.append({"command": choice, "purpose": text})
+        else:
+            advice.append(Advice(topic, None if choice == "-" else choice, text))
+    return advice, limits, commands
 
 
 def _trainers(annotations: Annotations) -> Bools:
     """Annotators with enough labels to train a member of their own [A]."""
-    labels = annotations.annotations_per_annotator
-    enough: Bools = labels >= ENOUGH
-    shares = label_sums(annotations, np.eye(len(annotations.classes)))
-    rarer = []
+    has_enough: Bools = annotations.annotations_per_annotator >= MEMBER_LABELS
+    shares = label_shares(annotations, len(annotations.classes))
+    second_counts = []
     for table in annotations.scale.tables(shares):
-        sums = totals(annotations.annotator_codes, table, len(enough))
-        # The second most frequent class: of two classes, the rarer one.
-        rarer.append(np.sort(np.pad(sums, ((0, 0), (1, 0))), axis=1)[:, -2])
-    return np.asarray(enough & (np.max(rarer, axis=0) >= ENOUGH_RARE))
+        counts = totals(annotations.annotator_codes, table, len(has_enough))
+        # The labels of each annotator's second most frequent class; 0 if there is a single class.
+        with_empty_class = np.pad(counts, ((0, 0), (1, 0)))
+        second_counts.append(np.sort(with_empty_class, axis=1)[:, -2])
+    return np.asarray(has_enough & (np.max(second_counts, axis=0) >= MEMBER_RARE_LABELS))
 
 
 def _structure(
     variance: dict[str, Any] | None, test: dict[str, Any] | None, careless: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Whether the disagreement is structured, the p-values, and the systematic share.
+    """The kind of structure, p-values, which tests are significant, and the systematic share.
 
     ``structure`` is views, strictness, slight, careless, noise, or undecided where p is too close
     to 5 %; None where it was not tested.
     """
     if variance is None or test is None or test["p"] is None:
         return {"structure": None, "p_values": {}, "significant": set(), "systematic": None}
-    tests = ("annotator", "group_item", "views")
-    p_values = {key: p for key in tests if (p := test[key]["p"]) is not None}
-    significant = {key for key in p_values if test[key]["verdict"] == "yes"}
-    only_strictness = "annotator" in significant and "views" not in significant
-    # The size of groups by items alone may be unknown.
-    systematic = variance["structured"] if variance["group_item"] or only_strictness else None
-    structure = "strictness" if only_strictness else "views"
+    p_values = {}
+    significant = set()
+    for name in ("annotator", "group_item", "views"):
+        if test[name]["p"] is not None:
+            p_values[name] = test[name]["p"]
+        if test[name]["verdict"] == "yes":
+            significant.add(name)
+    structure = "views"
+    if "annotator" in significant and "views" not in significant:
+        structure = "strictness"
+    # How much groups by items contribute may be unknown; strictness needs no groups.
+    systematic = None
+    if variance["group_item"] or structure == "strictness":
+        systematic = variance["structured"]
     if careless and careless["explains"]:
         structure = "careless"
     elif test["verdict"] == "can't tell":
         structure = "undecided"
     elif not test["structured"]:
         structure = "noise"
-    elif systematic is not None and systematic < SLIGHT:
+    elif systematic is not None and systematic < SLIGHT_SHARE:
         structure = "slight"
     return {
         "structure": structure,

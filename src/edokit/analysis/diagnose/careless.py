@@ -14,12 +14,14 @@ from edokit.annotations.core import Annotations
 from edokit.scales import Scale
 
 # Smallest share of random labels that is reported.
-SMALLEST = 0.1
+SMALLEST_RATE = 0.1
+# Shares of random labels that are tried.
 RATES = np.linspace(0.0, 1.0, 21)
+# How many labels the shares of all labels count as: numbers that are tried.
 _CONCENTRATIONS = 2.0 ** np.arange(-3, 6)
-# Shares of a scale over which nearness falls to a third.
+# Distances, as shares of an ordinal scale, at which a label counts about a third (1/e).
 _WIDTHS = (0.05, 0.1, 0.2, 0.4)
-_ROUNDS = 10
+_STRICTNESS_ROUNDS = 10
 
 
 def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[Bools, Floats]:
@@ -31,55 +33,62 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     prediction fits clearly better when part of their labels is drawn at random from all classes,
     and better than when they only prefer some classes (strictness), and if they agree with the
     others less than two others do on the same items. Annotators who deviate and agree with each
-    other are a group with a view of its own, not careless. ``false_alarms`` are expected if nobody
-    is careless.
+    other are a group with a view of its own, not careless. If nobody is careless, at most
+    ``false_alarms`` annotators are expected to be named.
     """
     scale = annotations.scale
+    # Labels as distributions over the classes.
     vectors = LabelVectors.from_annotations(annotations, np.eye(len(annotations.classes)))
     vectors = vectors.take(vectors.per_item >= 3)
     item = vectors.item
     annotator = vectors.annotator
     labels = vectors.values
-    count = vectors.annotators
-    rate = np.zeros(count)
-    nobody = np.zeros(count, dtype=bool)
+    n_annotators = vectors.annotators
+    rate = np.zeros(n_annotators)
+    nobody = np.zeros(n_annotators, dtype=bool)
     tables = _tables(labels, scale)
     if not len(item) or not tables:
         return nobody, rate
 
-    def fit(labels: Floats, probabilities: Floats) -> Floats:
-        return vectors.sums_by_annotator(np.sum(labels * np.log(probabilities), axis=1))
+    def log_likelihood(table: Floats, probabilities: Floats) -> Floats:
+        """The log-likelihood of each annotator's labels [A]."""
+        return vectors.sums_by_annotator(np.sum(table * np.log(probabilities), axis=1))
 
-    # The second time careless labels weigh less in what the others are predicted from.
+    # The second time, careless labels weigh less in the predictions.
     for _ in range(2):
         weight = (1.0 - rate)[annotator]
-        expected = [_expected(item, table, near, weight, vectors.items) for table, near in tables]
-        fits = np.zeros((len(RATES), count))
-        for answers, (table, _) in zip(expected, tables, strict=True):
-            fits += [fit(table, (1 - e) * answers + e / table.shape[1]) for e in RATES]
+        predictions = []
+        fits = np.zeros((len(RATES), n_annotators))
+        for table, kernels in tables:
+            prediction = _predict(item, table, kernels, weight, vectors.items)
+            predictions.append(prediction)
+            for k, random_share in enumerate(RATES):
+                mixed = (1 - random_share) * prediction + random_share / table.shape[1]
+                fits[k] += log_likelihood(table, mixed)
         rate = RATES[fits.argmax(axis=0)]
-    strictness = np.zeros(count)
-    for answers, (table, _) in zip(expected, tables, strict=True):
+    # Strictness: the odds of each class have a factor for each annotator.
+    strict_fit = np.zeros(n_annotators)
+    for prediction, (table, _) in zip(predictions, tables, strict=True):
         overall = table.mean(axis=0)
-        tilt = np.ones((count, len(overall)))
+        factors = np.ones((n_annotators, len(overall)))
         sums = vectors.sums_by_annotator(table) + overall
-        for _ in range(_ROUNDS):
-            tilted = answers * tilt[annotator]
-            tilted /= tilted.sum(axis=1, keepdims=True)
-            tilt *= sums / (vectors.sums_by_annotator(tilted) + overall)
-        strictness += fit(table, tilted)
-    best = fits.max(axis=0)
-    p = chance_of_gain(best - fits[0], len(tables))
+        for _ in range(_STRICTNESS_ROUNDS):
+            shifted = prediction * factors[annotator]
+            shifted /= shifted.sum(axis=1, keepdims=True)
+            factors *= sums / (vectors.sums_by_annotator(shifted) + overall)
+        strict_fit += log_likelihood(table, shifted)
+    best_fit = fits.max(axis=0)
+    p = chance_of_gain(best_fit - fits[0], len(tables))
     active = int((vectors.per_annotator > 0).sum())
-    absolute = scale.vectors(labels.shape[1], absolute=True)
-    vectors = replace(vectors, values=labels @ absolute)
+    class_vectors = scale.vectors(labels.shape[1], absolute=True)
+    vectors = replace(vectors, values=labels @ class_vectors)
+    lengths = labels @ squares(class_vectors)
     # The others count by the share of their labels that is not random.
-    lengths = labels @ squares(absolute)
     weight = (1.0 - rate)[annotator]
-    agreement, by_others = peer_agreement(item, vectors.values, lengths, weight)
-    beyond = vectors.sums_by_annotator(np.nan_to_num(agreement - by_others))
-    careless = (p <= false_alarms * min(0.05, 1.0 / active)) & (rate >= SMALLEST)
-    careless &= (best > strictness) & (beyond < 0)
+    agreement, of_others = peer_agreement(item, vectors.values, lengths, weight)
+    surplus = vectors.sums_by_annotator(np.nan_to_num(agreement - of_others))
+    careless = (p <= false_alarms * min(0.05, 1.0 / active)) & (rate >= SMALLEST_RATE)
+    careless &= (best_fit > strict_fit) & (surplus < 0)
     if not 0 < careless.sum() <= active / 2:
         return nobody, rate
     if _is_group(vectors, careless):
@@ -88,43 +97,51 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
 
 
 def chance_of_gain(gain: Floats, tables: int) -> Floats:
-    """The chance that a share of random labels raises the likelihood this much if there is none."""
-    # Half of the chance, since a share can't be below 0. The labels of a multi-label answer are
-    # not independent, so they count as one.
+    """The p-value of a gain in log-likelihood by a share of random labels (likelihood ratio)."""
+    # Half of that of chi-squared, since a share can't be below 0. The labels of a multi-label
+    # answer are not independent, so they count as one.
     return np.asarray(0.5 * chdtrc(1, 2.0 * gain / tables))
 
 
 def _tables(labels: Floats, scale: Scale) -> list[tuple[Floats, list[Floats]]]:
-    """Probabilities of the classes in use [M, C], and how near classes are to one another.
+    """Labels as distributions over the classes in use [M, C], and kernels [C, C] of these classes.
 
-    There is one table, for multi-label data one per label; the kernels [C, C] of each let more and
-    more of the scale count as near.
+    There is one table, for multi-label data one per label. A kernel says how much a label counts
+    for each class: for its class alone or, on an ordinal scale, also for near ones.
     """
     tables = []
     for table in scale.tables(labels):
-        present = table.any(axis=0)
-        near = [np.eye(int(present.sum()))]
+        is_used = table.any(axis=0)
+        kernels = [np.eye(int(is_used.sum()))]
         if scale.span is not None:
-            place = np.array(scale.positions)[present] / scale.span
+            place = np.array(scale.positions)[is_used] / scale.span
             distance = np.abs(place[:, None] - place)
-            kernels = [np.exp(-distance / width) for width in _WIDTHS]
-            near += [kernel / kernel.sum(axis=1, keepdims=True) for kernel in kernels]
-        if present.sum() > 1:
-            tables.append((table[:, present], near))
+            for width in _WIDTHS:
+                nearness = np.exp(-distance / width)
+                kernels.append(nearness / nearness.sum(axis=1, keepdims=True))
+        if is_used.sum() > 1:
+            tables.append((table[:, is_used], kernels))
     return tables
 
 
-def _expected(item: Ints, labels: Floats, near: list[Floats], weight: Floats, items: int) -> Floats:
-    """What the others' labels of the item predict [M, C], as close and sure as fits best."""
+def _predict(
+    item: Ints, labels: Floats, kernels: list[Floats], weight: Floats, items: int
+) -> Floats:
+    """The prediction of each label from the others of its item [M, C].
+
+    The others' labels are smoothed by a kernel and shrunk towards the shares of all labels; kernel
+    and shrinkage are those with which the labels are likeliest.
+    """
     overall = labels.mean(axis=0)
-    weighed = labels * weight[:, None]
-    peers = totals(item, weighed, items)[item] - weighed
-    best = peers
+    weighted = labels * weight[:, None]
+    others = totals(item, weighted, items)[item] - weighted
+    best = others
     highest = -np.inf
-    for kernel, m in product(near, _CONCENTRATIONS):
-        candidate = (peers @ kernel + m * overall) / (peers.sum(axis=1) + m)[:, None]
+    for kernel, concentration in product(kernels, _CONCENTRATIONS):
+        n_labels = others.sum(axis=1) + concentration
+        candidate = (others @ kernel + concentration * overall) / n_labels[:, None]
         candidate = np.maximum(candidate, 1e-9)
-        likelihood = float(np.sum(weighed * np.log(candidate)))
+        likelihood = float(np.sum(weighted * np.log(candidate)))
         if likelihood > highest:
             best = candidate
             highest = likelihood
@@ -133,20 +150,26 @@ def _expected(item: Ints, labels: Floats, near: list[Floats], weight: Floats, it
 
 def _is_group(vectors: LabelVectors, annotators: Bools) -> bool:
     """Whether these annotators disagree less with each other than with the rest."""
-    distances = []
-    pairs = []
-    for mask in (annotators, ~annotators, np.ones_like(annotators)):
-        weight = mask[vectors.annotator].astype(np.float64)
-        n = vectors.sums_by_item(weight)
-        sums = vectors.values * weight[:, None]
-        item_sums = vectors.sums_by_item(sums)
-        distances.append(n * vectors.sums_by_item(squares(sums)) - squares(item_sums))
-        pairs.append(n * (n - 1) / 2)
-    # Compared with the mean pair of the same item.
-    mean = distances[2] / np.maximum(pairs[2], 1.0)
-    beyond = [float(np.sum(d - n * mean)) for d, n in zip(distances, pairs, strict=True)]
-    number = [float(np.sum(n)) for n in pairs]
-    across = number[2] - number[0] - number[1]
-    if not number[0] or not across:
+    distances_inside, pairs_inside = _distances(vectors, annotators)
+    distances_outside, pairs_outside = _distances(vectors, ~annotators)
+    distances, pairs = _distances(vectors, np.ones_like(annotators))
+    # Distances are compared with that of the mean pair of the same item.
+    mean = distances / np.maximum(pairs, 1.0)
+    beyond_inside = float(np.sum(distances_inside - pairs_inside * mean))
+    beyond_outside = float(np.sum(distances_outside - pairs_outside * mean))
+    n_inside = float(np.sum(pairs_inside))
+    n_across = float(np.sum(pairs)) - n_inside - float(np.sum(pairs_outside))
+    if not n_inside or not n_across:
         return False
-    return beyond[0] / number[0] < -(beyond[0] + beyond[1]) / across
+    # All pairs together are exactly as far apart as the mean pair.
+    beyond_across = -(beyond_inside + beyond_outside)
+    return beyond_inside / n_inside < beyond_across / n_across
+
+
+def _distances(vectors: LabelVectors, annotators: Bools) -> tuple[Floats, Floats]:
+    """Sums of squared distances of pairs of these annotators by item, and numbers of pairs [N]."""
+    weight = annotators[vectors.annotator].astype(np.float64)
+    n = vectors.sums_by_item(weight)
+    values = vectors.values * weight[:, None]
+    distances = n * vectors.sums_by_item(squares(values)) - squares(vectors.sums_by_item(values))
+    return distances, n * (n - 1) / 2

@@ -12,23 +12,24 @@ import pandas as pd
 
 from edokit._errors import EDOWarning, InputError, option
 from edokit._names import class_order
-from edokit._types import Floats, Ints
+from edokit._types import Bools, Floats, Ints
 from edokit.analysis.agreement import agreement as measure_agreement
 from edokit.analysis.agreement.result import Agreement
-from edokit.analysis.diagnose.vectors import finite, label_sums, peer_agreement, squares
+from edokit.analysis.diagnose.vectors import finite, label_vectors, peer_agreement, squares
 from edokit.annotations.core import Annotations, find_attribute
+from edokit.annotator_effects import label_shares
 from edokit.datasets.info import class_ratio
 from edokit.metrics import Interval
 
 
 def coverage(annotations: Annotations) -> dict[str, Any]:
-    """Labels per item and per annotator, and gaps."""
+    """Numbers of labels per item and per annotator, and what is missing or repeated."""
     per_item = annotations.annotations_per_item
     per_annotator = annotations.annotations_per_annotator
     labelled = ~annotations.repeated
     return {
-        "per_item": _ends(per_item),
-        "per_annotator": _ends(per_annotator[per_annotator > 0]),
+        "per_item": _range(per_item),
+        "per_annotator": _range(per_annotator[per_annotator > 0]),
         "filled": float(labelled.sum() / (len(per_annotator) * len(per_item))),
         "single": int((per_item == 1).sum()),
         "silent": [str(name) for name in annotations.annotators[per_annotator == 0]],
@@ -36,7 +37,8 @@ def coverage(annotations: Annotations) -> dict[str, Any]:
     }
 
 
-def _ends(counts: Ints) -> dict[str, float]:
+def _range(counts: Ints) -> dict[str, float]:
+    """The smallest, the median and the largest of some counts."""
     return {
         "min": int(counts.min()),
         "median": float(np.median(counts)),
@@ -60,7 +62,7 @@ def balance(annotations: Annotations) -> dict[str, Any]:
 
 
 def entropy(annotations: Annotations) -> dict[str, float]:
-    """The mean entropy of items in nats, the largest possible, and the share of unanimous items."""
+    """The mean entropy of items in nats, that of equal shares, and the share of unanimous items."""
     nats = annotations.entropy
     classes = max(len(annotations.scale.row_classes(annotations.classes)), 2)
     return {
@@ -75,7 +77,10 @@ def _by_class(annotations: Annotations, values: Any) -> dict[str, Any]:
 
 
 def _base_rates(annotations: Annotations, shares: Floats) -> dict[str, Any]:
-    """Shares of the classes [C], and the mean on a scale; None without labels (NaN)."""
+    """Shares of the classes [C], and the mean point of an ordinal scale.
+
+    Both are None where the shares are NaN, as those of nobody's labels are.
+    """
     if np.isnan(shares[0]):
         return {"shares": None, "mean": None}
     positions = annotations.scale.positions
@@ -92,11 +97,14 @@ def agreement(annotations: Annotations, coefficients: Agreement | None = None) -
     points of a scale by their distance relative to the range (``distance`` has it in units of the
     scale). Probabilities agree by their expectation. Coefficients on a scale have quadratic
     weights, which is the interval level of alpha; those of multi-label data are means over the
-    labels (``by_label`` has alpha of each).
+    labels (``by_label`` has alpha of each). The first label of each annotator for an item counts.
     """
     if coefficients is None:
         coefficients = measure_agreement(annotations)
-    several = annotations.annotations_per_item >= 2
+    is_first = ~annotations.repeated
+    item_codes = annotations.item_codes[is_first]
+    labels_per_item = np.bincount(item_codes, minlength=len(annotations.items))
+    several = labels_per_item >= 2
     label = only_answer(annotations)
     alpha = coefficients.krippendorff_alpha.estimate
     by_label: dict[str, float | None] | None = None
@@ -109,11 +117,11 @@ def agreement(annotations: Annotations, coefficients: Agreement | None = None) -
         reason = coefficients.reason
     elif len(coefficients.alpha_by_label) > 1:
         by_label = dict(zip(annotations.classes, coefficients.alpha_by_label, strict=True))
-    vectors, lengths = _label_vectors(annotations)
+    vectors, lengths = _vectors_and_lengths(annotations, is_first)
     pairwise: float | None = None
     if several.any():
-        agreeing, _ = peer_agreement(annotations.item_codes, vectors, lengths)
-        peers = annotations.annotations_per_item[annotations.item_codes] - 1
+        agreeing, _ = peer_agreement(item_codes, vectors, lengths)
+        peers = labels_per_item[item_codes] - 1
         pairwise = float(np.nansum(agreeing * peers) / peers.sum())
     mean = vectors.mean(axis=0)
     by_chance = float(1 - 2 * (lengths.mean() - mean @ mean))
@@ -138,7 +146,7 @@ def agreement(annotations: Annotations, coefficients: Agreement | None = None) -
 
 def only_answer(annotations: Annotations) -> str | None:
     """The label that all annotations have, in words; None if they differ."""
-    shares = label_sums(annotations, np.eye(len(annotations.classes)))
+    shares = label_shares(annotations, len(annotations.classes))
     if (shares != shares[0]).any():
         return None
     names = [name for name, share in zip(annotations.classes, shares[0], strict=True) if share > 0]
@@ -151,11 +159,11 @@ def only_answer(annotations: Annotations) -> str | None:
     return repr(names[0])
 
 
-def _label_vectors(annotations: Annotations) -> tuple[Floats, Floats]:
-    """Each label as a vector [M, D], and its expected squared length [M]."""
-    of_classes = annotations.scale.vectors(len(annotations.classes), absolute=True)
-    lengths = label_sums(annotations, squares(of_classes)[:, None])
-    return label_sums(annotations, of_classes), lengths[:, 0]
+def _vectors_and_lengths(annotations: Annotations, rows: Bools) -> tuple[Floats, Floats]:
+    """The labels in these rows as vectors [M, D], and their expected squared lengths [M]."""
+    class_vectors = annotations.scale.vectors(len(annotations.classes), absolute=True)
+    lengths = label_vectors(annotations, squares(class_vectors)[:, None])
+    return label_vectors(annotations, class_vectors)[rows], lengths[rows, 0]
 
 
 def describe_annotators(
@@ -166,21 +174,22 @@ def describe_annotators(
 ) -> list[dict[str, Any]]:
     """Labels, base rates and agreement with the others of each annotator, in the data's order.
 
-    ``expected`` is the mean agreement of two *others* on the same items, as far as these have two.
-    ``cohen_kappa`` is None without others who share enough items.
+    ``expected`` is the mean agreement of two *others* on the same items, where these have labels
+    of two others. ``cohen_kappa`` is None without others who share enough items.
     """
     kappas: dict[str, Interval] = {}
     if coefficients is not None:
         for entry in coefficients.per_annotator:
             kappas[entry["annotator"]] = entry["cohen_kappa"]
-    vectors, lengths = _label_vectors(annotations)
-    peers = peer_agreement(annotations.item_codes, vectors, lengths)
-    labels = label_sums(annotations, np.eye(len(annotations.classes)))
-    columns = pd.DataFrame(np.column_stack([labels, *peers]))
-    by_annotator = columns.groupby(annotations.annotator_codes).mean()
-    means = by_annotator.reindex(range(len(annotations.annotators))).to_numpy()
+    is_first = ~annotations.repeated
+    vectors, lengths = _vectors_and_lengths(annotations, is_first)
+    agreement, expected = peer_agreement(annotations.item_codes[is_first], vectors, lengths)
+    labels = label_shares(annotations, len(annotations.classes))
+    shares = _means_by_annotator(annotations, labels, np.ones_like(is_first))
+    agreements = _means_by_annotator(annotations, agreement[:, None], is_first)[:, 0]
+    expectations = _means_by_annotator(annotations, expected[:, None], is_first)[:, 0]
     described = []
-    for a, row in enumerate(means):
+    for a in range(len(annotations.annotators)):
         group_name = None
         if group is not None and group[a] >= 0:
             group_name = names[group[a]]
@@ -192,14 +201,20 @@ def describe_annotators(
             {
                 "annotator": name,
                 "annotations": int(annotations.annotations_per_annotator[a]),
-                **_base_rates(annotations, row[:-2]),
-                "agreement": finite(row[-2]),
-                "expected": finite(row[-1]),
+                **_base_rates(annotations, shares[a]),
+                "agreement": finite(agreements[a]),
+                "expected": finite(expectations[a]),
                 "cohen_kappa": kappa,
                 "group": group_name,
             }
         )
     return described
+
+
+def _means_by_annotator(annotations: Annotations, values: Floats, rows: Bools) -> Floats:
+    """The mean of the values of these rows [M, D] by annotator [A, D]; NaN are left out."""
+    by_annotator = pd.DataFrame(values).groupby(annotations.annotator_codes[rows]).mean()
+    return by_annotator.reindex(range(len(annotations.annotators))).to_numpy()
 
 
 def declared_groups(annotations: Annotations, attribute: str) -> tuple[Ints, list[str]]:
@@ -221,19 +236,22 @@ def declared_groups(annotations: Annotations, attribute: str) -> tuple[Ints, lis
 def describe_groups(
     annotations: Annotations, group: Ints, names: list[str]
 ) -> list[dict[str, Any]]:
-    """Size and base rates, group by group."""
+    """Size and base rates of each group; annotators without labels do not count."""
     classes = len(annotations.classes)
-    rows = label_sums(annotations, np.eye(classes))
+    labels = label_shares(annotations, classes)
     label_group = group[annotations.annotator_codes]
+    active_group = group[annotations.annotations_per_annotator > 0]
     described = []
     for code, name in enumerate(names):
-        group_rows = rows[label_group == code]
-        shares = group_rows.mean(axis=0) if len(group_rows) else np.full(classes, np.nan)
+        group_labels = labels[label_group == code]
+        shares = np.full(classes, np.nan)
+        if len(group_labels):
+            shares = group_labels.mean(axis=0)
         described.append(
             {
                 "name": name,
-                "annotators": int((group == code).sum()),
-                "annotations": len(group_rows),
+                "annotators": int((active_group == code).sum()),
+                "annotations": len(group_labels),
                 **_base_rates(annotations, shares),
             }
         )

@@ -15,6 +15,18 @@ from edokit.analysis.diagnose.clusters import Design, Structure, find_structure
 from edokit.analysis.diagnose.vectors import LabelVectors, finite, products
 from edokit.analysis.sequential import FIRST_LOOK, LEVEL, RISK, Verdict, look_sizes, p_interval
 
+_OPEN: Verdict = "can't tell"
+# P-values of permutations of all labels; ``views`` is tested beside permutations that keep
+# strictness.
+_PLAIN = ("annotator", "group_item", "any")
+# Sweeps in which strictness is estimated, so that the labels forget where they came from.
+_LEARNING_SWEEPS = 40
+# Keeps annotators with few labels near the others; with this value their bias after permutation is
+# about that of the data, in full panels and in sparse crowds.
+_PRIOR = 0.25
+# Sweeps between two permutations that are used.
+_SWEEPS_BETWEEN = 6
+
 
 def permutation_test(
     vectors: LabelVectors,
@@ -35,7 +47,8 @@ def permutation_test(
     clear after the largest number of permutations.
     """
     shuffles = np.random.default_rng([random_state, 3])
-    strict_tables = strict_permutations(vectors, np.random.default_rng([random_state, 4]))
+    with_strictness = strict_permutations(vectors, np.random.default_rng([random_state, 4]))
+    # The data come first, then their permutations.
     plain_statistics = [_statistics(structure)]
     strict_statistics = [_statistics(structure)]
     sizes = look_sizes(permutations)
@@ -50,14 +63,15 @@ def permutation_test(
     # Many small products: threads only wait for each other.
     with threadpool_limits(1):
         for size in sizes:
-            plain_is_open = any(verdicts.get(name) in (None, _OPEN) for name in _PLAIN)
-            strict_is_open = verdicts.get("views") in (None, _OPEN)
+            plain_is_open = any(verdicts.get(name, _OPEN) == _OPEN for name in _PLAIN)
+            strict_is_open = verdicts.get("views", _OPEN) == _OPEN
             while plain_is_open and len(plain_statistics) <= size:
                 permuted = vectors.permuted(shuffles)
                 plain_statistics.append(_statistics(find_structure(permuted, design)))
                 report()
             while strict_is_open and len(strict_statistics) <= size:
-                strict_statistics.append(_statistics(find_structure(next(strict_tables), design)))
+                permuted = next(with_strictness)
+                strict_statistics.append(_statistics(find_structure(permuted, design)))
                 report()
             columns = {
                 "annotator": np.array([bias for bias, _ in plain_statistics]),
@@ -68,8 +82,10 @@ def permutation_test(
             p_values = {name: float(rank[0]) for name, rank in ranks.items()}
             p_values["any"] = _combined(ranks["annotator"], ranks["group_item"])
             for name, p in p_values.items():
-                tables = len(strict_statistics) if name == "views" else len(plain_statistics)
-                verdicts[name] = _verdict(p, tables - 1, risk, is_fixed)
+                made = len(plain_statistics) - 1
+                if name == "views":
+                    made = len(strict_statistics) - 1
+                verdicts[name] = _verdict(p, made, risk, is_fixed)
             if _OPEN not in verdicts.values():
                 break
     progress(2 * permutations, 2 * permutations, "permuting labels")
@@ -88,12 +104,8 @@ def permutation_test(
     return result
 
 
-_OPEN: Verdict = "can't tell"
-_PLAIN = ("annotator", "group_item", "any")
-
-
 def _combined(annotator: Floats, group_item: Floats) -> float:
-    """The smaller of two p-values, against the smaller ones of the permuted labels."""
+    """The p-value of two tests together: how often the smaller p-value is that small by chance."""
     defined = [rank for rank in (annotator, group_item) if np.isfinite(rank[0])]
     if not defined:
         return float("nan")
@@ -117,6 +129,7 @@ def _verdict(p: float, permutations: int, risk: float, is_fixed: bool) -> Verdic
 
 
 def _statistics(structure: Structure) -> tuple[float, float]:
+    """The variance of biases, and how clearly groups are separated; NaN where unknown."""
     score = structure.groups.score
     return structure.bias_variance, score if np.isfinite(score) else float("nan")
 
@@ -134,15 +147,6 @@ def _rank(column: Floats) -> Floats:
     return reached
 
 
-# Sweeps in which strictness is estimated and the labels forget where they came from.
-_LEARNING = 40
-# Keeps annotators with few labels near the others; with this value their bias after permutation is
-# about that of the data, in full panels and in sparse crowds.
-_PRIOR = 0.25
-# Sweeps between two tables.
-_BETWEEN = 6
-
-
 def strict_permutations(vectors: LabelVectors, rng: np.random.Generator) -> Iterator[LabelVectors]:
     """Endless permutations in which annotators differ in strictness and in nothing else.
 
@@ -158,16 +162,18 @@ def strict_permutations(vectors: LabelVectors, rng: np.random.Generator) -> Iter
     precision = labels.sums_by_annotator(spread[labels.item]) + _PRIOR
     strictness = np.zeros_like(target)
     values = labels.values
-    # Shuffled, the first label of an item meets the second, the third the fourth, and so on.
-    end = np.cumsum(labels.per_item)[labels.item] - 1
-    position = np.arange(len(end)) - (end + 1 - labels.per_item[labels.item])
-    starts = np.flatnonzero((position % 2 == 0) & (np.arange(len(end)) < end))
-    for round_ in range(_LEARNING):
+    # In each sweep, labels are shuffled within items: the first of an item then meets the second,
+    # the third the fourth, and so on. A label without a partner stays.
+    row = np.arange(len(labels.item))
+    last = np.cumsum(labels.per_item)[labels.item] - 1
+    position = row - (last + 1 - labels.per_item[labels.item])
+    starts = np.flatnonzero((position % 2 == 0) & (row < last))
+    for sweep in range(_LEARNING_SWEEPS):
         values = _sweep(labels, starts, values, strictness, rng)
         gap = target - labels.sums_by_annotator(values) - _PRIOR * strictness
-        strictness = strictness + gap / precision / (1.0 + round_ / 8.0)
+        strictness = strictness + gap / precision / (1.0 + sweep / 8.0)
     while True:
-        for _ in range(_BETWEEN):
+        for _ in range(_SWEEPS_BETWEEN):
             values = _sweep(labels, starts, values, strictness, rng)
         table = vectors.values.copy()
         table[rows] = values
@@ -181,13 +187,19 @@ def _sweep(
     strictness: Floats,
     rng: np.random.Generator,
 ) -> Floats:
-    """Pair the annotators of each item at random; each pair may exchange its labels."""
+    """Pair the annotators of each item at random; each pair may exchange its labels.
+
+    ``starts`` are the positions of the first labels of the pairs.
+    """
     order = np.argsort(vectors.item + rng.random(len(vectors.item)), kind="stable")
-    label, partner = order[starts], order[starts + 1]
+    label = order[starts]
+    partner = order[starts + 1]
     difference = strictness[vectors.annotator[label]] - strictness[vectors.annotator[partner]]
     gain = products(values[partner] - values[label], difference)
-    accepted = np.log(np.maximum(rng.random(len(gain)), 1e-300)) < gain
-    label, partner = label[accepted], partner[accepted]
+    is_accepted = np.log(np.maximum(rng.random(len(gain)), 1e-300)) < gain
+    label = label[is_accepted]
+    partner = partner[is_accepted]
     exchanged = values.copy()
-    exchanged[label], exchanged[partner] = values[partner], values[label]
+    exchanged[label] = values[partner]
+    exchanged[partner] = values[label]
     return exchanged

@@ -32,26 +32,27 @@ class Diagnosis:
     scale : str
         The answer scale with its classes, as in ``ordinal:1,2,3``; ``nominal`` has none.
     coverage : dict[str, Any]
-        Labels per item and annotator, and gaps.
+        Numbers of labels per item and per annotator, and what is missing or repeated.
     balance : dict[str, Any]
         Classes by share of labels and by hard label.
     agreement : dict[str, Any]
         Agreeing pairs, and Krippendorff's alpha, Fleiss' and Cohen's kappa and Gwet's AC1 (on an
         ordinal scale AC2), each with ``estimate``, ``low`` and ``high``; see `edokit.agreement`.
     entropy : dict[str, Any]
-        Mean entropy of the items, its largest possible value with their numbers of labels, and the
-        share of unanimous items.
+        Mean entropy of the items in nats, the largest that a distribution over the classes can
+        have, and the share of unanimous items.
     per_annotator : list[dict[str, Any]]
         Labels, base rates, agreement with the others, mean Cohen's kappa and group of each
         annotator.
     clusters : dict[str, Any]
-        Groups of annotators who agree with each other, found or declared: size and base rates.
+        Groups of annotators, found as agreeing with each other or declared: size and base rates.
     variance : dict[str, Any] or None
         Shares of the variance: items, annotators, groups by items, rest.
     test : dict[str, Any] or None
         p-values of the permutation test; None without permutations.
     careless : dict[str, Any] or None
-        Annotators whose labels look partly random, and the test without them; None: nobody.
+        Annotators whose labels look partly random, and the test without them; None if there are
+        none.
     advice : list[Advice]
         What to try first, and why.
     limits : list[str]
@@ -115,10 +116,11 @@ class Diagnosis:
         source : str or Path
             The file of the annotations.
         flags : sequence of str, default=()
-            How it is read, as one types it; the first command then writes a table that later ones
-            read without.
+            The flags with which it is read, as they are typed. The first command then writes a
+            table, which the later ones read without these flags.
         run : Path, optional
-            The finished run that they are from: commands use it, and none makes another one.
+            The finished run that the annotations are from: commands use it, and none makes another
+            one.
 
         Returns
         -------
@@ -128,7 +130,7 @@ class Diagnosis:
         conversion = []
         commands = self.commands
         if run is not None:
-            commands = [_of_run(entry, run) for entry in commands if not _makes_run(entry)]
+            commands = [_use_run(entry, run) for entry in commands if not _makes_run(entry)]
         if flags and commands:
             command = f"edo data convert {file} annotations.csv {shlex.join(flags)}"
             conversion = [
@@ -163,14 +165,15 @@ class Diagnosis:
 
 
 def _makes_run(entry: Mapping[str, str]) -> bool:
+    """Whether a command is ``edo run``."""
     return entry["command"].startswith("edo run ")
 
 
-def _of_run(entry: Mapping[str, str], run: Path) -> dict[str, str]:
+def _use_run(entry: Mapping[str, str], run: Path) -> dict[str, str]:
     """The command with the folder of a finished run in place of ``run``."""
     folder = shlex.quote(str(run))
-    answers = "members/predictions/fit.npz"
+    predictions = "members/predictions/fit.npz"
     command = entry["command"]
     command = command.replace("edo predict run ", f"edo predict {folder} ")
-    command = command.replace(f"run/{answers}", shlex.quote(str(run / answers)))
+    command = command.replace(f"run/{predictions}", shlex.quote(str(run / predictions)))
     return {**entry, "command": command}

@@ -12,8 +12,11 @@ from edokit.analysis.diagnose.groups.result import GroupComparison
 from edokit.analysis.diagnose.groups.text import group_lines
 from edokit.scales import DeclaredScale
 
-# Labels from which on the agreement of an annotator with the others says something.
-_FEWEST = 10
+# With fewer labels, an annotator's agreement with the others says little.
+_FEWEST_LABELS = 10
+# Up to this many annotators are all listed; of more, those who agree least.
+_MOST_LISTED = 12
+_LEAST_AGREEING_LISTED = 5
 
 
 def render_lines(
@@ -23,13 +26,13 @@ def render_lines(
     filters: Mapping[str, object] | None = None,
     **content: object,
 ) -> list[str]:
-    """The lines that a template in the ``assets`` of a package makes of its content."""
+    """Render a template in the ``assets`` of a package, line by line."""
     environment = Environment(
         loader=PackageLoader(package, "assets"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # A name may hold a line break, which does not end a line of the diagnosis.
+        # A name may contain a line break, which must not end a line of the diagnosis.
         finalize=lambda value: str(value).replace("\n", "\0"),
     )
     environment.filters |= {
@@ -47,27 +50,40 @@ def lines(content: dict[str, Any], groups: GroupComparison | None = None) -> lis
     """Coverage, agreement, annotators, groups, variance, test, advice and limits, line by line."""
     scale = DeclaredScale(content["scale"]).resolve(content["classes"])
     compared = [person for person in content["people"] if person["agreement"] is not None]
-    shares = content["balance"]["shares"].values()
+    ranked = compared
+    if len(compared) > _MOST_LISTED:
+        ranked = _least_agreeing(compared, content)
+    shares = list(content["balance"]["shares"].values())
+    mean = None
+    if scale.positions is not None:
+        mean = sum(
+            position * share for position, share in zip(scale.positions, shares, strict=True)
+        )
     return render_lines(
         "diagnosis.txt",
         **content,
         span=scale.span,
         positions=scale.positions,
         is_binary=scale.is_binary(len(shares)),
-        mean=sum(at * share for at, share in zip(scale.positions or (), shares, strict=False)),
+        mean=mean,
         compared=compared,
-        ranked=compared if len(compared) <= 12 else _least_agreeing(compared, content),
-        fewest=_FEWEST,
+        ranked=ranked,
+        fewest=_FEWEST_LABELS,
         group_lines=[] if groups is None else group_lines(groups),
     )
 
 
 def _least_agreeing(people: list[dict[str, Any]], content: dict[str, Any]) -> list[dict[str, Any]]:
-    """The five who agree least with the others, given what others agree on the same items."""
+    """The annotators who agree least with the others, beside how much those agree.
 
-    def standing(person: dict[str, Any]) -> float:
+    A difference counts by how many standard errors of a mean it is.
+    """
+
+    def surplus(person: dict[str, Any]) -> float:
         expected = person["expected"]
-        expected = content["agreement"]["pairwise"] if expected is None else expected
+        if expected is None:
+            expected = content["agreement"]["pairwise"]
         return float((person["agreement"] - expected) * person["annotations"] ** 0.5)
 
-    return sorted((row for row in people if row["annotations"] >= _FEWEST), key=standing)[:5]
+    with_enough = [person for person in people if person["annotations"] >= _FEWEST_LABELS]
+    return sorted(with_enough, key=surplus)[:_LEAST_AGREEING_LISTED]

@@ -23,9 +23,10 @@ class LabelVectors:
     annotator : Ints
         The annotator of each label [M].
     values : Floats
-        The labels as vectors [M, D], whose squared distances are how much two labels disagree
-        (`Scale.vectors`): their variance is half the sum over classes of the variance of "the label
-        is this class", that of the positions on a scale, or the mean over the labels of a set.
+        The labels as vectors [M, D], whose squared distances say how much two labels disagree
+        (`Scale.vectors`). Their variance is half the sum over classes of the variance of "the label
+        is this class"; on an ordinal scale, the variance of the positions; for multi-label data,
+        the mean over labels of the variance of "this label is chosen".
     items : int
         Number of items, N.
     annotators : int
@@ -40,20 +41,20 @@ class LabelVectors:
 
     @classmethod
     def from_annotations(
-        cls, annotations: Annotations, of_classes: Floats | None = None
+        cls, annotations: Annotations, class_vectors: Floats | None = None
     ) -> LabelVectors:
         """The first label of each annotator for each item.
 
-        ``of_classes`` has the vector of each class [C, D], by default that of the scale.
+        ``class_vectors`` has the vector of each class [C, D]; by default it is that of the scale.
         """
         rows = np.flatnonzero(~annotations.repeated)
         rows = rows[np.argsort(annotations.item_codes[rows], kind="stable")]
-        if of_classes is None:
-            of_classes = annotations.scale.vectors(len(annotations.classes))
+        if class_vectors is None:
+            class_vectors = annotations.scale.vectors(len(annotations.classes))
         return cls(
             annotations.item_codes[rows].astype(np.int64),
             annotations.annotator_codes[rows].astype(np.int64),
-            label_sums(annotations, of_classes)[rows],
+            label_vectors(annotations, class_vectors)[rows],
             len(annotations.items),
             len(annotations.annotators),
         )
@@ -121,13 +122,16 @@ class LabelVectors:
         return replace(self, values=self.values[order])
 
 
-def label_sums(annotations: Annotations, of_classes: Floats) -> Floats:
-    """What each label is [M, D], of what each class is [C, D]; probabilities weigh classes."""
+def label_vectors(annotations: Annotations, class_vectors: Floats) -> Floats:
+    """The vector of each label [M, D], given that of each class [C, D].
+
+    Probabilities, and label sets, have the sum of the vectors of their classes, so weighted.
+    """
     shares = annotations.label_probabilities
     if shares is None:
         assert annotations.label_codes is not None
-        return np.asarray(of_classes[annotations.label_codes])
-    return np.asarray(shares @ of_classes)
+        return np.asarray(class_vectors[annotations.label_codes])
+    return np.asarray(shares @ class_vectors)
 
 
 def squares(vectors: Floats) -> Floats:
@@ -136,7 +140,7 @@ def squares(vectors: Floats) -> Floats:
 
 
 def products(vectors: Floats, others: Floats) -> Floats:
-    """Inner product of each vector with its partner [M]."""
+    """Inner product of each vector with the other one in its row [M]."""
     result: Floats = np.einsum("md,md->m", vectors, others)
     return result
 
@@ -166,6 +170,7 @@ def peer_agreement(
     weights = np.broadcast_to(weight, len(item))
 
     def of_others(numbers: Floats) -> Floats:
+        """The sum over the other labels of each label's item."""
         return np.asarray(totals(item, numbers, int(item.max()) + 1)[item] - numbers)
 
     count = of_others(weights)
@@ -182,9 +187,9 @@ def peer_agreement(
     return agreement, expected
 
 
-# Labels from which on an annotator has about full weight.
-_TYPICAL = 20.0
-_ROUNDS = 4
+# An annotator with this many labels has a quarter of the weight of one with very many.
+_TYPICAL_LABELS = 20.0
+_BIAS_ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,14 +212,15 @@ class BiasDesign:
         """The constants of these labels."""
         count = vectors.per_annotator.astype(np.float64)
         pairs = np.maximum(count * (count - 1), 1.0)
-        weight = np.where(count >= 2, (count / (count + _TYPICAL)) ** 2 / pairs, 0.0)
+        weight = np.where(count >= 2, (count / (count + _TYPICAL_LABELS)) ** 2 / pairs, 0.0)
         share = 1.0 / vectors.per_item[vectors.item]
         shape = (vectors.annotators, vectors.items)
         cells = (vectors.annotator, vectors.item)
         labelled = sparse.csr_matrix((np.ones(len(share)), cells), shape)
         part = sparse.csr_matrix((share, cells), shape)
-        # Deviations on items i and j hold t_a − mean of t over those who labelled i, or j:
-        # E = 1 − 1/n_i − 1/n_j + shared_ij/(n_i n_j), summed over all pairs i ≠ j of an annotator.
+        # With biases t, the deviation of annotator a on item i contains t_a − the mean of t over
+        # those who labelled i. The product of two such terms, on items i and j, has the expectation
+        # 1 − 1/n_i − 1/n_j + shared_ij/(n_i n_j), summed here over an annotator's pairs i ≠ j.
         shared = (part @ labelled.T).power(2)
         self_overlap = vectors.sums_by_annotator(share)
         overlap = np.asarray(shared.sum(axis=1)).ravel() - self_overlap
@@ -241,7 +247,7 @@ def estimate_bias(vectors: LabelVectors, variance: float, within: float) -> Floa
         return bias
     count = np.maximum(vectors.per_annotator, 1)
     trust = (variance / (variance + within / count) / count)[:, None]
-    for _ in range(_ROUNDS):
+    for _ in range(_BIAS_ROUNDS):
         mean = vectors.means_by_item(bias[vectors.annotator])
         bias = trust * vectors.sums_by_annotator(vectors.deviations + mean[vectors.item])
     return bias
