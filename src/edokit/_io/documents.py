@@ -6,11 +6,11 @@ import json
 import math
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -266,15 +266,17 @@ def to_model(
     """The content of a document as a model, or an error that names ``path`` and the place in it."""
     try:
         # From JSON, pydantic also accepts lists as tuples and strings as members of an enumeration.
-        return _adapter(model).validate_json(json.dumps(content, default=str), strict=True)
+        text = json.dumps(content, default=str)
+        document: Model = _adapter(cast(Hashable, model)).validate_json(text, strict=True)
+        return document
     except ValidationError as error:
         problem = describe_error(error, content)
         raise InputError(f"{path} is not {title}: {problem}", hint, code="wrong-content") from None
 
 
 @cache
-def _adapter(model: type[Model]) -> TypeAdapter[Model]:
-    """What checks documents of a model; it takes longer to make than most documents to check."""
+def _adapter(model: Hashable) -> TypeAdapter[Any]:
+    """The checker of a model's documents; making it takes longer than checking most documents."""
     return TypeAdapter(model)
 
 

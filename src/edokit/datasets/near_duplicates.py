@@ -1,12 +1,11 @@
-"""Texts that are nearly the same: the same words with other links, mentions or a few letters.
+"""Near-duplicate texts, which differ only in links, mentions, punctuation or a few letters.
 
-Texts are compared as ``normal_form`` leaves them. Two are near-duplicates when their sets of
-five-character pieces overlap by at least `THRESHOLD` (Jaccard). The search is exact: two sets
-that overlap so much are nearly as large and share one of their rarest pieces, so only such pairs
-are compared.
+Two texts are near-duplicates if the sets of five-character pieces of their normal forms overlap by
+at least `THRESHOLD` (Jaccard index). The search is exact: it compares only sets that are similar in
+size and share one of their rarest pieces, as sets with such an overlap do.
 
-Of very long texts the first characters are compared, as many as fit into `MOST_PIECES` for all
-texts together, and a warning says so.
+If all texts together have more than `MOST_PIECES` characters, only the beginnings of the longest
+texts are compared, and a warning says so.
 """
 
 from __future__ import annotations
@@ -29,36 +28,37 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 THRESHOLD = 0.8
-"""Overlap from which two texts count as nearly the same."""
+"""Smallest overlap of near-duplicates."""
 MOST_PIECES = 1 << 24
-"""Pieces of all texts together; each takes some 40 bytes of memory."""
-_PIECE = 5
+"""Largest number of pieces of all texts together; each takes some 40 bytes of memory."""
+_PIECE = 5  # characters
 _FORMS_AT_ONCE = 256
 _PAIRS_AT_ONCE = 1 << 24
 _PIECES_AT_ONCE = 1 << 22
-_DENSE = 0.1  # share of pairs to compare from which on comparing all is faster
+_DENSE = 0.1  # with a larger share of pairs to compare, comparing all is faster
 _MOST_PAIRS = 1 << 26
-# Products of the threshold and a count are off in the last bits.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # larger than the rounding errors of the threshold times a count
 
 TextColumn = Sequence[str] | npt.NDArray[np.object_]
 
 _MARKUP = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _URL = re.compile(r"(?:https?://|www\.|pic\.twitter\.com/)\S+", re.IGNORECASE)
 _MENTION = re.compile(r"(?<!\w)@\w+")
-# Python refuses to read numbers of thousands of digits, and no character has such a number.
+# Python refuses to parse numbers of thousands of digits; no character has such a number.
 _ENDLESS_REFERENCE = re.compile(r"&#[xX]?[0-9a-fA-F]{20,};?")
 
 
 def normal_form(text: str) -> str:
-    """Small letters and digits of any script; no markup, URLs, mentions, punctuation or emoji.
+    """The text in lower case without markup, URLs, mentions, punctuation and emoji.
 
-    A text without letters and digits keeps its characters other than blanks.
+    A text without letters and digits keeps all its characters; only blanks are normalised.
     """
     folded = unicodedata.normalize("NFKC", without_markup(text)).casefold()
-    separators = {
-        ord(char): " " for char in set(folded) if unicodedata.category(char)[0] not in "LMN"
-    }
+    separators = {}
+    for character in set(folded):
+        # Letters, marks (such as accents) and numbers are kept.
+        if unicodedata.category(character)[0] not in "LMN":
+            separators[ord(character)] = " "
     words = " ".join(folded.translate(separators).split())
     return words or " ".join(text.split())
 
@@ -71,7 +71,7 @@ def without_markup(text: str) -> str:
 
 
 def near_duplicate_groups(texts: TextColumn) -> Ints:
-    """A group number per text [N]; near-duplicates, also by way of others, share one."""
+    """The group number of each text [N]; chains of near-duplicates share one."""
     return NearDuplicates.among(texts).groups
 
 
@@ -95,11 +95,11 @@ class NearDuplicates:
 
     @classmethod
     def among(cls, texts: TextColumn) -> NearDuplicates:
-        """Found by comparing all texts."""
-        # Many items may have the same text, which may be long.
-        places: dict[str, int] = {}
-        text_codes = [places.setdefault(text, len(places)) for text in texts]
-        forms = np.array([normal_form(text) or None for text in places], dtype=object)
+        """Find the near-duplicates among these texts."""
+        # The normal form is computed once for items with the same text.
+        code_by_text: dict[str, int] = {}
+        text_codes = [code_by_text.setdefault(text, len(code_by_text)) for text in texts]
+        forms = np.array([normal_form(text) or None for text in code_by_text], dtype=object)
         form_codes, distinct_forms = pd.factorize(forms)
         pairs = [np.zeros((2, 0), np.int64)]
         if len(distinct_forms):
@@ -120,24 +120,26 @@ class NearDuplicates:
 
     @property
     def groups(self) -> Ints:
-        """A group number per text [N], in order of first appearance."""
-        n = int(self.forms.max(initial=-1)) + 1
+        """The group number of each text [N], in order of first appearance."""
         from scipy import sparse
         from scipy.sparse.csgraph import connected_components
 
-        pairs = np.ones(len(self.first_forms), bool), (self.first_forms, self.second_forms)
-        component = connected_components(sparse.coo_matrix(pairs, shape=(n, n)), directed=False)[1]
-        # Each empty text becomes a group of its own.
-        groups = n + np.arange(len(self.forms))
-        groups[self.forms >= 0] = component[self.forms[self.forms >= 0]]
+        n_forms = int(self.forms.max(initial=-1)) + 1
+        edges = (np.ones(len(self.first_forms), bool), (self.first_forms, self.second_forms))
+        graph = sparse.coo_matrix(edges, shape=(n_forms, n_forms))
+        component = connected_components(graph, directed=False)[1]
+        # Each empty text is alone in its group.
+        groups = n_forms + np.arange(len(self.forms))
+        has_form = self.forms >= 0
+        groups[has_form] = component[self.forms[has_form]]
         return pd.factorize(groups)[0].astype(np.int64)
 
     def has_match(self, reference: Bools, *, verbatim: bool = False) -> Bools:
-        """Whether each text [N] has a near-duplicate among those marked as reference [N].
+        """Whether each text [N] has a near-duplicate among the texts of the mask ``reference`` [N].
 
-        ``verbatim`` asks for the same normal form.
+        With ``verbatim``, only texts with the same normal form count.
         """
-        # Empty texts look at the last entry, which belongs to no form.
+        # The last entry is that of empty texts, whose form is -1.
         is_target = np.zeros(int(self.forms.max(initial=-1)) + 2, bool)
         is_target[self.forms[reference & (self.forms >= 0)]] = True
         is_match = is_target.copy()
@@ -148,13 +150,14 @@ class NearDuplicates:
 
 
 def _compared_parts(forms: Sequence[str]) -> list[str]:
-    """The forms, long ones cut so that they have `MOST_PIECES` at most."""
+    """The forms; if they have more than `MOST_PIECES` characters in all, the longest are cut."""
     lengths = np.sort([len(form) for form in forms])
     if lengths.sum() <= MOST_PIECES:
         return list(forms)
-    # If the k shortest forms stay whole, the others share what is left.
+    # If the k shortest forms remain whole, the others share the remaining characters equally.
     before = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    shares = (MOST_PIECES - before) // np.arange(len(lengths), 0, -1)
+    n_others = np.arange(len(lengths), 0, -1)
+    shares = (MOST_PIECES - before) // n_others
     longest = int(shares[np.argmax(lengths > shares)])
     warn(
         f"the texts have {lengths.sum():,} characters in all; near-duplicates are looked for in the"
@@ -164,7 +167,7 @@ def _compared_parts(forms: Sequence[str]) -> list[str]:
 
 
 def _pieces(forms: Sequence[str]) -> sparse.csr_array:
-    """Which pieces each form has [N, pieces], rarest pieces first."""
+    """The pieces of each form as a matrix of zeros and ones [N, pieces], rarest pieces first."""
     letters = sorted(set().union(*forms) | {" "})
     letter_codes = np.zeros(ord(letters[-1]) + 1, np.uint64)
     letter_codes[[ord(letter) for letter in letters]] = np.arange(len(letters), dtype=np.uint64)
@@ -173,8 +176,8 @@ def _pieces(forms: Sequence[str]) -> sparse.csr_array:
     for form in forms:
         numbers = np.frombuffer(form.ljust(_PIECE).encode("utf-32-le"), np.uint32)
         codes = letter_codes[numbers]
-        # A piece is a number with five digits; with more than 7,131 letters it may overflow, and
-        # two pieces have the same number once in 2^64 times.
+        # A piece is a number of five digits, which are letters. With more than 7,131 different
+        # letters it may overflow; then two pieces have the same number once in 2^64 times.
         count = len(codes) - _PIECE + 1
         pieces = np.zeros(count, np.uint64)
         for start in range(_PIECE):
@@ -187,7 +190,10 @@ def _pieces(forms: Sequence[str]) -> sparse.csr_array:
 def ranked_sets(
     pieces: npt.NDArray[np.uint64] | npt.NDArray[np.object_], sizes: Sequence[int]
 ) -> sparse.csr_array:
-    """Which pieces each set has [N, pieces], rarest first; ``pieces`` are those of all sets."""
+    """The pieces of each set as a matrix of zeros and ones [N, pieces], rarest pieces first.
+
+    ``pieces`` are the pieces of all sets, one set after another, and ``sizes`` their numbers.
+    """
     from scipy import sparse
 
     columns, distinct = pd.factorize(pieces)
@@ -202,7 +208,7 @@ def ranked_sets(
 
 
 def similar_pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
-    """Pairs of forms whose sets of pieces overlap by the threshold (Jaccard): [2, pairs]."""
+    """Pairs of sets that overlap by at least the threshold (Jaccard index), in parts [2, pairs]."""
     order = np.argsort(np.diff(pieces.indptr), kind="stable")
     pieces = pieces[order]
     sizes = np.diff(pieces.indptr).astype(np.int64)
@@ -216,9 +222,11 @@ def similar_pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
         stop = min(start + at_once, len(sizes))
         smallest = np.searchsorted(sizes, least_shared[start])  # smaller sets are too small
         candidates = (rarest[start:stop] @ rarest_of_small[smallest:stop].T).tocoo()
-        large, small = candidates.row + np.int64(start), candidates.col + smallest
+        large = candidates.row + np.int64(start)
+        small = candidates.col + smallest
         may_overlap = (small < large) & (sizes[small] >= least_shared[large])
-        small, large = small[may_overlap], large[may_overlap]
+        small = small[may_overlap]
+        large = large[may_overlap]
         if len(small) > _DENSE * (stop - start) * (stop - smallest):
             counts = (pieces[start:stop] @ pieces[smallest:stop].T).toarray()
             shared = counts[large - start, small - smallest]
@@ -236,7 +244,10 @@ def similar_pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
 
 
 def _parts(sizes: Ints) -> Iterator[slice]:
-    """Neighbouring pairs whose pieces are few enough to be compared at once."""
+    """Slices of the pairs whose sets have few enough pieces to be compared at once.
+
+    ``sizes`` are the numbers of pieces of each pair.
+    """
     part_numbers = np.cumsum(sizes) // _PIECES_AT_ONCE
     cuts = np.flatnonzero(np.diff(part_numbers)) + 1
     starts = [0, *cuts.tolist()]
@@ -246,7 +257,7 @@ def _parts(sizes: Ints) -> Iterator[slice]:
 
 
 def _rarest(pieces: sparse.csr_array, share: float) -> sparse.csr_array:
-    """The rarest pieces of each set: any set with this share of its pieces has one of them."""
+    """The rarest pieces of each set; a set that has ``share`` of its pieces has one of these."""
     sizes = np.diff(pieces.indptr)
     least_shared = np.ceil(share * sizes - _ROUNDING).astype(np.int64)
     is_rare = np.arange(pieces.nnz) <= np.repeat(pieces.indptr[1:] - least_shared, sizes)

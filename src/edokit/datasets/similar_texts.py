@@ -1,7 +1,8 @@
-"""Texts that share most of their words without being near-duplicates: templates, shuffled words.
+"""Similar texts, which share most of their words without being near-duplicates.
 
-A model that has seen one of them knows much about the others. Folds do not keep them together
-unless they are named as a group, since in some data most texts share words by nature.
+Texts made from one template are an example. A model that learned from one of them knows much about
+the others. Folds do not keep them together unless they are declared as a group, since in some data
+most texts share their words for other reasons.
 """
 
 from __future__ import annotations
@@ -20,31 +21,31 @@ from edokit.datasets.near_duplicates import similar_pairs as pairs_of_sets
 from edokit.folds import merge_groups
 
 THRESHOLD = 0.5
-"""Overlap of two sets of words (Jaccard) from which texts are similar."""
+"""Smallest overlap (Jaccard index) of the word sets of similar texts."""
 FEWEST_WORDS = 6
-"""Texts with fewer different words are not compared: they share most of them by chance."""
+"""Texts with fewer different words are not compared, since they may share most by chance."""
 FEWEST_TEXTS = 3
-"""Smallest set of similar texts that counts; near-duplicates count as one text."""
+"""Smallest number of similar texts that counts as a group; near-duplicates count as one text."""
 NOTICEABLE = 0.1
-"""Share of the items in such sets from which a warning names them.
+"""Smallest share of items in such groups for which there is a warning.
 
-Tables of ordinary texts have fewer; a quarter is enough for a gain to be claimed where there is
-none (`benchmarks/similar_texts.py`).
+Tables of ordinary texts have fewer. With a quarter of the items, a comparison may already claim a
+gain that does not exist (`benchmarks/similar_texts.py`).
 """
 FEWEST_ITEMS = 100
-"""Fewer items make no warning: intervals over so few are wide anyway."""
+"""With fewer items there is no warning, since intervals are wide anyway."""
 MOST_TEXTS = 20_000
-"""Among more items similar texts are not looked for."""
+"""With more items, similar texts are not looked for."""
 
 
 class SimilarTextsWarning(EDOWarning):
-    """Many texts share most of their words, and nothing says which belong together."""
+    """Many texts share most of their words, and no item groups are declared."""
 
 
 def similar_text_groups(texts: Sequence[str]) -> Ints:
-    """Return a number per text [N] that similar texts and near-duplicates share.
+    """Return the group number of each text [N]; similar texts and near-duplicates share one.
 
-    Texts are also together where each is similar to a third one.
+    Two texts that are similar to the same third text share one, too.
 
     Examples
     --------
@@ -57,23 +58,25 @@ def similar_text_groups(texts: Sequence[str]) -> Ints:
     if len(compared) < 2:
         return groups
     sizes = [len(word_sets[position]) for position in compared]
-    words = np.array([word for position in compared for word in word_sets[position]], dtype=object)
-    pairs = np.concatenate(
-        [np.zeros((2, 0), np.int64), *pairs_of_sets(ranked_sets(words, sizes), THRESHOLD)], axis=1
-    )
+    words: list[str] = []
+    for position in compared:
+        words += word_sets[position]
+    ranked = ranked_sets(np.array(words, dtype=object), sizes)
+    no_pairs = np.zeros((2, 0), np.int64)
+    pairs = np.concatenate([no_pairs, *pairs_of_sets(ranked, THRESHOLD)], axis=1)
     return merge_groups(groups, _components(compared[pairs], len(texts)))
 
 
 @dataclass(frozen=True, eq=False)
 class SimilarItems:
-    """Which items have texts that are similar to others without being near-duplicates.
+    """The items with texts that are similar to others without being near-duplicates.
 
     Attributes
     ----------
     groups : ndarray of int of shape (n_items,)
-        Similar texts and near-duplicates have the same number.
+        The group number of each item, which similar texts and near-duplicates share.
     is_similar : ndarray of bool of shape (n_items,)
-        Whether the group of an item has enough different texts to count.
+        Whether the group of each item has at least `FEWEST_TEXTS` different texts.
     """
 
     groups: Ints
@@ -99,7 +102,7 @@ def _components(pairs: Ints, count: int) -> Ints:
 
 
 def group_similar_texts(annotations: Annotations) -> Annotations:
-    """Return the annotations with similar texts as item groups, joined with those named already."""
+    """Return the annotations with similar texts as item groups, merged with existing groups."""
     from edokit.datasets.item_groups import group_codes
 
     if annotations.texts is None:
@@ -119,19 +122,19 @@ def group_similar_texts(annotations: Annotations) -> Annotations:
 
 
 def warn_of_similar_texts(annotations: Annotations) -> None:
-    """Warn where many texts share most of their words, unless item groups are named."""
+    """Warn if many texts share most of their words, unless item groups are declared."""
     note = similar_texts_note(annotations)
     if note is not None:
         warn(
-            f"{note} If they are templates, threads or the like, name the column that says which"
-            f" belong together: {option('columns', {'group': 'NAME'})};"
-            " `edo data convert SOURCE OUT --group-similar` makes one from the texts",
+            f"{note} If they come from templates, threads or the like, name the column of these"
+            f" groups: {option('columns', {'group': 'NAME'})}; `edo data convert SOURCE OUT"
+            " --group-similar` makes such a column from the texts",
             SimilarTextsWarning,
         )
 
 
 def similar_texts_note(annotations: Annotations) -> str | None:
-    """A note if many texts share most of their words, unless item groups are named."""
+    """A note if many texts share most of their words, unless item groups are declared."""
     texts = annotations.texts
     if texts is None or annotations.item_groups is not None:
         return None

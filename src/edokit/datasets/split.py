@@ -1,4 +1,4 @@
-"""Dividing items into splits that are alike; groups and near-duplicates stay together."""
+"""Divides items into stratified splits; groups and near-duplicates stay together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from edokit.folds import merge_groups
 
 SHARES: Mapping[str, float] = {"train": 0.8, "dev": 0.1, "test": 0.1}
 _LEVELS = 4
-"""Steps from full agreement to the most even division."""
+"""Levels of disagreement by which items are stratified, besides full agreement."""
 
 
 def split_items(
@@ -29,8 +29,8 @@ def split_items(
 ) -> Annotations:
     """Divide items into splits, stratified by hard label and disagreement.
 
-    Items that are in a split stay there unless ``from_splits`` names it. Near-duplicate texts among
-    the items that are divided stay in one split, and so do the items of a group.
+    Items that are in a split stay there unless ``from_splits`` names it. Of the items that are
+    divided, those with near-duplicate texts and those of one group go into the same split.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def split_items(
     Raises
     ------
     InputError
-        If the shares are not positive and do not sum to 1, a split would get no item, or it is not
-        clear which items are divided into what.
+        If the shares are not positive or do not sum to 1, if a split would get no item, or if it is
+        unclear which items are to be divided, or into which splits.
 
     Examples
     --------
@@ -66,21 +66,25 @@ def split_items(
     rows = _to_divide(annotations, shares, from_splits)
     if not len(rows):
         return annotations
-    names, targets = _shares(SHARES if shares is None else shares)
+    if shares is None:
+        shares = SHARES
+    names = list(shares)
     part = annotations.take(rows)
     n = len(rows)
+    wanted = whole_numbers(_checked_shares(shares), n)
     rng = np.random.default_rng(random_state)
-    texts = part.whole_texts
-    groups = np.arange(n) if texts is None else near_duplicate_groups(texts)
+    groups = np.arange(n)
+    if part.whole_texts is not None:
+        groups = near_duplicate_groups(part.whole_texts)
     if part.item_groups is not None:
         groups = merge_groups(groups, group_codes(part.item_groups))
-    # Groups in random order, but those of one stratum side by side.
+    # Groups are sorted by stratum, then the largest first, else in random order.
     sizes = np.bincount(groups)
     first_item = np.unique(groups, return_index=True)[1]
     strata = _strata(part, random_state)[first_item]
     order = np.lexsort((rng.permutation(len(sizes)), -sizes, strata))
-    dealt = _deal(sizes, order, whole_numbers(targets, n), rng)
-    empty = [name for k, name in enumerate(names) if k not in dealt]
+    split_codes = _deal(sizes, order, wanted, rng)
+    empty = [name for code, name in enumerate(names) if code not in split_codes]
     if empty:
         raise InputError(
             f"the split {examples(empty)} would get none of the {n} items, which are"
@@ -89,14 +93,15 @@ def split_items(
             code="empty-split",
         )
     splits = _splits(annotations).copy()
-    splits[rows] = np.array(names, dtype=object)[dealt[groups]]
+    splits[rows] = np.array(names, dtype=object)[split_codes[groups]]
     return replace(annotations, splits=splits)
 
 
 def _splits(annotations: Annotations) -> Strings:
-    """The split of each item, empty where there is none."""
-    none = np.full(len(annotations.items), "", dtype=object)
-    return none if annotations.splits is None else annotations.splits
+    """The split of each item [N]; empty for an item without a split."""
+    if annotations.splits is None:
+        return np.full(len(annotations.items), "", dtype=object)
+    return annotations.splits
 
 
 def _to_divide(
@@ -113,67 +118,81 @@ def _to_divide(
         rows = np.flatnonzero(np.isin(splits, from_splits))
     if shares is None and split_counts and len(rows):
         raise InputError(
-            f"{are(len(rows), len(splits), noun='item')} to be divided, but the splits to divide"
-            f" those into are not given; there are {split_counts}",
-            f"name the splits to divide them into: {option('shares', {'train': 0.8, 'dev': 0.2})}",
+            f"{are(len(rows), len(splits), noun='item')} to be divided, but the new splits are not"
+            f" given; the data have {split_counts}",
+            f"name the new splits and their shares: {option('shares', {'train': 0.8, 'dev': 0.2})}",
             code="missing-option",
         )
     if shares is not None and not len(rows):
         raise InputError(
             f"every item is in a split already: {split_counts}",
-            f"name the splits to divide, as in {option('from_splits', ['train'])}",
+            f"name the splits to divide again, as in {option('from_splits', ['train'])}",
             code="missing-option",
         )
     return rows
 
 
-def _shares(shares: Mapping[str, float]) -> tuple[list[str], Floats]:
-    """Names and shares that sum to one."""
-    names = list(shares)
-    weights = np.array(list(shares.values()), dtype=np.float64)
-    if not names or not (weights > 0).all() or abs(weights.sum() - 1) > 1e-6:
-        shares_text = ", ".join(f"{name}={share:g}" for name, share in shares.items()) or "none"
+def _checked_shares(shares: Mapping[str, float]) -> Floats:
+    """The shares of the splits, which must be positive and sum to 1."""
+    values = np.array(list(shares.values()), dtype=np.float64)
+    if not len(values) or not (values > 0).all() or abs(values.sum() - 1) > 1e-6:
+        listed = ", ".join(f"{name}={share:g}" for name, share in shares.items())
         raise InputError(
-            f"the shares of the splits ({shares_text}) are not positive or do not sum to 1",
+            f"the shares of the splits ({listed or 'none'}) are not positive or do not sum to 1",
             "write for example train=0.8, dev=0.1, test=0.1",
             code="invalid-shares",
         )
-    return names, weights / weights.sum()
+    return np.asarray(values / values.sum())
 
 
 def _strata(annotations: Annotations, random_state: int) -> Ints:
-    """A number per item [N] for its hard label and how divided its annotators are."""
-    # It matters little here how ties are broken, hence without a warning.
+    """The stratum of each item [N]: its hard label and its level of disagreement."""
+    # Ties are broken at random, since that causes no warning; it matters little for strata.
     labels = annotations.hard_labels(ties="random", random_state=random_state)
-    maximum = np.log(max(2, len(annotations.scale.row_classes(annotations.classes))))
-    level = np.ceil(annotations.entropy / maximum * _LEVELS - 1e-9)
-    sets = np.unique(labels.reshape(len(labels), -1), axis=0, return_inverse=True)[1]
-    strata: Ints = sets.reshape(-1).astype(np.int64) * (_LEVELS + 1) + level.astype(np.int64)
+    # For multi-label data, a hard label is a row of the array.
+    label_rows = labels.reshape(len(labels), -1)
+    label_codes = np.unique(label_rows, axis=0, return_inverse=True)[1].reshape(-1)
+    most_entropy = np.log(max(2, len(annotations.scale.row_classes(annotations.classes))))
+    levels = np.ceil(annotations.entropy / most_entropy * _LEVELS - 1e-9)
+    strata: Ints = label_codes.astype(np.int64) * (_LEVELS + 1) + levels.astype(np.int64)
     return strata
 
 
 def whole_numbers(shares: Floats, n: int) -> Ints:
-    """Whole numbers that sum to n, by largest remainder."""
+    """Whole numbers in proportion to the shares that sum to n (largest remainders)."""
     exact = shares / shares.sum() * n
-    floors: Ints = np.floor(exact + 1e-9).astype(np.int64)
-    floors[np.argsort(floors - exact, kind="stable")[: n - floors.sum()]] += 1
-    return floors
+    numbers: Ints = np.floor(exact + 1e-9).astype(np.int64)
+    by_remainder = np.argsort(numbers - exact, kind="stable")
+    numbers[by_remainder[: n - numbers.sum()]] += 1
+    return numbers
 
 
 def _deal(sizes: Ints, order: Ints, wanted: Ints, rng: np.random.Generator) -> Ints:
-    """The split of each group [G], given its size and how many items each split wants."""
-    assigned = np.empty(len(sizes), dtype=np.int64)
+    """The split of each group [G].
+
+    Parameters
+    ----------
+    sizes : ndarray of int of shape (G,)
+        The number of items of each group.
+    order : ndarray of int of shape (G,)
+        The groups in the order in which they are dealt.
+    wanted : ndarray of int of shape (S,)
+        The number of items that each split should get.
+    rng : numpy.random.Generator
+    """
+    split_codes = np.empty(len(sizes), dtype=np.int64)
     remaining = wanted.astype(np.float64)
-    # Groups of several items go one by one to the split that is then the least filled.
+    # A group of several items goes to the split that is the least filled afterwards.
     for group in order[sizes[order] > 1]:
         split = int(np.argmax((remaining - sizes[group]) / np.maximum(wanted, 0.5)))
-        assigned[group] = split
+        split_codes[group] = split
         remaining[split] -= sizes[group]
-    # Single items are dealt like cards: of those dealt in a row each split has its share.
+    # Single items are dealt in turns, so that each split has its share of every stratum.
     single = order[sizes[order] == 1]
     if len(single):
-        hands = whole_numbers(np.maximum(remaining, 0), len(single))
-        turns = np.concatenate([(np.arange(hand) + 0.5) / hand for hand in hands if hand])
-        owner = np.repeat(np.arange(len(hands)), hands)[np.argsort(turns, kind="stable")]
-        assigned[single] = np.roll(owner, rng.integers(len(single)))
-    return assigned
+        numbers = whole_numbers(np.maximum(remaining, 0), len(single))
+        # A split that gets n items has its turns at 0.5/n, 1.5/n, …
+        turns = np.concatenate([(np.arange(n) + 0.5) / n for n in numbers if n])
+        owners = np.repeat(np.arange(len(numbers)), numbers)[np.argsort(turns, kind="stable")]
+        split_codes[single] = np.roll(owners, rng.integers(len(single)))
+    return split_codes
