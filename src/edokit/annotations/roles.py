@@ -35,6 +35,8 @@ USUAL_NAMES = {
 SHORTEST_TEXT = 15
 """A column with fewer characters on average contains names or codes instead of texts."""
 _MOST_LABELS = 50
+_LONGEST_HEADING = 200
+"""Longer names of columns are somebody's text, or damage: messages propose none of them."""
 
 
 def guess_roles(
@@ -209,7 +211,7 @@ def _readable_columns(table: pa.Table, names: Mapping[str, str]) -> dict[str, pd
     """The known values of the columns without a role that have any."""
     columns: dict[str, pd.Series] = {}
     for name in table.column_names:
-        if name in names.values():
+        if name in names.values() or len(name) > _LONGEST_HEADING:
             continue
         values = _known_values(table, name)
         if values.notna().any():
@@ -273,6 +275,8 @@ def propose_annotator_columns(table: pa.Table, names: Mapping[str, str]) -> list
     others = 0
     has_distinct = False
     for name in table.column_names:
+        if len(name) > _LONGEST_HEADING:
+            continue
         values = _values(table, name)
         if values.isna().all():
             continue
