@@ -28,7 +28,12 @@ from edokit.annotations.core import Annotations
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
-from edokit.members.supervision import most_active, per_annotator, random_select, soft
+from edokit.members.supervision import (
+    annotator_targets,
+    most_active,
+    random_select_targets,
+    soft_targets,
+)
 from edokit.metrics import ce, ce_items, entropy, paired_test
 
 PEOPLE = {"three-voices": 3, "partial-panel": 8, "two-camps": 6, "crowd": 10}
@@ -76,15 +81,15 @@ def pools(people: Annotations, count: int, seed: int) -> dict[str, dict[str, Pre
     corpus = tuple(map(str, people.texts))
     everything = np.arange(len(train.items))
     drawn_members = [
-        (everything, lambda epoch, k=k: random_select(train, 1000 * seed + k, epoch))
+        (everything, lambda epoch, k=k: random_select_targets(train, 1000 * seed + k, epoch))
         for k in range(count)
     ]
     own_targets = []
     for name in most_active(train, count, ignore_limit=True):
-        positions, targets = per_annotator(train, name)
+        positions, targets = annotator_targets(train, name)
         if len(set(targets.argmax(axis=1).tolist())) > 1:
             own_targets.append((positions, lambda epoch, targets=targets: targets))
-    shares = [(everything, lambda epoch: soft(train))]
+    shares = [(everything, lambda epoch: soft_targets(train))]
     by_name = {
         "random-select": pool(people, drawn_members, corpus),
         "soft": pool(people, shares, corpus),

@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import ComplementNB, MultinomialNB
 
 from edokit import Predictions, read_annotations, write_predictions
-from edokit.members.supervision import random_select
+from edokit.members.supervision import random_select_targets
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.predictions.join import join_models
 
@@ -300,7 +300,7 @@ def members(
         yield "bayes", f"{_name(one)}-ratios", ratio(form_features)
     for seed in range(6):
         one = _DRAWN[seed % 3]
-        drawn_labels = random_select(labels, seed)[:, 1]
+        drawn_labels = random_select_targets(labels, seed)[:, 1]
         yield "drawn", f"{_name(one)}-{seed}", linear(drawn_labels, found[one].alike, 5.0)
 
 

@@ -38,13 +38,15 @@ def free_memory() -> float:
     with suppress(OSError, ValueError, IndexError):
         limits.append(1024 * int(_read("/proc/meminfo").split("MemAvailable:")[1].split()[0]))
     # A container has its own limit; file caches count as used, but can be dropped.
-    with suppress(OSError, ValueError, IndexError, StopIteration):
+    with suppress(OSError, ValueError, IndexError):
         group = _read("/proc/self/cgroup").split("0::")[1].split()[0]
-        folders = (Path(f"/sys/fs/cgroup{group}"), Path("/sys/fs/cgroup"))
-        folder = next(folder for folder in folders if (folder / "memory.max").exists())
-        dropped = int(_read(f"{folder}/memory.stat").split("inactive_file ")[1].split()[0])
-        maximum, current = (int(_read(f"{folder}/memory.{name}")) for name in ("max", "current"))
-        limits.append(maximum - current + dropped)
+        folder = Path(f"/sys/fs/cgroup{group}")
+        if not (folder / "memory.max").exists():
+            folder = Path("/sys/fs/cgroup")
+        maximum = int(_read(f"{folder}/memory.max"))
+        current = int(_read(f"{folder}/memory.current"))
+        cached = int(_read(f"{folder}/memory.stat").split("inactive_file ")[1].split()[0])
+        limits.append(maximum - current + cached)
     return max(0.0, min(limits))
 
 
@@ -55,9 +57,9 @@ def _read(path: str) -> str:
 class Workers(ExitStack):
     """Apply a function to many tasks, in parallel. Close it, or use it in a ``with`` statement.
 
-    ``engine`` is ``local`` for ``jobs`` processes on this machine (with one job, everything runs
-    in this process), or ``dask://host:port``, whose workers must see the files under the same
-    paths.
+    It is an exit stack, which holds the connection to a Dask cluster. ``engine`` is ``local`` for
+    ``jobs`` processes on this machine (with one job, everything runs in this process), or
+    ``dask://host:port``, whose workers must see the files under the same paths.
     """
 
     def __init__(self, jobs: int = 1, engine: str = LOCAL) -> None:
@@ -154,7 +156,7 @@ def may_use_threads() -> bool:
     return available_cores() > 1 and (processes is None or processes.parent_process() is None)
 
 
-def how_many_jobs(jobs: int | None, sizes: Sequence[int]) -> int:
+def choose_jobs(jobs: int | None, sizes: Sequence[int]) -> int:
     """The number of parallel jobs: ``jobs`` if it is set, else one per core within `SHARD_MEMORY`.
 
     ``sizes`` are the bytes of each shard in float64.

@@ -46,7 +46,7 @@ from edokit.members.manifest import FolderName, check_format, new_manifest
 from edokit.members.pretrained import (
     check_model,
     copy_model,
-    home_of,
+    link_root,
     local_folder,
     public_name,
 )
@@ -294,7 +294,9 @@ class Bundle:
         if people is not None:
             yield from self._describe_for_people(parts, annotators, panel, answer_for, unfamiliar)
             return
-        for_annotators = annotators is not None and self._on_items and not self.members.has_voices
+        for_annotators = (
+            annotators is not None and self._on_items and not self.members.has_annotator_members
+        )
         by_annotator = self._on_pairs or panel is not None or for_annotators
         for part in parts:
             if panel is not None:
@@ -628,7 +630,7 @@ class Bundle:
         folder = Path(pretrained_model_name_or_path)
         if not folder.is_dir():
             folder = local_folder(str(folder), (BUNDLE,), revision=revision)
-        return cls._load(folder, home_of(folder), **options)
+        return cls._load(folder, link_root(folder), **options)
 
 
 def _with_ranks(

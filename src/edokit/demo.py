@@ -26,7 +26,7 @@ from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.views import answer_for_annotators
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
-from edokit.members.supervision import random_select
+from edokit.members.supervision import random_select_targets
 from edokit.metrics import ce, entropy
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
@@ -204,7 +204,7 @@ def train_quick_members(
             part = train.take(np.sort(rows))
 
         member = LinearMember(len(annotations.classes))
-        targets = partial(random_select, part, seed)
+        targets = partial(random_select_targets, part, seed)
         data = MemberData(_texts(part), targets, corpus=corpus, scale=annotations.scale)
         member.fit(data, random_state=seed)
         for name in held_out:

@@ -35,9 +35,10 @@ def random_folds(n_items: int, n_folds: int, seed: Seed, *, groups: Ints | None 
     >>> np.bincount(random_folds(10, 5, seed=0))
     array([2, 2, 2, 2, 2])
     """
-    if groups is not None:
+    if groups is not None:  # assign the groups, and each item to the fold of its group
         distinct, group_codes = np.unique(groups, return_inverse=True)
-        return random_folds(len(distinct), n_folds, seed)[group_codes]
+        group_folds = random_folds(len(distinct), n_folds, seed)
+        return group_folds[group_codes]
     shuffled = np.random.default_rng(seed).permutation(n_items)
     return np.asarray(shuffled % n_folds)
 
@@ -98,8 +99,8 @@ def stratified_folds(
     groups : ndarray of int of shape (n_items,), default=None
         Items with the same number share a fold, which the label of the first of them determines.
     first_fold : int, default=0
-        The fold of the first item. If parts of the data are assigned one after another, start each
-        at a different fold, so that remainders are spread over all folds.
+        The fold with which dealing starts. If parts of the data are assigned one after another,
+        start each with a different fold, so that remainders are spread over all folds.
 
     Returns
     -------
@@ -115,10 +116,12 @@ def stratified_folds(
     if labels.ndim == 2:
         _, codes = np.unique(labels, axis=0, return_inverse=True)
         labels = codes.reshape(-1)
-    if groups is not None:
+    if groups is not None:  # assign the groups, and each item to the fold of its group
         _, first_items, group_codes = np.unique(groups, return_index=True, return_inverse=True)
-        folds = stratified_folds(labels[first_items], n_folds, seed, first_fold=first_fold)
-        return folds[group_codes]
+        group_labels = labels[first_items]
+        group_folds = stratified_folds(group_labels, n_folds, seed, first_fold=first_fold)
+        return group_folds[group_codes]
+    # Deal the items to the folds in turn, label by label, those of a label in random order.
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
     folds = np.empty(len(labels), dtype=np.int64)

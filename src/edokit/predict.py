@@ -77,10 +77,10 @@ class TextSource:
 
     def by_item(self) -> dict[str, str]:
         """The text of each item, its context included."""
-        from edokit.members.contexts import joined
+        from edokit.members.contexts import join_context
 
         texts = self.read()
-        return dict(zip(texts.items, map(joined, texts.texts), strict=True))
+        return dict(zip(texts.items, map(join_context, texts.texts), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from edokit import Annotations, EDOWarning, Objective, Predictions, write_predictions
 from edokit import _parallel as workers_module
 from edokit._io.tables import write_table
-from edokit._parallel import Workers, how_many_jobs, may_use_threads
+from edokit._parallel import Workers, choose_jobs, may_use_threads
 from edokit.fitdata import sharded as sharded_module
 from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
@@ -374,14 +374,14 @@ def test_strange_engines_and_jobs_are_refused() -> None:
 def test_jobs_are_as_many_as_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers_module, "available_cores", lambda: 8)
     gib, mib = 2**30, 2**20
-    assert how_many_jobs(5, [0] * 100) == 5
-    assert how_many_jobs(None, [50 * mib] * 100) == 4
-    assert how_many_jobs(None, [gib] * 100) == 1
+    assert choose_jobs(5, [0] * 100) == 5
+    assert choose_jobs(None, [50 * mib] * 100) == 4
+    assert choose_jobs(None, [gib] * 100) == 1
     # Small data are done before a process has started.
-    assert how_many_jobs(None, [mib] * 100) == 1
+    assert choose_jobs(None, [mib] * 100) == 1
     monkeypatch.setattr(workers_module, "SHARD_MEMORY", 64 * gib)
-    assert how_many_jobs(None, [10 * mib] * 100) == 8
-    assert how_many_jobs(None, [100 * mib] * 3) == 3
+    assert choose_jobs(None, [10 * mib] * 100) == 8
+    assert choose_jobs(None, [100 * mib] * 3) == 3
 
 
 def test_relative_paths_are_those_of_whoever_asks(

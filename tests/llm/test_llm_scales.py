@@ -12,7 +12,7 @@ from language_model import KEY, MODEL, FaultProxy
 from edokit import Annotations, Scale
 from edokit.members import MemberData
 from edokit.members.recipes.llm import LanguageModel
-from edokit.members.supervision import soft
+from edokit.members.supervision import soft_targets
 
 Proxies = Callable[..., FaultProxy]
 TEXTS = ("What a lovely day.", "Go away, you fool.")
@@ -58,7 +58,7 @@ def test_an_annotators_examples_change_what_the_model_answers(proxy: Proxies) ->
     table = dict(zip(("item", "annotator", "label", "text"), zip(*rows, strict=True), strict=True))
     people = Annotations.from_table(table)
     data = MemberData(
-        people.texts, lambda epoch: soft(people), annotations=people, classes=people.classes
+        people.texts, lambda epoch: soft_targets(people), annotations=people, classes=people.classes
     )
     member = LanguageModel(2, base_url=proxy().url, model=MODEL, examples=4)
     member.fit(data, random_state=0)

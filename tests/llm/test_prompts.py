@@ -118,19 +118,19 @@ def test_examples_are_texts_with_answers_and_nothing_where_there_are_none() -> N
     ],
 )
 def test_an_answer_names_a_label_or_none(answer: str, label: int | None) -> None:
-    assert TONE.named(answer) == label
+    assert TONE.find_label(answer) == label
 
 
 @given(st.sampled_from(range(3)), st.sampled_from(["", " ", "\n", '"', "**", "("]), st.booleans())
 def test_keys_and_names_are_understood_in_any_dress(k: int, around: str, upper: bool) -> None:
     for form in (TONE.keys[k], TONE.names[k]):
         replies = f"{around}{form.upper() if upper else form}{around[::-1]}"
-        assert TONE.named(replies) == k
+        assert TONE.find_label(replies) == k
 
 
 @given(st.text(max_size=40))
 def test_no_answer_breaks_the_reading_of_it(answer: str) -> None:
-    assert TONE.named(answer) in (None, 0, 1, 2)
+    assert TONE.find_label(answer) in (None, 0, 1, 2)
 
 
 def position(**tokens: float) -> list[list[object]]:
@@ -202,4 +202,4 @@ def test_shares_are_those_of_the_keys_whatever_else_is_likely(
     ],
 )
 def test_thoughts_name_no_label(answer: str, label: int | None) -> None:
-    assert Choices.from_classes(("polite", "rude"), listed=True).named(answer) == label
+    assert Choices.from_classes(("polite", "rude"), listed=True).find_label(answer) == label

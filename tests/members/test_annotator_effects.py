@@ -19,7 +19,7 @@ from edokit.annotations.core import take_rows
 from edokit.annotator_effects import AnnotatorEffects, _covariance
 from edokit.members import Group, MemberData, parse_groups, score_members, train_members
 from edokit.members.registry import find_recipe, make_member
-from edokit.members.supervision import soft
+from edokit.members.supervision import soft_targets
 from edokit.rows import Rows
 from edokit.scales import NOMINAL
 from tests.errors import raises_code
@@ -154,7 +154,7 @@ def fitted(kind: str, **options: Any) -> tuple[Any, Annotations]:
     member = make_member("nearest", len(data.classes), options)
     lesson = MemberData(
         data.texts,
-        lambda epoch: soft(data),
+        lambda epoch: soft_targets(data),
         annotations=data,
         scale=data.scale,
         corpus=tuple(data.texts),

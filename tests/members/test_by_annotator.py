@@ -15,7 +15,7 @@ from commands import printed
 from edokit import EDOWarning, read_predictions
 from edokit._io.tables import write_table
 from edokit.members import Group, parse_groups, score_members, train_members
-from edokit.members.plan import member_names
+from edokit.members.plan import member_name
 from edokit.members.texts import Texts
 from edokit.predictions.shards import describe_predictions
 from tests.errors import raises_code
@@ -173,6 +173,6 @@ def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None
 
 def test_names_of_annotators_become_parts_of_folder_names() -> None:
     names = ["Ann B.", "../../x", "Ωμέγα", "7", "a@b.org", "x" * 99]
-    assert member_names("g", 6, names) == [
+    assert [member_name("g", number, name) for number, name in enumerate(names)] == [
         *("g-01-Ann-B", "g-02-x", "g-03", "g-04-7", "g-05-a-b.org", f"g-06-{'x' * 40}")
     ]

@@ -18,7 +18,7 @@ from edokit.members import (
     parse_groups,
     train_members,
 )
-from edokit.members.groups import check_groups, usual_members
+from edokit.members.groups import check_groups, default_members
 from edokit.members.jobs import member_data
 from edokit.members.loaded import LoadedMembers
 from edokit.members.plan import make_plan
@@ -160,7 +160,7 @@ def test_options_with_telling_names_change_nothing(supervision: str) -> None:
 def test_an_undeclared_recipe_trains_on_all_items_and_draws_once() -> None:
     (group,) = parse_groups(NAMESAKE)
     assert (group.members, group.draw) == (10, "once")
-    assert usual_members(NAMESAKE) == 10
+    assert default_members(NAMESAKE) == 10
     data = fit_data(NAMESAKE)
     assert len(data.texts) == len(fit_data("member_cases:PriorMember").texts)
     with raises_code("unknown-choice", "draw"):

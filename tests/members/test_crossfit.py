@@ -32,7 +32,7 @@ def test_folds_part_train_and_dev_evenly() -> None:
 
 def test_folds_are_alike_in_hard_labels() -> None:
     folds = fold_numbers(COURSE, 5, seed=0)
-    counts = [np.bincount(COURSE.hard[folds == fold], minlength=2) for fold in range(5)]
+    counts = [np.bincount(COURSE.hard_labels[folds == fold], minlength=2) for fold in range(5)]
     assert np.ptp(counts, axis=0).max() <= 1
 
 

@@ -13,7 +13,7 @@ from member_cases import small_people
 from edokit import read_annotations
 from edokit.members import MemberData
 from edokit.members.recipes.linear import LinearMember
-from edokit.members.supervision import soft
+from edokit.members.supervision import soft_targets
 from edokit.metrics import ce
 from tests.errors import raises_code
 
@@ -21,7 +21,7 @@ from tests.errors import raises_code
 def test_it_learns_who_objects() -> None:
     data = small_people(400)
     train, test = data.split("train"), data.split("test")
-    member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft(train)))
+    member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft_targets(train)))
     q = np.asarray(test.soft_labels)
     constant = np.tile(train.soft_labels.mean(axis=0), (len(test.items), 1))
     assert ce(member.predict_proba(test.texts), q) < ce(constant, q)
@@ -30,7 +30,7 @@ def test_it_learns_who_objects() -> None:
 def test_shared_counts_change_nothing() -> None:
     data = small_people()
     lessons = [
-        MemberData(data.texts, lambda epoch: soft(data), corpus=corpus)
+        MemberData(data.texts, lambda epoch: soft_targets(data), corpus=corpus)
         for corpus in ((), tuple(data.texts))
     ]
     alone, together = (LinearMember(2).fit(lesson) for lesson in lessons)
@@ -42,7 +42,7 @@ def test_shared_counts_change_nothing() -> None:
 def test_a_context_weight_of_zero_makes_context_silent() -> None:
     data = small_people(24)
     pairs = [(str(text), f"reply {i}") for i, text in enumerate(data.texts)]
-    member = LinearMember(2, context=0.0).fit(MemberData(pairs, lambda epoch: soft(data)))
+    member = LinearMember(2, context=0.0).fit(MemberData(pairs, lambda epoch: soft_targets(data)))
     np.testing.assert_allclose(
         member.predict_proba([("tea", "river")]), member.predict_proba([("tea", "awful")])
     )
@@ -61,7 +61,7 @@ def test_a_strength_of_zero_is_refused() -> None:
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     data = small_people(24)
-    LinearMember(2).fit(MemberData(data.texts, lambda epoch: soft(data))).save(tmp_path)
+    LinearMember(2).fit(MemberData(data.texts, lambda epoch: soft_targets(data))).save(tmp_path)
     file = tmp_path / "linear.npz"
     file.write_bytes(file.read_bytes()[:100])
     with raises_code("damaged-file"):
@@ -75,13 +75,13 @@ def test_one_soft_member_beats_the_constant_answer_by_far_on_real_data(
 ) -> None:
     data = read_annotations(lewidi / dataset)
     train, test = data.split("train"), data.split("test")
-    member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft(train)))
+    member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft_targets(train)))
     assert ce(member.predict_proba(test.texts), np.asarray(test.soft_labels)) < bound
 
 
 def test_arrays_that_are_not_its_own_are_not_unpacked(tmp_path: Path) -> None:
     data = small_people(24)
-    member = LinearMember(2).fit(MemberData(data.texts, lambda epoch: soft(data)))
+    member = LinearMember(2).fit(MemberData(data.texts, lambda epoch: soft_targets(data)))
     member.save(tmp_path)
     extra = np.zeros(1 << 23)
     with (

@@ -15,10 +15,10 @@ from edokit._names import as_names
 from edokit.members import Capabilities, Group, score_members, train_members
 from edokit.members.layout import MANIFEST
 from edokit.members.supervision import (
-    majority,
-    per_annotator,
-    random_select,
-    soft,
+    annotator_targets,
+    majority_targets,
+    random_select_targets,
+    soft_targets,
 )
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.scales import NOMINAL
@@ -54,15 +54,15 @@ class OneClassMember(PriorMember):
 
 
 def test_targets_of_sets_are_labels_on_their_own() -> None:
-    np.testing.assert_allclose(soft(SETS), [[2 / 3, 1 / 3], [0, 1 / 2]])
-    np.testing.assert_array_equal(majority(SETS), [[1, 0], [0, 0]])
-    positions, own = per_annotator(SETS, "x")
+    np.testing.assert_allclose(soft_targets(SETS), [[2 / 3, 1 / 3], [0, 1 / 2]])
+    np.testing.assert_array_equal(majority_targets(SETS), [[1, 0], [0, 0]])
+    positions, own = annotator_targets(SETS, "x")
     assert positions.tolist() == [0, 1]
     np.testing.assert_array_equal(own, [[1, 1], [0, 0]])
 
 
 def test_random_select_draws_the_whole_set_of_one_annotator() -> None:
-    drawn = [random_select(SETS, seed)[0].tolist() for seed in range(300)]
+    drawn = [random_select_targets(SETS, seed)[0].tolist() for seed in range(300)]
     assert {tuple(one) for one in drawn} == {(1, 1), (1, 0), (0, 0)}
     np.testing.assert_allclose(np.mean(drawn, axis=0), SETS.soft_labels[0], atol=0.1)
 
@@ -70,7 +70,7 @@ def test_random_select_draws_the_whole_set_of_one_annotator() -> None:
 def test_an_annotator_with_two_sets_of_an_item_counts_half_each() -> None:
     rows = {"item": ["a", "a"], "annotator": ["x", "x"], "p_rude": [1, 0], "p_long": [0, 0]}
     twice = Annotations.from_table(rows, scale="multi-label:rude,long", duplicates="all")
-    np.testing.assert_array_equal(per_annotator(twice, "x")[1], [[0.5, 0]])
+    np.testing.assert_array_equal(annotator_targets(twice, "x")[1], [[0.5, 0]])
 
 
 # Training data
@@ -86,7 +86,7 @@ def test_another_scale_is_other_data() -> None:
 def test_folds_of_sets_have_equal_shares_of_each_label() -> None:
     data = TrainingData.from_annotations(on_scale("multi-label", 240))
     folds = fold_numbers(data, 4, 0)
-    shares = np.array([data.hard[folds == fold].mean(axis=0) for fold in range(4)])
+    shares = np.array([data.hard_labels[folds == fold].mean(axis=0) for fold in range(4)])
     assert np.ptp(shares, axis=0).max() < 0.2
     assert np.ptp(np.bincount(folds[folds >= 0])) <= 4
 

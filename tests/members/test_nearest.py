@@ -13,7 +13,7 @@ from edokit import Annotations
 from edokit.members import MemberData
 from edokit.members.recipes.nearest import Lookup
 from edokit.members.registry import make_member
-from edokit.members.supervision import soft
+from edokit.members.supervision import soft_targets
 from edokit.scales import NOMINAL
 
 TEXTS = ["tea garden river", "awful rubbish late"]
@@ -37,7 +37,7 @@ def people(n: int = 120, contrary: int = 1, newcomer: int = 0) -> Annotations:
 
 
 def fitted(data: Annotations) -> Any:
-    lesson = MemberData(list(data.texts), lambda epoch: soft(data), annotations=data)
+    lesson = MemberData(list(data.texts), lambda epoch: soft_targets(data), annotations=data)
     return make_member("nearest", 2, {"annotators": True}).fit(lesson)
 
 
@@ -89,7 +89,7 @@ def test_a_text_that_is_like_no_other_gets_the_class_shares() -> None:
     np.testing.assert_allclose(fitted(data).predict_proba(["語"]), [shares])
 
 
-@pytest.mark.filterwarnings("ignore:.*one class")
+@pytest.mark.filterwarnings("ignore:all . targets are the same")
 @pytest.mark.parametrize("n", [1, 2])
 def test_a_few_texts_are_enough(n: int) -> None:
     member = fitted(people(n))
@@ -113,7 +113,7 @@ def test_an_answer_from_afar_counts_for_less_than_one() -> None:
     prior = np.array([[0.5, 0.5]])
     lookup = Lookup(
         texts=np.array([0, 1]),
-        whose=np.array([0, 0]),
+        annotators=np.array([0, 0]),
         labels=np.eye(2),
         expected=np.tile(prior, (2, 1)),
         power=1.0,

@@ -16,7 +16,7 @@ from edokit.members import Member, MemberData
 from edokit.members.contexts import Text
 from edokit.members.recipe_options import known_options
 from edokit.members.registry import find_recipe, make_member
-from edokit.members.supervision import majority, soft
+from edokit.members.supervision import majority_targets, soft_targets
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -52,7 +52,7 @@ def test_it_learns_from_shares_and_comes_back_from_its_folder(
 ) -> None:
     data = small_people()
     member = made(recipe)
-    member.fit(lesson_of(data.texts, soft(data), recipe), random_state=1)
+    member.fit(lesson_of(data.texts, soft_targets(data), recipe), random_state=1)
     new = [*data.texts[:5], "something never seen before"]
     answers = member.predict_proba(new)
     assert answers.shape == (6, 2)
@@ -68,7 +68,7 @@ def test_nothing_it_keeps_is_a_pickle(
 ) -> None:
     data = small_people(24)
     member = made(recipe)
-    member.fit(lesson_of(data.texts, majority(data), recipe), random_state=1)
+    member.fit(lesson_of(data.texts, majority_targets(data), recipe), random_state=1)
     (tmp_path / "kept").mkdir()
     member.save(tmp_path / "kept")
     endings = {file.suffix for file in (tmp_path / "kept").rglob("*") if file.is_file()}
@@ -77,7 +77,7 @@ def test_nothing_it_keeps_is_a_pickle(
 
 def test_the_same_seed_gives_the_same_member(recipe: tuple[str, dict[str, object]]) -> None:
     data = small_people(24)
-    lesson = lesson_of(data.texts, majority(data), recipe)
+    lesson = lesson_of(data.texts, majority_targets(data), recipe)
     first, second = made(recipe), made(recipe)
     first.fit(lesson, random_state=5)
     second.fit(lesson, random_state=5)
@@ -88,7 +88,7 @@ def test_it_reads_pairs(recipe: tuple[str, dict[str, object]]) -> None:
     data = small_people(24)
     pairs = [(str(text), "nice day\nyou are late") for text in data.texts]
     member = made(recipe)
-    member.fit(lesson_of(pairs, soft(data), recipe), random_state=1)
+    member.fit(lesson_of(pairs, soft_targets(data), recipe), random_state=1)
     assert member.predict_proba(pairs[:3]).shape == (3, 2)
 
 

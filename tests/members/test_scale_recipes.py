@@ -18,7 +18,7 @@ from edokit.members import Group, MemberData, score_members, train_members
 from edokit.members.recipes._regression import Logistic
 from edokit.members.recipes.sklearn import _sets_of
 from edokit.members.registry import find_recipe, make_member
-from edokit.members.supervision import SUPERVISIONS, soft
+from edokit.members.supervision import SUPERVISIONS, soft_targets
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*tied"),
@@ -81,7 +81,9 @@ def test_members_are_trained_kept_and_scored(
 def test_a_label_is_likelier_where_it_was_chosen(recipe: str) -> None:
     data = on_scale("multi-label")
     member = make_member(recipe, 3, options_of(recipe, ""))
-    member.fit(MemberData(data.texts, lambda epoch: soft(data), scale=data.scale), random_state=0)
+    member.fit(
+        MemberData(data.texts, lambda epoch: soft_targets(data), scale=data.scale), random_state=0
+    )
     p = member.predict_proba(data.texts)
     rude = data.soft_labels[:, 0]
     assert np.corrcoef(p[:, 0], rude)[0, 1] > 0.7

@@ -12,12 +12,12 @@ from edokit import Scale
 from edokit._io.skops import read_estimator_file
 from edokit.members import MemberData
 from edokit.members.recipes.sklearn import SklearnMember
-from edokit.members.supervision import majority, soft
+from edokit.members.supervision import majority_targets, soft_targets
 from tests.errors import raises_code
 
 COURSE = small_people(48)
-HARD = MemberData(COURSE.texts, lambda epoch: majority(COURSE))
-SOFT = MemberData(COURSE.texts, lambda epoch: soft(COURSE))
+HARD = MemberData(COURSE.texts, lambda epoch: majority_targets(COURSE))
+SOFT = MemberData(COURSE.texts, lambda epoch: soft_targets(COURSE))
 SVD = "sklearn.decomposition.TruncatedSVD(n_components=5)"
 
 
@@ -55,7 +55,7 @@ def test_a_regressor_learns_shares_and_rules_no_class_out(tmp_path: Path) -> Non
     answers = member.predict_proba(COURSE.texts)
     np.testing.assert_allclose(answers.sum(axis=1), 1)
     assert answers.min() >= 1 / 51
-    np.testing.assert_allclose(answers, soft(COURSE), atol=0.5)
+    np.testing.assert_allclose(answers, soft_targets(COURSE), atol=0.5)
     member.save(tmp_path)
     again = SklearnMember.load(tmp_path)
     np.testing.assert_allclose(again.predict_proba(COURSE.texts), answers)
@@ -63,7 +63,7 @@ def test_a_regressor_learns_shares_and_rules_no_class_out(tmp_path: Path) -> Non
 
 
 def test_a_regressor_learns_the_shares_of_labels() -> None:
-    shares = np.column_stack([soft(COURSE)[:, 0], np.zeros(48)])  # nobody chose the second
+    shares = np.column_stack([soft_targets(COURSE)[:, 0], np.zeros(48)])  # nobody chose the second
     data = MemberData(COURSE.texts, lambda epoch: shares, scale=Scale("multi-label"))
     found = SklearnMember(2, estimator="sklearn.linear_model.Ridge()").fit(data)
     p = found.predict_proba(COURSE.texts)

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from member_cases import small_people
 
 from edokit import Annotations
-from edokit.members.supervision import majority, most_active, per_annotator, random_select, soft
+from edokit.members.supervision import (
+    annotator_targets,
+    majority_targets,
+    most_active,
+    random_select_targets,
+    soft_targets,
+)
 from tests.errors import raises_code
 
 
@@ -36,7 +42,7 @@ def shares_as_answers() -> Annotations:
 def test_random_select_gives_each_item_an_answer_that_someone_gave(
     people: Annotations, seed: int, epoch: int
 ) -> None:
-    targets = random_select(people, seed, epoch)
+    targets = random_select_targets(people, seed, epoch)
     assert targets.shape == (len(people.items), len(people.classes))
     assert (targets.sum(axis=1) == 1).all()
     assert (people.counts[targets == 1] > 0).all()
@@ -45,8 +51,10 @@ def test_random_select_gives_each_item_an_answer_that_someone_gave(
 def test_random_select_is_unbiased_over_seeds_and_over_epochs() -> None:
     people = Annotations.from_matrix([[0, 1, 1, None], [2, None, None, None], [0, 0, 1, 2]])
     draws = 4000
-    over_seeds = np.mean([random_select(people, seed) for seed in range(draws)], axis=0)
-    over_epochs = np.mean([random_select(people, 3, epoch) for epoch in range(draws)], axis=0)
+    over_seeds = np.mean([random_select_targets(people, seed) for seed in range(draws)], axis=0)
+    over_epochs = np.mean(
+        [random_select_targets(people, 3, epoch) for epoch in range(draws)], axis=0
+    )
     # Five standard errors of a share.
     bound = 5 * np.sqrt(0.25 / draws)
     np.testing.assert_allclose(over_seeds, people.soft_labels, atol=bound)
@@ -55,21 +63,21 @@ def test_random_select_is_unbiased_over_seeds_and_over_epochs() -> None:
 
 def test_random_select_draws_items_independently() -> None:
     people = Annotations.from_matrix([[0, 1]] * 2)
-    draws = np.array([random_select(people, seed)[:, 1] for seed in range(2000)])
+    draws = np.array([random_select_targets(people, seed)[:, 1] for seed in range(2000)])
     assert abs(np.corrcoef(draws.T)[0, 1]) < 0.1
 
 
 def test_random_select_repeats_itself_and_changes_with_seed_and_epoch() -> None:
     people = small_people()
-    first = random_select(people, 1, 2)
-    np.testing.assert_array_equal(first, random_select(people, 1, 2))
-    assert (first != random_select(people, 1, 3)).any()
-    assert (first != random_select(people, 2, 2)).any()
+    first = random_select_targets(people, 1, 2)
+    np.testing.assert_array_equal(first, random_select_targets(people, 1, 2))
+    assert (first != random_select_targets(people, 1, 3)).any()
+    assert (first != random_select_targets(people, 2, 2)).any()
 
 
 def test_random_select_takes_one_annotators_probabilities_as_they_are() -> None:
     people = shares_as_answers()
-    targets = np.array([random_select(people, seed) for seed in range(600)])
+    targets = np.array([random_select_targets(people, seed) for seed in range(600)])
     rows = {tuple(row) for row in targets[:, 0]}
     assert rows == {(0.9, 0.1), (0.2, 0.8)}
     np.testing.assert_allclose(targets.mean(axis=0), people.soft_labels, atol=0.08)
@@ -77,26 +85,26 @@ def test_random_select_takes_one_annotators_probabilities_as_they_are() -> None:
 
 def test_soft_and_majority_targets_are_the_labels() -> None:
     people = Annotations.from_matrix([[0, 1, 1], [0, 0, 1]])
-    np.testing.assert_allclose(soft(people), [[1 / 3, 2 / 3], [2 / 3, 1 / 3]])
-    np.testing.assert_array_equal(majority(people), [[0, 1], [1, 0]])
+    np.testing.assert_allclose(soft_targets(people), [[1 / 3, 2 / 3], [2 / 3, 1 / 3]])
+    np.testing.assert_array_equal(majority_targets(people), [[0, 1], [1, 0]])
 
 
 def test_per_annotator_gives_the_annotators_own_items_and_answers() -> None:
     people = Annotations.from_matrix([[0, 1], [None, 0], [1, 1]], annotators=["x", "y"])
-    positions, targets = per_annotator(people, "x")
+    positions, targets = annotator_targets(people, "x")
     np.testing.assert_array_equal(positions, [0, 2])
     np.testing.assert_array_equal(targets, [[1, 0], [0, 1]])
 
 
 def test_per_annotator_splits_the_answer_of_one_who_answered_twice() -> None:
     table = {"item": ["a", "a", "b"], "annotator": ["x"] * 3, "label": ["0", "1", "1"]}
-    positions, targets = per_annotator(Annotations.from_table(table, duplicates="all"), "x")
+    positions, targets = annotator_targets(Annotations.from_table(table, duplicates="all"), "x")
     np.testing.assert_array_equal(positions, [0, 1])
     np.testing.assert_array_equal(targets, [[0.5, 0.5], [0, 1]])
 
 
 def test_per_annotator_keeps_probabilities() -> None:
-    positions, targets = per_annotator(shares_as_answers(), "x")
+    positions, targets = annotator_targets(shares_as_answers(), "x")
     np.testing.assert_array_equal(positions, [0, 1])
     np.testing.assert_allclose(targets, [[0.9, 0.1], [0.5, 0.5]])
 

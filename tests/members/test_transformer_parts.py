@@ -31,6 +31,7 @@ from edokit.members.recipes._tokens import (
 )
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.metrics import rps
+from edokit.scales import Scale
 from tests.errors import raises_code
 
 
@@ -44,9 +45,16 @@ def reader(model: str) -> Reader:
     return Reader(load_tokenizer(model), 512)
 
 
+def link_of(n_classes: int, sets: bool = False) -> Link:
+    """The link of classes or, for multi-label data, of labels."""
+    if sets:
+        return Link(n_classes, Scale("multi-label"))
+    return Link(n_classes)
+
+
 def network(model: str, pooling: str = "mean") -> MemberNetwork:
     width = 32 if pooling == "mean+target" else 16
-    return MemberNetwork(load_backbone(model), pooling, Head(width, Link(2))).eval()
+    return MemberNetwork(load_backbone(model), pooling, Head(width, link_of(2))).eval()
 
 
 def tensors(batch: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
@@ -188,7 +196,7 @@ STEPS = torch.ones(3)
 def people_head(sets: bool = False, classes: int = 4) -> AnnotatorHead:
     """A head whose annotators have learned something."""
     torch.manual_seed(0)
-    head = AnnotatorHead(6, Link(classes, sets=sets), PEOPLE).eval()
+    head = AnnotatorHead(6, link_of(classes, sets=sets), PEOPLE).eval()
     torch.nn.init.normal_(head.vectors, std=5.0)
     torch.nn.init.normal_(head.offsets)
     return head
@@ -200,8 +208,8 @@ def test_heads_start_at_the_mean_of_the_targets(sets: bool) -> None:
     totals = targets.sum(axis=0) + 1.0
     wanted = totals / (8.0 if sets else totals.sum())
     for head, prior in (
-        (Head(6, Link(4, sets=sets)), (targets,)),
-        (AnnotatorHead(6, Link(4, sets=sets), PEOPLE).eval(), (targets, np.zeros((3, 4)))),
+        (Head(6, link_of(4, sets=sets)), (targets,)),
+        (AnnotatorHead(6, link_of(4, sets=sets), PEOPLE).eval(), (targets, np.zeros((3, 4)))),
     ):
         head.set_prior(*prior)
         found = head.link.probabilities(head(torch.zeros(3, 6)))
@@ -225,7 +233,7 @@ def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(sets: bool) -> Non
 
 @pytest.mark.parametrize("sets", [False, True])
 def test_annotators_start_at_their_own_mean_shrunk_by_labels(sets: bool) -> None:
-    head = AnnotatorHead(6, Link(2, sets=sets), PEOPLE).eval()
+    head = AnnotatorHead(6, link_of(2, sets=sets), PEOPLE).eval()
     targets = np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 3)
     labels = np.array([[8.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     head.set_prior(targets, labels)
@@ -262,7 +270,7 @@ def test_the_ranked_probability_score_is_that_of_the_metrics() -> None:
 
 def test_the_loss_of_a_set_is_the_mean_over_its_labels() -> None:
     scores, shares = torch.randn(5, 3), torch.rand(5, 3)
-    found = row_losses("ce", Link(3, sets=True)(scores), shares, STEPS)
+    found = row_losses("ce", link_of(3, sets=True)(scores), shares, STEPS)
     each = torch.nn.functional.binary_cross_entropy_with_logits(scores, shares, reduction="none")
     torch.testing.assert_close(found, each.mean(dim=1))
 
@@ -375,7 +383,7 @@ def test_each_layer_learns_slower_than_the_one_above(model: str) -> None:
 
 
 def test_heads_and_annotators_have_learning_rates_of_their_own(model: str) -> None:
-    head = AnnotatorHead(16, Link(2), PEOPLE)
+    head = AnnotatorHead(16, link_of(2), PEOPLE)
     net = MemberNetwork(load_backbone(model), "mean", head)
     rates = {"learning_rate": 1e-3, "head_learning_rate": 5e-3, "annotator_learning_rate": 0.1}
     options = TransformerMember(2, **rates)

@@ -12,13 +12,13 @@ from sklearn.ensemble import ExtraTreesRegressor
 from edokit.members import MemberData
 from edokit.members.arrays import read_arrays, write_arrays
 from edokit.members.recipes.trees import PackedTrees, TreesMember
-from edokit.members.supervision import soft
+from edokit.members.supervision import soft_targets
 from tests.errors import raises_code
 
 
 def fitted(**options: int) -> TreesMember:
     data = small_people()
-    targets = soft(data)
+    targets = soft_targets(data)
     lesson = MemberData(list(map(str, data.texts)), lambda epoch: targets)
     return TreesMember(2, trees=4, **options).fit(lesson, random_state=3)
 

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from edokit._errors import are, warn
 from edokit._io.atomic import drop_folder
 from edokit._io.digests import digest_text
-from edokit._parallel import Workers, how_many_jobs
+from edokit._parallel import Workers, choose_jobs
 from edokit._progress import Progress
 from edokit._types import Bools, Floats, Ints, Reals
 from edokit.annotations.core import PublishedLabelWarning, contradiction_message
@@ -133,7 +133,7 @@ class ShardedData(FitData):
         work = reading.shards or ShardOptions()
         # What workers are sent: progress stays here.
         reading = replace(reading, shards=None)
-        workers = Workers(how_many_jobs(work.jobs, shards.sizes), work.engine)
+        workers = Workers(choose_jobs(work.jobs, shards.sizes), work.engine)
         folder = make_folder(work.scratch)
         try:
             cached = []

@@ -1,4 +1,4 @@
-"""A model that one has becomes a member of a folder."""
+"""Add a model that was trained elsewhere to a folder of members."""
 
 from __future__ import annotations
 
@@ -81,7 +81,15 @@ def add_member(
         if (folder / MANIFEST).exists():
             manifest = read_manifest(folder)
         if manifest is not None:
-            classes = _check_classes(folder, manifest["data"]["classes"], classes)
+            present = manifest["data"]["classes"]
+            if classes is not None and sorted(classes) != sorted(present):
+                raise InputError(
+                    f"the members in {folder} have the classes {examples(present, 20)}, not"
+                    f" {examples(classes, 20)}",
+                    f"leave {option('classes')} out",
+                    code="classes-differ",
+                )
+            classes = present
         member = ExistingModel.read(str(model), classes, labels, trust=trust)
         if manifest is None:
             manifest = new_manifest(member.classes, member.scale)
@@ -96,24 +104,10 @@ def _check_only_existing(folder: Path) -> None:
     """Raise an error if a folder has trained members."""
     if any(card["recipe"] != EXISTING for card in member_cards(folder).values()):
         raise InputError(
-            f"{folder} holds trained members, whose manifest and predictions are of a training",
-            "add the model to another folder, and name both where members predict",
+            f"{folder} has members that were trained there, and added models need another folder",
+            "add the model to a new folder, and name both folders where members predict",
             code="wrong-folder",
         )
-
-
-def _check_classes(
-    folder: Path, present: Sequence[str], classes: Sequence[str] | None
-) -> Sequence[str]:
-    """The classes of a folder, which must be those that are asked for."""
-    if classes is not None and sorted(classes) != sorted(present):
-        raise InputError(
-            f"the members in {folder} have the classes {examples(present, 20)}, not"
-            f" {examples(classes, 20)}",
-            f"leave {option('classes')} out",
-            code="classes-differ",
-        )
-    return present
 
 
 def _write_member(member: ExistingModel, folder: Path) -> None:
@@ -133,7 +127,7 @@ def _write_member(member: ExistingModel, folder: Path) -> None:
 
 
 def _write_entry(manifest: ManifestContent, name: str, folder: Path) -> None:
-    """Write the manifest of a folder with one more member, or another of this name."""
+    """Add a member to the manifest of a folder, in place of one with the same name."""
     entry = {
         "name": name,
         "group": name,

@@ -15,14 +15,15 @@ from edokit.members.recipe import Member, predict_texts
 
 
 class AnnotatorRows:
-    """Texts with their annotators or, ``by_annotator``, a row for each text and annotator.
+    """The rows to predict for texts whose annotators are known.
 
-    With ``by_annotator``, the rows of all pairs come first, then one anonymous row for each text.
+    There is one row for each text or, ``by_annotator``, one for each pair of a text and one of its
+    annotators, followed by one anonymous row for each text.
 
     Attributes
     ----------
-    texts : ndarray of shape (R,)
-        The text of each row.
+    positions : ndarray of int of shape (R,)
+        The position of each row's text among the texts.
     """
 
     def __init__(
@@ -50,58 +51,66 @@ class AnnotatorRows:
                 f"{are(unnamed, len(items), HAVE, 'text')} no annotator and only an anonymous"
                 " prediction"
             )
-        positions = np.arange(len(items))
-        self.texts: Ints = positions
+        all_texts = np.arange(len(items))
+        self.positions: Ints = all_texts
+        # The annotators of each row; none for an anonymous row.
         self._names: list[tuple[str, ...]] = names_of_texts
         if by_annotator:
             counts = [len(names) for names in names_of_texts]
-            self.texts = np.append(np.repeat(positions, counts), positions)
+            self.positions = np.append(np.repeat(all_texts, counts), all_texts)
             self._names = [(name,) for name in chain.from_iterable(names_of_texts)]
             self._names += [()] * len(items)
-        self._known: set[str] = set()
+        # Annotators whom some member has known so far.
+        self._known_annotators: set[str] = set()
 
     @property
     def annotators(self) -> list[str]:
-        """The annotator of each row, by annotator; empty for the anonymous answer."""
+        """The annotator of each row, if rows are by annotator; empty for the anonymous answer."""
         return [names[0] if names else "" for names in self._names]
 
     def predict(self, member: Member, texts: Sequence[Text]) -> Floats:
         """Probabilities of each row, for its annotators if the member knows some."""
         known_annotators = set(member.known_annotators)
         if not known_annotators:
-            return predict_texts(member, texts)[self.texts]
-        self._known |= known_annotators
+            return predict_texts(member, texts)[self.positions]
+        self._known_annotators |= known_annotators
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)  # `warn_of_strangers` reports all at once
-            answers = predict_texts(member, [texts[row] for row in self.texts], self._names)
-        # To strangers exactly the anonymous answer, whatever else is in a batch on a GPU.
-        strangers = [
-            row for row, names in enumerate(self._names) if known_annotators.isdisjoint(names)
-        ]
-        answers[strangers] = answers[self.texts[strangers] - len(texts)]
+            # `warn_of_unknown_annotators` reports all at once.
+            warnings.simplefilter("ignore", EDOWarning)
+            row_texts = [texts[position] for position in self.positions]
+            answers = predict_texts(member, row_texts, self._names)
+        # Annotators whom the member does not know get exactly the answer of the anonymous row of
+        # their text, whatever else is in a batch on a GPU.
+        n_pairs = len(self.positions) - len(texts)
+        for row in range(n_pairs):
+            if known_annotators.isdisjoint(self._names[row]):
+                answers[row] = answers[n_pairs + self.positions[row]]
         return answers
 
     def pool(self, answers_by_annotator: Mapping[str, Floats]) -> Floats:
-        """Each row by the member of its annotator, and by the mean of all for everybody else."""
-        self._known |= set(answers_by_annotator)
+        """The answers of members that were trained on one annotator each, as those of one member.
+
+        The answer to a row is that of its annotator's member; for all others, the mean of all.
+        """
+        self._known_annotators |= set(answers_by_annotator)
         mean = np.mean(list(answers_by_annotator.values()), axis=0)
         rows = []
         for row, name in enumerate(self.annotators):
             rows.append(answers_by_annotator.get(name, mean)[row])
         return np.array(rows)
 
-    def warn_of_strangers(self) -> None:
-        """Warn of annotators that made no difference."""
-        if not self._known:
+    def warn_of_unknown_annotators(self) -> None:
+        """Warn of annotators whom no member knows."""
+        if not self._known_annotators:
             warn(
                 "the members know no annotators, so that only the text counts (`edo fit` learns how"
                 " annotators differ from any members' answers; `edo predict --as` answers for them)"
             )
             return
         requested = set(chain.from_iterable(self._names))
-        strangers = sorted(requested - self._known)
-        if strangers:
+        unknown = sorted(requested - self._known_annotators)
+        if unknown:
             warn(
-                f"{are(len(strangers), len(requested), noun='annotator')} unknown to all members,"
-                f" and answered anonymously: {examples(strangers)}"
+                f"{are(len(unknown), len(requested), noun='annotator')} unknown to all members,"
+                f" and answered anonymously: {examples(unknown)}"
             )

@@ -23,7 +23,7 @@ def write_arrays(path: Path, **arrays: npt.NDArray[np.generic]) -> None:
 
 
 def read_arrays(path: Path, names: Iterable[str]) -> NamedArrays:
-    """Read those of these arrays that the file has; a damaged file is an error."""
+    """Read the arrays of these names; those that the file lacks are left out."""
     try:
         return npz.read_arrays(path, names)
     except (InputError, MemoryError):

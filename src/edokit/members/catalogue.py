@@ -53,7 +53,7 @@ class KnownEncoder:
     Attributes
     ----------
     name, alias : str
-        Its names.
+        Its name on the hub without the owner, and a short one.
     repository, revision : str
         Where it is on the hub, and the commit that is taken.
     license : str
@@ -84,11 +84,15 @@ class KnownEncoder:
         cache = hub_cache()
         if cache is None:
             return None
-        folder = cache / f"models--{self.repository.replace('/', '--')}" / "snapshots"
-        folder = folder / self.revision
+        folder = self.folder_in(cache)
         if all((folder / file.name).is_file() for file in self.files):
             return folder
         return None
+
+    def folder_in(self, cache: Path) -> Path:
+        """Where the hub's tools keep this revision in their cache."""
+        repository = self.repository.replace("/", "--")
+        return cache / f"models--{repository}" / "snapshots" / self.revision
 
 
 def _read_catalogue() -> tuple[KnownEncoder, ...]:
@@ -126,8 +130,8 @@ def get_encoder(
 ) -> Path:
     """Download a known encoder into the hub's cache, or copy it there; verify digests.
 
-    Files that are there and right are not fetched again. A download that breaks off, or is killed,
-    goes on from there the next time.
+    Files that are complete are not fetched again. A download that is interrupted is resumed by the
+    next call.
 
     Parameters
     ----------
@@ -146,7 +150,7 @@ def get_encoder(
     Raises
     ------
     InputError
-        If the name is unknown, or a file can't be had or has another content.
+        If the name is unknown, or a file can't be fetched or is not the published one.
     """
     encoder = find_encoder(name)
     if encoder is None:
@@ -164,8 +168,7 @@ def get_encoder(
         fetch = _downloader(encoder)
     else:
         fetch = _copier(encoder, Path(source))
-    folder = cache / f"models--{encoder.repository.replace('/', '--')}" / "snapshots"
-    folder = folder / encoder.revision
+    folder = encoder.folder_in(cache)
     for done, file in enumerate(encoder.files):
         progress(done, len(encoder.files), file.name)
         path = folder / file.name
@@ -207,11 +210,11 @@ class _LimitedFile(BufferedWriter):
 
 
 Fetch = Callable[[EncoderFile, Path, Path], None]
-"""Writes a file of an encoder to the first path; what breaks off is kept at the second."""
+"""Writes a file of an encoder to the first path; an interrupted download stays at the second."""
 
 
 def _downloader(encoder: KnownEncoder) -> Fetch:
-    """What downloads a file from the hub; the library resumes, and knows proxies.
+    """Return a function that downloads a file from the hub, by way of its library.
 
     Nothing that the hub says chooses where a file is written. The library's own `hf_hub_download`
     names files by headers of the response, so a mirror could have files outside the cache written.
@@ -239,7 +242,7 @@ def _downloader(encoder: KnownEncoder) -> Fetch:
                     displayed_filename=file.name,
                 )
             partial.replace(path)
-        # The library raises what it is built on raises, too: requests', httpx', the system's.
+        # Errors may also come from the libraries below: requests, httpx, the system.
         except Exception as error:
             if isinstance(error, OSError | ValueError):
                 # The server refused, or sent another file: there is nothing to go on from.
@@ -258,14 +261,14 @@ def _downloader(encoder: KnownEncoder) -> Fetch:
 
 
 def _first_cause(error: BaseException) -> BaseException:
-    """What went wrong first, of a chain of errors."""
+    """The first error of a chain."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def _copier(encoder: KnownEncoder, source: Path) -> Fetch:
-    """What copies a file of a folder."""
+    """Return a function that copies a file of a folder."""
 
     def fetch(file: EncoderFile, path: Path, partial: Path) -> None:
         original = source / file.name

@@ -21,7 +21,8 @@ from edokit.members.training_data import FIT
 if TYPE_CHECKING:
     from edokit.predictions.core import Predictions
 
-# Details of a member that add up over its folds.
+# Details that add up over the folds of a member; a text is sent to the models of all folds, so that
+# its cost does, too.
 _SUMMED = ("requests", "answers", "failures", "tokens_in", "tokens_out", "cost", "total_cost")
 
 
@@ -64,6 +65,7 @@ def collect_predictions(
         for split, predicted in _member_predictions(plan, jobs, out).items():
             by_split.setdefault(split, {})[member] = predicted
         details = fold_details([cards[job.path].get("details") or {} for job in jobs])
+        # Details of a member that later steps read, such as its supervision.
         info[member] = details | soft_supervision(jobs[0].supervision)
         if jobs[0].supervision == PER_ANNOTATOR and not plan.options.ignore_annotator_limit:
             info[member]["supervision"] = PER_ANNOTATOR
@@ -96,14 +98,14 @@ def _member_predictions(
             continue
         parts = [fold[split] for fold in folds]
         if plan.folds is not None and split.removesuffix(BY_ANNOTATOR) == FIT:
-            predictions[split] = _joined_folds(parts)
+            predictions[split] = _join_folds(parts)
         else:
             mean = np.mean([part.probabilities for part in parts], axis=0)
             predictions[split] = replace(parts[0], probabilities=mean)
     return predictions
 
 
-def _joined_folds(parts: Sequence[RowPredictions]) -> RowPredictions:
+def _join_folds(parts: Sequence[RowPredictions]) -> RowPredictions:
     """The rows of all folds in the order of the items."""
     positions = list(chain.from_iterable(part.positions for part in parts))
     order = np.argsort(positions, kind="stable")
@@ -129,10 +131,11 @@ def _job_predictions(
         predictions[split] = RowPredictions(positions, None, anonymous)
         by_annotator = f"{split}{BY_ANNOTATOR}"
         if by_annotator in arrays:
-            row_annotators = plan.annotator_rows(rows)
+            pairs = plan.annotator_pairs(rows)
+            # An anonymous row for each item follows the rows of the pairs.
             predictions[by_annotator] = RowPredictions(
-                [position for position, _ in row_annotators] + positions,
-                [annotator for _, annotator in row_annotators] + [""] * len(positions),
+                [position for position, _ in pairs] + positions,
+                [annotator for _, annotator in pairs] + [""] * len(positions),
                 np.concatenate([arrays[by_annotator], anonymous]),
             )
     return predictions

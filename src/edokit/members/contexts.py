@@ -32,13 +32,23 @@ def split_context(texts: Sequence[Text]) -> tuple[list[str], list[str] | None]:
     """Texts without their contexts, and the contexts; None if no text has one."""
     if not have_contexts(texts):
         return [str(text) for text in texts], None
-    pairs = [(text, "") if isinstance(text, str) else text for text in texts]
-    return [text for text, _ in pairs], [context for _, context in pairs]
+    strings = []
+    contexts = []
+    for text in texts:
+        if isinstance(text, str):
+            strings.append(text)
+            contexts.append("")
+        else:
+            strings.append(text[0])
+            contexts.append(text[1])
+    return strings, contexts
 
 
-def joined(text: Text) -> str:
+def join_context(text: Text) -> str:
     """A text, with its context in the lines after it."""
-    return text if isinstance(text, str) else "\n".join(text)
+    if isinstance(text, str):
+        return text
+    return "\n".join(text)
 
 
 def distinct_texts(texts: Sequence[Text]) -> tuple[list[Text], Ints]:
@@ -56,7 +66,7 @@ def check_texts(texts: Sequence[object]) -> None:
         kind = "missing" if is_missing else type(text).__name__
         raise InputError(
             f"text {position + 1} of {len(texts)} is {kind}, neither a string nor a pair"
-            " (utterance, context) of strings",
+            " (text, context) of strings",
             "fill the gap or drop the item",
             code="not-a-text",
         )

@@ -13,9 +13,9 @@ from edokit._errors import InputError, errors_in, examples, option
 from edokit._io.documents import Document, Names, read_model, write_json
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Floats
-from edokit.members.contexts import Context, Text, joined, with_context
+from edokit.members.contexts import Context, Text, join_context, with_context
 from edokit.members.pretrained import (
-    TO_PREDICT,
+    PREDICTION_PACKAGES,
     check_code,
     choose_device,
     load_tokenizer,
@@ -43,8 +43,8 @@ _NUMBERED = re.compile(r"label_\d+", re.IGNORECASE)
 LabelMap = dict[str, str]
 
 
-class _Pipeline:
-    """A scikit-learn classifier of texts; a context follows its text."""
+class _SklearnClassifier:
+    """A scikit-learn classifier of texts; contexts are appended to texts."""
 
     scale = NOMINAL
 
@@ -61,7 +61,7 @@ class _Pipeline:
         self.labels = [str(label) for label in classes]
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
-        return np.asarray(self.estimator.predict_proba([joined(text) for text in texts]))
+        return np.asarray(self.estimator.predict_proba([join_context(text) for text in texts]))
 
     def save(self, folder: Path) -> None:
         write_estimator(self.estimator, folder / _ESTIMATOR)
@@ -71,7 +71,7 @@ class _NetworkClassifier:
     """A text-classification model of the Hugging Face hub, or in a folder."""
 
     def __init__(self, model: str, device: str | None) -> None:
-        require_packages("a text-classification model", TO_PREDICT)
+        require_packages("a text-classification model", PREDICTION_PACKAGES)
         from transformers import AutoModelForSequenceClassification
 
         from edokit.members.recipes._tokens import Reader
@@ -153,7 +153,7 @@ class ExistingModel(Member):
         self.device = device
         self.classes: list[str] = []
         self.labels: LabelMap = {}
-        self._model: _Pipeline | _NetworkClassifier  # once it is read
+        self._model: _SklearnClassifier | _NetworkClassifier  # set by `read`
 
     @classmethod
     def read(
@@ -167,7 +167,11 @@ class ExistingModel(Member):
     ) -> ExistingModel:
         """Read a model, and match its labels to classes; parameters as of `add_member`."""
         path = Path(model).expanduser()
-        source = _Pipeline(path, trust) if path.is_file() else _NetworkClassifier(model, device)
+        source: _SklearnClassifier | _NetworkClassifier
+        if path.is_file():
+            source = _SklearnClassifier(path, trust)
+        else:
+            source = _NetworkClassifier(model, device)
         class_of = match_labels(source.labels, classes, labels or {}, model)
         if classes is None:
             names = list(dict.fromkeys(class_of.values()))
@@ -224,20 +228,20 @@ class ExistingModel(Member):
 def match_labels(
     labels: Sequence[str],
     classes: Sequence[str] | None,
-    renamed: Mapping[str, str],
+    declared_classes: Mapping[str, str],
     model: str,
 ) -> LabelMap:
     """The class of each of a model's labels, or an error that shows both.
 
-    Labels that are only numbered get the classes in order; other names are matched without regard
-    to case.
+    ``declared_classes`` has the class of some labels. Of the others, those that are only numbered
+    get the classes in order; other names are matched without regard to case.
     """
     if classes is None:
-        class_of = {label: renamed.get(label, label) for label in labels}
-        matches = True
+        class_of = {label: declared_classes.get(label, label) for label in labels}
+        are_all_matched = True
     else:
         class_by_name = {name.casefold(): name for name in classes}
-        are_numbered = not renamed and all(_NUMBERED.fullmatch(label) for label in labels)
+        are_numbered = not declared_classes and all(_NUMBERED.fullmatch(label) for label in labels)
         if are_numbered and len(labels) == len(classes):
             class_by_name = {
                 label.casefold(): name for label, name in zip(labels, classes, strict=True)
@@ -245,10 +249,10 @@ def match_labels(
         class_of = {}
         for label in labels:
             default = class_by_name.get(label.casefold(), "")
-            class_of[label] = renamed.get(label, default)
-        matches = set(class_of.values()) == set(classes)
-    unknown = set(renamed) - set(labels)
-    if unknown or not matches:
+            class_of[label] = declared_classes.get(label, default)
+        are_all_matched = set(class_of.values()) == set(classes)
+    unknown = set(declared_classes) - set(labels)
+    if unknown or not are_all_matched:
         expected = classes or labels
         raise InputError(
             f"{model} has the labels {examples(labels, 20)}, which must map onto the classes"

@@ -128,7 +128,7 @@ class Familiarity:
         sampled_texts = [strings[row] for row in rows]
         sampled_groups = None
         if groups is not None:
-            sampled_groups = [str(groups[row]) for row in rows]
+            sampled_groups = [str(groups[int(row)]) for row in rows]
         folds = _fold_numbers(sampled_texts, sampled_groups)
         pieces = [text_pieces(text) for text in sampled_texts]
         distinct_pieces, places = np.unique(np.concatenate(pieces), return_inverse=True)
@@ -218,8 +218,11 @@ class Familiarity:
         )
 
 
-def familiarity_of(data: TrainingData) -> Familiarity | None:
-    """Return the familiarity of the texts of train and dev, groups of items kept together."""
+def measure_familiarity(data: TrainingData) -> Familiarity | None:
+    """Return the familiarity of the texts of train and dev; None if there are none.
+
+    Groups of items are held out together.
+    """
     from edokit.members.training_data import DEV, TRAIN
 
     rows = data.where(TRAIN, *DEV)
@@ -228,6 +231,7 @@ def familiarity_of(data: TrainingData) -> Familiarity | None:
     groups = None
     item_groups = data.annotations.item_groups
     if item_groups is not None:
+        # An item without a group is one of its own.
         groups = [item_groups[row] or data.texts[row] for row in rows]
     return Familiarity.fit([data.texts[row] for row in rows], groups)
 

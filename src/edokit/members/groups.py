@@ -38,8 +38,7 @@ _DEFAULT_MEMBERS = 10
 class Group:
     """Members of one recipe that differ in their targets, or by chance.
 
-    An option with several values makes a group for each of them, and for each combination where
-    several options have some.
+    If options have several values, there is a group for each combination of them.
 
     Parameters
     ----------
@@ -47,16 +46,16 @@ class Group:
         ``"linear"``, ``"trees"``, ``"nearest"``, ``"encoder"``,
         ``"embeddings"``, ``"sklearn"``, ``"transformer"``, ``"llm"`` or ``"package.module:Class"``.
     members : int, default=None
-        How many. None: 10, or 1 where the recipe asks a server; with per-group supervision one for
-        each level, which is all that it can be.
+        Number of members. None: 10, or 1 if the recipe asks a server. With per-group supervision
+        there is one for each level, and no other number is accepted.
     name : str, default=""
-        Its name; the recipe's where none is given.
+        The name of the group. Empty: that of the recipe.
     supervision : {"random-select", "per-annotator", "per-group", "soft", "majority"}
         Which labels are the targets; "random-select" by default.
     draw : {"epoch", "once"}, default=None
         When random-select draws. None: every epoch if the recipe has epochs.
     options : mapping, default={}
-        Options of the recipe; a list of values, or a mapping of names to values, for a group each.
+        Options of the recipe. For several values, a list or a mapping of names to values.
     attribute : str, default=None
         With per-group supervision: the attribute of annotators, such as ``"country"``, whose levels
         get a member each.
@@ -75,13 +74,13 @@ class Group:
 
     @property
     def n_members(self) -> int:
-        """How many members the group has, once it is checked and its levels are found."""
+        """Number of members; known once the group is checked and its levels are found."""
         assert self.members is not None
         return self.members
 
     @property
     def title(self) -> str:
-        """Its name, or that of its recipe."""
+        """The name of the group, or that of its recipe."""
         return self.name or self.recipe.rpartition(":")[2]
 
     def checked(self) -> Group:
@@ -96,7 +95,7 @@ class Group:
         else:
             self._refuse_levels()
             if members is None:
-                members = usual_members(self.recipe)
+                members = default_members(self.recipe)
         if members is not None:
             check_number("members", members, 1, whole=True)
         draws = (EPOCH, ONCE) if recipe.capabilities.epochs else (ONCE,)
@@ -104,13 +103,13 @@ class Group:
         one_of("draw", draw, draws)
         _refuse_retired(self.recipe, self.options)
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
-        learned = {PER_ANNOTATOR: "annotator", PER_GROUP: "level of an attribute"}
-        if self.supervision in learned and learns_people(recipe, options):
+        target_of = {PER_ANNOTATOR: "one annotator", PER_GROUP: "one level of an attribute"}
+        if self.supervision in target_of and learns_people(recipe, options):
             people = recipe.capabilities.people
             raise InputError(
                 f"group {name!r} learns individual annotators (option {people}), but with"
-                f" {option('supervision', self.supervision)} each member learns a single"
-                f" {learned[self.supervision]}",
+                f" {option('supervision', self.supervision)} each member learns"
+                f" {target_of[self.supervision]}",
                 f"choose another supervision, or leave {people} out",
                 code="conflicting-options",
             )
@@ -183,19 +182,20 @@ class Group:
             return [self]
         titled = find_recipe(self.recipe).capabilities.titled
         groups = []
-        for combination in product(*(values.items() for values in values_of.values())):
+        # A combination is the name of one value of each of these options.
+        for combination in product(*values_of.values()):
             options = dict(self.options)
-            for key, (name, value) in zip(values_of, combination, strict=True):
-                options[key] = value
+            for key, value_name in zip(values_of, combination, strict=True):
+                options[key] = values_of[key][value_name]
                 if isinstance(self.options[key], Mapping) and key in titled:
-                    options[f"{key}_name"] = name
-            name = "-".join([self.title, *(name for name, _ in combination)])
-            groups.append(replace(self, name=name, options=options))
+                    options[f"{key}_name"] = value_name
+            group_name = "-".join([self.title, *combination])
+            groups.append(replace(self, name=group_name, options=options))
         return groups
 
 
 def _named_values(option_name: str, values: Any) -> dict[str, Any]:
-    """Values of an option by a word for each: the value itself if it is short, else its number."""
+    """Values of an option by name: as declared, else the value if it is short, else its number."""
     if not values:
         raise InputError(
             f"the option {option_name} is an empty list", "name a value", code="empty-option"
@@ -217,10 +217,13 @@ def _named_values(option_name: str, values: Any) -> dict[str, Any]:
 
 
 def _word(value: str) -> str:
-    """The last part of a name or path, if it is short and without blanks."""
+    """The last part of a name or path; empty if it is long or has blanks."""
     part = re.sub(r"\.(?:txt|md|json)$", "", value.rpartition("/")[2])
     word = re.sub(r"[^A-Za-z0-9._]+", "-", part)
-    return "" if len(word) > 40 or any(map(str.isspace, value)) else word.strip("-")
+    has_blanks = any(character.isspace() for character in value)
+    if len(word) > 40 or has_blanks:
+        return ""
+    return word.strip("-")
 
 
 def check_folder_name(name: str) -> None:
@@ -252,17 +255,16 @@ def parse_groups(
         A recipe, recipes with numbers of members, or the path of a file with ``[[group]]`` tables;
         a file can't name code: no ``package.module:Class``, and no option ``allow``.
     members : int, default=None
-        Members of a single group whose text gives no number. None: 10, or 1 of ``llm``; with
-        per-group supervision one for each level.
+        Number of members if ``text`` is one recipe without a number. None: see `Group`.
     supervision, draw
-        Of groups that don't have their own; see `Group`.
+        For groups that don't set them; see `Group`.
     options : mapping, default=None
-        An option goes to every group that has one of that name; ``group.option`` to one group. A
-        list of values makes a group for each, see `Group`.
+        Options by name: ``option`` is set in every group whose recipe has it, ``group.option`` in
+        one group. Several values make several groups, see `Group`.
     attribute : str, default=None
-        Of groups with per-group supervision: whose levels get a member each; see `Group`.
+        For groups with per-group supervision: the attribute whose levels get a member each.
     levels : sequence of str, default=()
-        Of these groups: the levels that get a member. Empty: all.
+        For these groups: the levels that get a member. Empty: all.
 
     Returns
     -------
@@ -314,9 +316,11 @@ def parse_groups(
     return check_groups(_with_options(groups, options or {}))
 
 
-def usual_members(recipe: str) -> int:
-    """How many members a group has by default; a server gives one answer to one question."""
-    return 1 if find_recipe(recipe).capabilities.endpoint else _DEFAULT_MEMBERS
+def default_members(recipe: str) -> int:
+    """Number of members of a group by default: one if a server is asked, whose answers are paid."""
+    if find_recipe(recipe).capabilities.endpoint:
+        return 1
+    return _DEFAULT_MEMBERS
 
 
 def check_groups(groups: Iterable[Group]) -> list[Group]:
@@ -365,7 +369,7 @@ class _GroupFile(Document):
 
 def read_groups(
     path: str | Path,
-    replaced: Collection[str] = (),
+    overridden: Collection[str] = (),
     *,
     supervision: str = RANDOM_SELECT,
     draw: str | None = None,
@@ -374,9 +378,10 @@ def read_groups(
 ) -> list[Group]:
     """Read groups from a TOML file with a ``[[group]]`` table each.
 
-    ``supervision``, ``draw``, ``attribute`` and ``levels`` are those of groups that leave them out,
-    the last two of groups with per-group supervision. Options that others replace, ``option`` or
-    ``group.option``, may name code.
+    ``supervision``, ``draw``, ``attribute`` and ``levels`` are for groups that don't set them, the
+    last two for groups with per-group supervision. ``overridden`` are the options, ``option`` or
+    ``group.option``, that the caller sets: what the file says of them is ignored, so it may even
+    name code.
     """
     hint = (
         'write [[group]] and under it recipe = "linear"; a group may also have members, name,'
@@ -393,7 +398,7 @@ def read_groups(
         options = {
             key: value
             for key, value in table.options.items()
-            if key not in replaced and f"{name}.{key}" not in replaced
+            if key not in overridden and f"{name}.{key}" not in overridden
         }
         group = Group(
             recipe=table.recipe,

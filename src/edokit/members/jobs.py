@@ -26,10 +26,10 @@ from edokit.members.supervision import (
     ONCE,
     RANDOM_SELECT,
     SOFT,
-    majority,
-    per_group,
-    random_select,
-    soft,
+    group_targets,
+    majority_targets,
+    random_select_targets,
+    soft_targets,
 )
 from edokit.scales import Scale
 
@@ -48,7 +48,7 @@ class Outcome:
     text : str
         The reason for a failure, with references to options (see `show_options`); else empty.
     notes : tuple of str
-        The warnings that EDO gave.
+        The warnings that EDO gave; none of a failed job.
     """
 
     job: TrainingJob
@@ -69,7 +69,6 @@ def run_job(
     progress: Progress = no_progress,
 ) -> Outcome:
     """Run a job into its folder under ``out``; a failure is an outcome, not an exception."""
-    notes: tuple[str, ...] = ()
     try:
         with whole_folder(out / job.folder) as folder:
             notes = fit_job(plan, job, folder, device, progress)
@@ -79,7 +78,7 @@ def run_job(
         else:
             reason = " ".join(str(error).split())
             text = f"{type(error).__name__}: {reason}".removesuffix(": ")
-        return Outcome(job, text, notes)
+        return Outcome(job, text)
     return Outcome(job, notes=notes)
 
 
@@ -126,9 +125,9 @@ def predict_splits(member: Member, plan: TrainingPlan, job: TrainingJob) -> Name
         predicted = predict_texts(member, [data.texts[i] for i in positions])
         arrays[split] = _checked(predicted, data.scale)
         if member.known_annotators:
-            rows = plan.annotator_rows(positions)
-            texts = [data.texts[i] for i, _ in rows]
-            annotators = [[name] for _, name in rows]
+            pairs = plan.annotator_pairs(positions)
+            texts = [data.texts[position] for position, _ in pairs]
+            annotators = [[name] for _, name in pairs]
             predicted = predict_texts(member, texts, annotators)
             arrays[f"{split}{BY_ANNOTATOR}"] = _checked(predicted, data.scale)
     return arrays
@@ -153,40 +152,41 @@ def member_data(plan: TrainingPlan, job: TrainingJob) -> MemberData:
     data = plan.data
     rows = plan.rows(job)
     train_rows = _train_rows(plan, job)
-    labels = data.annotations.take(train_rows)
+    annotations = data.annotations.take(train_rows)
     texts, context = split_context([data.texts[i] for i in train_rows])
     common = MemberData(
         texts=texts,
-        targets=_targets(plan, job, labels, data.hard[train_rows]),
+        targets=_targets(plan, job, annotations, data.hard_labels[train_rows]),
         context=context,
-        annotations=labels,
+        annotations=annotations,
         scale=data.scale,
         classes=data.classes,
         corpus=data.texts,
     )
     if not len(rows.stop):
         return common
-    dev_labels = data.annotations.take(rows.stop)
+    dev_annotations = data.annotations.take(rows.stop)
     dev_texts, dev_context = split_context([data.texts[i] for i in rows.stop])
     return replace(
         common,
         dev_texts=dev_texts,
         dev_context=dev_context,
-        dev_soft_labels=np.asarray(dev_labels.soft_labels),
-        dev_hard_labels=data.hard[rows.stop],
-        dev_annotations=dev_labels,
+        dev_soft_labels=np.asarray(dev_annotations.soft_labels),
+        dev_hard_labels=data.hard_labels[rows.stop],
+        dev_annotations=dev_annotations,
     )
 
 
 def _train_rows(plan: TrainingPlan, job: TrainingJob) -> Ints:
-    """The items that a job trains on: with epochs without those that it stops on."""
+    """The positions of the items that a job trains on."""
     rows = plan.rows(job)
     train_rows = rows.train
     if find_recipe(job.recipe).capabilities.epochs:
+        # The recipe stops early on these items, so it must not train on them.
         train_rows = np.setdiff1d(train_rows, rows.stop)
     annotators = plan.annotators_of(job)
     if annotators is not None:
-        labelled_rows, _ = per_group(plan.data.annotations, annotators)
+        labelled_rows, _ = group_targets(plan.data.annotations, annotators)
         train_rows = train_rows[np.isin(train_rows, labelled_rows)]
         if not len(train_rows):
             who = f"annotator {job.annotator!r}"
@@ -201,17 +201,18 @@ def _train_rows(plan: TrainingPlan, job: TrainingJob) -> Ints:
 
 
 def _targets(
-    plan: TrainingPlan, job: TrainingJob, labels: Annotations, hard: Codes
+    plan: TrainingPlan, job: TrainingJob, annotations: Annotations, hard_labels: Codes
 ) -> Callable[[int], Floats]:
-    """The targets of each epoch."""
+    """A function that returns the targets of an epoch."""
     if job.supervision == RANDOM_SELECT:
-        draws_once = job.draw == ONCE
-        return lambda epoch: random_select(labels, job.seed, 0 if draws_once else epoch)
+        if job.draw == ONCE:
+            return lambda epoch: random_select_targets(annotations, job.seed)
+        return lambda epoch: random_select_targets(annotations, job.seed, epoch)
     annotators = plan.annotators_of(job)
     if annotators is not None:
-        _, targets = per_group(labels, annotators)
+        _, targets = group_targets(annotations, annotators)
     elif job.supervision == SOFT:
-        targets = soft(labels)
+        targets = soft_targets(annotations)
     else:
-        targets = majority(labels, hard)
+        targets = majority_targets(annotations, hard_labels)
     return lambda epoch: targets

@@ -39,14 +39,14 @@ class LoadedMembers:
     folders : str, Path or sequence of these
         One folder of members, or several.
     members : sequence of str, default=None
-        Names of members, and of groups with per-annotator supervision, each of which is then one
-        member. None: all members.
+        Names of members, and of groups with per-annotator supervision, whose members become one in
+        predictions by annotator. None: all members.
     device : str, default=None
     trust : sequence of str, default=()
         As in `score_members`.
     models : mapping of str to Path, default=None
-        Where pretrained models are that members name but do not hold. Such members keep theirs in
-        memory, one for all of them, and write no cache.
+        In a bundle, the folders of the pretrained models that members refer to, by name. Members
+        with the same model share one in memory, and write no cache.
     keep : bool, default=True
         Keep members in memory between calls, instead of one at a time while it predicts.
 
@@ -57,9 +57,9 @@ class LoadedMembers:
     folders : dict of str to Path
         The folder of each member, by name.
     pooled : list of str
-        Groups that were named, whose members know an annotator each.
+        Groups in ``members``, whose members were trained on one annotator each.
     place : str
-        The folders, in messages.
+        The folders as messages name them.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class LoadedMembers:
 
     @cached_property
     def familiarity(self) -> Familiarity | None:
-        """How familiar texts are to these members; None where no folder says it."""
+        """How familiar texts are to these members, from the first folder that says it, or None."""
         for folder in dict.fromkeys(self.folders.values()):
             familiarity = Familiarity.load(folder)
             if familiarity is not None:
@@ -179,7 +179,7 @@ class LoadedMembers:
         _ = self.familiarity
 
     @property
-    def has_voices(self) -> bool:
+    def has_annotator_members(self) -> bool:
         """Whether some of the members were trained on one annotator each."""
         return any(_annotator_of(self._entries[name]) for name in self.names)
 
@@ -217,10 +217,10 @@ class LoadedMembers:
         row_annotators = None
         if rows is not None:
             if by_annotator:
-                items = [items[row] for row in rows.texts]
+                items = [items[position] for position in rows.positions]
                 row_annotators = rows.annotators
                 answers = self._pool_annotator_members(answers, rows)
-            rows.warn_of_strangers()
+            rows.warn_of_unknown_annotators()
         return Predictions.from_arrays(
             np.stack(list(answers.values()), axis=1),
             items=items,
@@ -235,18 +235,22 @@ class LoadedMembers:
 
     def _group(self, name: str) -> str:
         """The group of a member; a group that became one member is its own."""
-        return str(self._entries[name]["group"]) if name in self._entries else name
+        if name in self._entries:
+            return str(self._entries[name]["group"])
+        return name
 
     def _check_contexts(self, texts: Texts) -> None:
         """Raise an error if texts have a context that members do not read, or lack one."""
         default = self.manifest["data"][HAS_CONTEXTS]
-        reading = {self._entries[name].get(HAS_CONTEXTS, default) for name in self.names}
-        reading.discard(None)  # existing models read texts with and without a context
-        if not reading:
+        reads_context = [self._entries[name].get(HAS_CONTEXTS, default) for name in self.names]
+        # None: an existing model, which reads texts with and without a context.
+        declared = [reads for reads in reads_context if reads is not None]
+        if not declared:
             return
+        needs_context = any(declared)
         for item, text in zip(texts.items, texts.texts, strict=True):
             has_context = not isinstance(text, str)
-            if has_context == (True in reading):
+            if has_context == needs_context:
                 continue
             if has_context:
                 difference = f"without context, but {texts.place(item)} has one"
@@ -263,12 +267,12 @@ class LoadedMembers:
     ) -> tuple[Floats, dict[str, Any]]:
         """Probabilities [N, C] of one member, the mean over its folds, and its details."""
         entry = self._entries[name]
-        if entry.get(HAS_CONTEXTS) is False:  # others in the same call read contexts
+        if entry.get(HAS_CONTEXTS) is False:  # contexts are for other members of this call
             texts, _ = split_context(texts)
         predicted = []
         details = []
         for folder, member in self.models(name):
-            with _errors_of(folder):
+            with _model_errors(folder):
                 if rows is None:
                     predicted.append(predict_texts(member, texts))
                 else:
@@ -283,7 +287,7 @@ class LoadedMembers:
     def _pool_annotator_members(
         self, answers: Mapping[str, Floats], rows: AnnotatorRows
     ) -> dict[str, Floats]:
-        """Make one member, named like the group, of those trained on one annotator each."""
+        """Replace the members of a group that were trained on one annotator each by one member."""
         pooled: dict[str, Floats] = {}
         by_group: dict[str, dict[str, Floats]] = {}
         for name, predicted in answers.items():
@@ -292,7 +296,7 @@ class LoadedMembers:
             if annotator is None:
                 pooled[name] = predicted
                 continue
-            pooled[entry["group"]] = predicted  # its place among the members
+            pooled[entry["group"]] = predicted  # replaced below; it keeps the order of the members
             by_group.setdefault(entry["group"], {})[annotator] = predicted
         for group, answers_by_annotator in by_group.items():
             pooled[group] = rows.pool(answers_by_annotator)
@@ -323,9 +327,9 @@ def load_member(
             code="missing-model",
         )
     if models is None:  # the files of a bundle have been compared with its own list
-        # Its predictions are not needed.
-        files = {name: sha for name, sha in card["sha256"].items() if name != JOB_PREDICTIONS}
-        changed = changed_files(folder, {"sha256": files})
+        changed = changed_files(folder, card)
+        if JOB_PREDICTIONS in changed:  # they are not needed to predict
+            changed.remove(JOB_PREDICTIONS)
         if changed:
             raise InputError(
                 f"the member in {folder} is damaged: {examples(changed)} is not what was trained",
@@ -339,7 +343,7 @@ def load_member(
     arguments: dict[str, Any] = {
         name: values[name] for name in recipe.capabilities.load_parameters()
     }
-    with _errors_of(folder):
+    with _model_errors(folder):
         member = recipe.load(folder, **arguments)
         if member.get_params()["n_classes"] != len(card["classes"]):
             raise ValueError("its classes are not those of its card")
@@ -347,7 +351,7 @@ def load_member(
 
 
 @contextmanager
-def _errors_of(folder: Path) -> Iterator[None]:
+def _model_errors(folder: Path) -> Iterator[None]:
     """Turn whatever a model raises into one error.
 
     The message of a library may quote texts, so it is left out.

@@ -126,7 +126,7 @@ def make_manifest(
     failed: Sequence[Outcome],
     cards: Cards,
 ) -> ManifestContent:
-    """Groups, members with their metrics, those of the uniform mean, failures, versions."""
+    """The manifest of a training: its data, groups and members with their metrics, and failures."""
     data = plan.data
     labelled = {
         split: table
@@ -207,7 +207,7 @@ def _scores(data: TrainingData, table: Predictions, probabilities: Floats) -> Me
     return compute_metrics(
         np.asarray(probabilities),
         np.asarray(data.annotations.soft_labels)[rows],
-        np.asarray(data.hard)[rows],
+        np.asarray(data.hard_labels)[rows],
         metrics=main_metrics(data.scale),
         scale=data.scale,
     )
@@ -228,8 +228,8 @@ def write_training(
 def join_manifests(folders: Sequence[Path]) -> tuple[ManifestContent, dict[str, Path]]:
     """One manifest of the members of several folders, and the folder of each member.
 
-    Where a member reads contexts unlike the manifest says, or has its classes in another order, its
-    entry says so.
+    The manifest has the classes of the first folder, and reads contexts if any folder does. Entries
+    of members that differ from it have a field of their own for it.
     """
     if not folders:
         raise InputError(

@@ -146,11 +146,13 @@ class TrainingPlan:
         """The items that a job trains on, stops on and predicts."""
         return rows_for_job(self.data, self.folds, job.fold)
 
-    def annotator_rows(self, positions: Ints) -> list[tuple[int, str]]:
-        """Each of these items with each annotator who labelled it or is to be predicted."""
-        return [
-            (int(position), name) for position in positions for name in self.data.people[position]
-        ]
+    def annotator_pairs(self, positions: Ints) -> list[tuple[int, str]]:
+        """The pairs of each of these items and an annotator whose label is to be predicted."""
+        pairs = []
+        for position in positions:
+            for name in self.data.item_annotators[position]:
+                pairs.append((int(position), name))
+        return pairs
 
     def fingerprint(self, job: TrainingJob) -> str:
         """A digest of everything that the result of a job depends on."""
@@ -198,26 +200,25 @@ def make_plan(
     planned: list[Group] = []
     for group in groups:
         _check_recipe(group, data)
-        levels: Sequence[str | None] = ()
         if group.supervision == PER_GROUP:
             group = _with_levels(group, data, train_rows, options)
-            levels = group.levels
-        else:
-            levels = [None] * group.n_members
+        planned.append(group)
+        # The annotator, or the level of an attribute, whose labels each member learns.
         annotators: Sequence[str | None] = [None] * group.n_members
-        if group.supervision == PER_ANNOTATOR:
+        levels: Sequence[str | None] = [None] * group.n_members
+        if group.supervision == PER_GROUP:
+            levels = group.levels
+        elif group.supervision == PER_ANNOTATOR:
             annotators = most_active(
                 data.annotations.take(train_rows),
                 group.n_members,
                 ignore_limit=options.ignore_annotator_limit,
             )
-        planned.append(group)
-        suffixes = levels if group.supervision == PER_GROUP else annotators
-        names = member_names(group.name, group.n_members, suffixes)
-        for number, name in enumerate(names):
+        for number in range(group.n_members):
+            learned_name = annotators[number] or levels[number] or ""
             for fold in _group_folds(group, options.cross_fit):
                 job = TrainingJob(
-                    member=name,
+                    member=member_name(group.name, number, learned_name),
                     group=group.name,
                     recipe=group.recipe,
                     options=dict(group.options),
@@ -236,7 +237,7 @@ def make_plan(
 def _with_levels(
     group: Group, data: TrainingData, train_rows: Ints, options: TrainingOptions
 ) -> Group:
-    """A group with per-group supervision, its levels, and as many members.
+    """A group with per-group supervision, whose levels are known, with one member for each.
 
     A level with few annotators of the training items is refused or left out. Those that are left
     out, and annotators whose level is unknown, are counted in a warning.
@@ -247,22 +248,24 @@ def _with_levels(
     annotations_of = dict(
         zip(map(str, training.annotators), training.annotations_per_annotator, strict=True)
     )
+    # Of all annotators, those who labelled an item to train on are active.
     n_annotations = np.array(
         [annotations_of.get(str(name), 0) for name in data.annotations.annotators]
     )
     is_active = n_annotations > 0
     chosen_levels = list(group.levels or attribute.levels)
-    codes = [attribute.code(level) for level in chosen_levels]
-    people = {
-        level: int((is_active & (attribute.codes == code)).sum())
-        for level, code in zip(chosen_levels, codes, strict=True)
+    n_annotators: dict[str, int] = {}
+    for level in chosen_levels:
+        has_level = attribute.codes == attribute.code(level)
+        n_annotators[level] = int((is_active & has_level).sum())
+    small = {
+        level: count for level, count in n_annotators.items() if count < options.min_annotators
     }
-    small = {level: count for level, count in people.items() if count < options.min_annotators}
     if small:
         counts = ", ".join(f"{level}: {count}" for level, count in small.items())
         verb = "has" if len(small) == 1 else "have"
         message = (
-            f"{len(small)} of the {len(people)} levels of {attribute.name} {verb} fewer than"
+            f"{len(small)} of the {len(n_annotators)} levels of {attribute.name} {verb} fewer than"
             f" {counted(options.min_annotators, 'annotator')} of the items to train on ({counts})"
         )
         if options.small_levels == "error":
@@ -321,17 +324,16 @@ def _group_folds(group: Group, n_folds: int | None) -> list[int | None]:
     return list(range(n_folds))
 
 
-def member_names(group: str, members: int, suffixes: Sequence[str | None] = ()) -> list[str]:
-    """Names of a group's members, each with the name of its annotator or level, if it has one.
+def member_name(group: str, number: int, learned_name: str = "") -> str:
+    """The name of a group's member, counted from 0, with that of its annotator or level, if any.
 
-    Folders have the names of members, so only letters, digits and a few signs of a name stay.
+    Folders are named after members, so only letters, digits and a few signs of a name stay.
     """
-    names = [f"{group}-{number + 1:02d}" for number in range(members)]
-    for number, name in enumerate(suffixes):
-        suffix = re.sub(r"[^A-Za-z0-9._]+", "-", name or "")[:40].strip("-.")
-        if suffix:
-            names[number] += f"-{suffix}"
-    return names
+    name = f"{group}-{number + 1:02d}"
+    suffix = re.sub(r"[^A-Za-z0-9._]+", "-", learned_name)[:40].strip("-.")
+    if suffix:
+        return f"{name}-{suffix}"
+    return name
 
 
 def member_seed(seed: int, group: str, number: int, fold: int | None = None) -> int:

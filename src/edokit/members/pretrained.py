@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-TO_PREDICT = ("torch", "transformers")
-TO_FINE_TUNE = ("torch", "transformers", "safetensors")
+PREDICTION_PACKAGES = ("torch", "transformers")
+TRAINING_PACKAGES = ("torch", "transformers", "safetensors")
 # The extras of packages; that of all others is "transformers".
 _EXTRAS = {
     "huggingface_hub": "hub",
@@ -43,13 +43,13 @@ _HINT = "name a folder with config.json, weights and tokenizer, or a hub id such
 
 
 def cache_folder() -> Path:
-    """The folder of what can be computed, or requested, again."""
+    """The folder for cached vectors and answers, all of which can be made again."""
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get("EDO_CACHE") or user / "edokit")
 
 
-def require_packages(what: str, packages: tuple[str, ...] = TO_FINE_TUNE) -> None:
-    """Raise an error that names the extra where a package is not installed."""
+def require_packages(what: str, packages: tuple[str, ...] = TRAINING_PACKAGES) -> None:
+    """Raise an error that names the extra to install if a package is missing."""
     for name in packages:
         try:
             import_module(name)
@@ -60,11 +60,11 @@ def require_packages(what: str, packages: tuple[str, ...] = TO_FINE_TUNE) -> Non
             ) from error
 
 
-def local_folder(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> Path:
+def local_folder(model: str, files: tuple[str, ...] = _FILES, **download_options: Any) -> Path:
     """The folder of a model that holds one of these files; a hub id has one on this machine.
 
-    A hub id is downloaded only if the environment has EDO_DOWNLOAD; ``which`` are further arguments
-    of ``huggingface_hub.snapshot_download``, such as ``revision``.
+    A hub id is downloaded only if the environment has EDO_DOWNLOAD; ``download_options`` are
+    further arguments of ``huggingface_hub.snapshot_download``, such as ``revision``.
     """
     path = Path(model).expanduser()
     if path.is_dir():
@@ -76,7 +76,7 @@ def local_folder(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> P
     elif path.exists() or _looks_local(model):
         problem = "is a file" if path.exists() else "does not exist"
     else:
-        return _from_hub(model, **which)
+        return _from_hub(model, **download_options)
     raise InputError(
         f"a model is a folder or a hub id, but {model} {problem}", _HINT, code="unknown-model"
     )
@@ -97,7 +97,8 @@ def public_name(model: str) -> str:
     return PureWindowsPath(model).name
 
 
-def _from_hub(model: str, **which: Any) -> Path:
+def _from_hub(model: str, **download_options: Any) -> Path:
+    """The folder of a hub id in the hub's cache, downloaded if the environment allows it."""
     require_packages(f"the model {model!r}", ("huggingface_hub",))
     from huggingface_hub import snapshot_download
 
@@ -106,11 +107,12 @@ def _from_hub(model: str, **which: Any) -> Path:
         model = encoder.repository
     offline = not os.environ.get(DOWNLOAD)
     try:
-        for unused in ([*_UNUSED, "*.bin"], _UNUSED):
-            which |= {"local_files_only": offline, "ignore_patterns": unused}
-            folder = Path(snapshot_download(model, **which))
-            if offline or any(folder.glob("*.safetensors")):
-                break
+        download_options["local_files_only"] = offline
+        # Weights in *.bin are pickles, downloaded only where there are no safetensors.
+        patterns = [*_UNUSED, "*.bin"]
+        folder = Path(snapshot_download(model, **download_options, ignore_patterns=patterns))
+        if not offline and not any(folder.glob("*.safetensors")):
+            folder = Path(snapshot_download(model, **download_options, ignore_patterns=_UNUSED))
         return folder
     except Exception as error:
         if offline:
@@ -140,18 +142,21 @@ def _reason(error: BaseException) -> str:
 
 # Keys of a configuration that say where a model was loaded from.
 _ORIGINS = ("_name_or_path", "name_or_path")
-# Endings of a model's files from which nothing is executed.
 ONNX = ".onnx"
 # Where the hub keeps the ONNX file of a model, the usual place first.
 ONNX_FILES = ("onnx/model.onnx", "model.onnx")
+# Endings of a model's files from which nothing is executed.
 SAFE_FILES = (".safetensors", ONNX, ".json", ".txt", ".model", ".jinja")
 # Modules of sentence-transformers that import no further code.
 _LAYERS = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
 _MODULES = ("Transformer", "StaticEmbedding", *_LAYERS)
 
 
-def home_of(folder: Path) -> Path:
-    """The folder that links in it may lead to; in the cache of the hub they lead to blobs."""
+def link_root(folder: Path) -> Path:
+    """The folder that links in a model's folder must not leave.
+
+    In the hub's cache, the files of a snapshot are links to blobs beside the snapshots.
+    """
     if folder.parent.name == "snapshots":
         return folder.parent.parent
     return folder
@@ -169,7 +174,7 @@ def copy_model(model: str, out: Path, onnx_file: Path | None = None) -> str:
     else:
         folder = onnx_file.parent
     files: dict[str, Path] = {}
-    for name, path in files_below(folder, home_of(folder)).items():
+    for name, path in files_below(folder, link_root(folder)).items():
         if path.suffix in SAFE_FILES and path.suffix != ONNX and not name.startswith("."):
             files[name] = path
     weights = [name for name in files if name.endswith(".safetensors")]
@@ -247,8 +252,8 @@ def _is_safe_module(module: object) -> bool:
 
 
 @contextmanager
-def using(model: str) -> Iterator[None]:
-    """Turn whatever the libraries raise into one error."""
+def model_errors(model: str) -> Iterator[None]:
+    """Turn whatever the libraries raise into one error that names the model."""
     try:
         yield
     except (EDOError, KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -260,14 +265,14 @@ def using(model: str) -> Iterator[None]:
 
 @contextmanager
 def loading(model: str) -> Iterator[None]:
-    """The same while a model is loaded; nothing is written to stderr, where panics are reported."""
-    with without_messages(), silenced(), using(model):
+    """Like `model_errors`, for loading a model: nothing is written to stderr meanwhile."""
+    with without_messages(), silent_stderr(), model_errors(model):
         yield
 
 
 @contextmanager
 def without_messages() -> Iterator[None]:
-    """Transformers shows no progress bars and no warnings."""
+    """Keep transformers from showing progress bars and warnings."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()
@@ -283,8 +288,8 @@ def without_messages() -> Iterator[None]:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
-    """Nothing is written to stderr, also by code that is not Python."""
+def silent_stderr() -> Iterator[None]:
+    """Discard what is written to stderr, also by libraries in other languages."""
     try:
         stderr = os.dup(2)
     except OSError:  # it is closed
@@ -323,7 +328,7 @@ def load_backbone(model: str) -> nn.Module:
             f"the weights of {model} lack {len(missing)} of the model's parameters, which start at"
             f" random: {examples(missing)}; check that the weights belong to the config"
         )
-    return _encoder(backbone, model)
+    return _as_encoder(backbone, model)
 
 
 def empty_backbone(folder: Path) -> nn.Module:
@@ -332,7 +337,7 @@ def empty_backbone(folder: Path) -> nn.Module:
 
     with loading(str(folder)):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        return _encoder(AutoModel.from_config(config, trust_remote_code=False), str(folder))
+        return _as_encoder(AutoModel.from_config(config, trust_remote_code=False), str(folder))
 
 
 def load_tokenizer(model: str) -> Any:
@@ -355,7 +360,7 @@ def load_tokenizer(model: str) -> Any:
 
 
 def vocabulary_size(model: str) -> float:
-    """How many tokens a model knows; infinite where it says nothing of them."""
+    """Number of tokens that a model knows; infinite if its configuration does not say."""
     from transformers import AutoConfig
 
     with loading(model):
@@ -385,12 +390,12 @@ def choose_device(device: str | None) -> torch.device:
         device = "cpu"
         if gpus:
             device = "cuda"
-    try:
-        place = torch.device(device)
-    except RuntimeError:
-        place = torch.device("meta")
+    # Number of devices of each type.
     available = {"cpu": 1, "cuda": gpus, "mps": int(torch.backends.mps.is_available())}
-    if (place.index or 0) >= available.get(place.type, 0):
+    place: torch.device | None = None
+    with suppress(RuntimeError):  # not the name of a device
+        place = torch.device(device)
+    if place is None or (place.index or 0) >= available.get(place.type, 0):
         raise InputError(
             f"{option('device', device)} does not exist; devices are 'cpu', 'cuda',"
             f" 'cuda:<number>' (torch finds {gpus}) and 'mps'",
@@ -402,7 +407,8 @@ def choose_device(device: str | None) -> torch.device:
     return place
 
 
-def _encoder(backbone: Any, model: str) -> nn.Module:
+def _as_encoder(backbone: Any, model: str) -> nn.Module:
+    """The backbone in float32 and without its pooler; one with a decoder is refused."""
     if backbone.config.is_encoder_decoder:
         raise InputError(
             f"{model} is an encoder with a decoder, but members are encoders",

@@ -62,7 +62,7 @@ class TrainingPreview:
     members : tuple of MemberPreview
         The members that ask a server.
     silent : int
-        How many members of other recipes ask nobody.
+        Number of members that ask no server.
     """
 
     members: tuple[MemberPreview, ...]
@@ -122,7 +122,10 @@ class TrainingPreview:
         return notes
 
     def _totals(self) -> dict[str, float | None]:
-        """The cost of all members; one that has a single way of asking counts for both ways."""
+        """The cost of all members by way of asking; None if the cost of some member is unknown.
+
+        A member with a single way of asking counts in the totals of both.
+        """
         totals: dict[str, float | None] = {}
         for member in self.members:
             totals |= dict.fromkeys(member.forecasts)
@@ -212,7 +215,7 @@ def preview_training(
 def _preview_job(plan: TrainingPlan, job: TrainingJob) -> MemberPreview:
     """What the member of a job would ask about all texts that it predicts."""
     member = make_member(job.recipe, len(plan.data.classes), job.options)
-    # Before it is fitted, which may ask its server.
+    # Checked before `fit`, since fitting members of other recipes may ask their server.
     if not _is_language_model(member):
         raise InputError(
             f"the recipe {job.recipe} does not support a dry run",
@@ -227,9 +230,9 @@ def _preview_job(plan: TrainingPlan, job: TrainingJob) -> MemberPreview:
         texts: list[Text] = [plan.data.texts[position] for position in positions]
         _extend(requests, member.forecast(texts))
         if member.known_annotators:
-            rows = plan.annotator_rows(positions)
-            texts = [plan.data.texts[position] for position, _ in rows]
-            _extend(requests, member.forecast(texts, [[name] for _, name in rows]))
+            pairs = plan.annotator_pairs(positions)
+            texts = [plan.data.texts[position] for position, _ in pairs]
+            _extend(requests, member.forecast(texts, [[name] for _, name in pairs]))
     prompts = []
     for position in items[:_SHOWN_ITEMS]:
         messages = member.messages(plan.data.texts[position])

@@ -54,7 +54,7 @@ class RetiredOption(NamedTuple):
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a recipe declares about itself; the defaults describe a classifier on a processor.
+    """What a recipe declares about itself; the defaults describe a classifier on the CPU.
 
     Parameters
     ----------
@@ -86,7 +86,8 @@ class Capabilities:
         Options that change no prediction, such as a time limit: members are not trained again for
         other values.
     titled : tuple of str, default=()
-        Options with long values, whose names in a TOML table become the option ``<name>_name``.
+        Options with long values. If a TOML table names the values of such an option, the name goes
+        into the option ``<option>_name``.
     retired : tuple of RetiredOption, default=()
         Options that it had in earlier versions.
 
@@ -143,7 +144,7 @@ class MemberData:
         Targets [N, C] of an epoch, counted from 0. For multi-label data, the share of annotators
         who chose each label, or the choice of one of them.
     context : sequence of str, default=None
-        What each text is seen with, such as the post that it replies to.
+        The context of each text, such as the post that it replies to.
     dev_texts, dev_context : sequence of str, default=() and None
         Texts to stop early on.
     dev_soft_labels : ndarray of shape (N_dev, C), default=None
@@ -206,8 +207,8 @@ class Member:
     ) -> Member:
         """Fit; the same ``random_state`` gives the same member on the same machine.
 
-        ``progress`` may be called with the epochs (or requests) done, their total, and a text that
-        says where it is.
+        ``progress`` may be called with the number of epochs (or requests) done, their total, and a
+        description of the current one.
         """
         raise NotImplementedError
 

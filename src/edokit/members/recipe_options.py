@@ -18,7 +18,10 @@ _NOUNS = {float: "a number", int: "a whole number", bool: "true or false", str: 
 
 
 class Range(NamedTuple):
-    """The numbers that an option may have: ``Annotated[int, Range(1)]``; ``above`` the least."""
+    """The numbers that an option may have, as in ``Annotated[int, Range(1)]``.
+
+    ``least`` itself is excluded if ``above`` is set.
+    """
 
     least: float
     largest: float = float("inf")
@@ -67,14 +70,17 @@ def check_options(
 
 def _typed(name: str, value: object, default: OptionValue) -> object:
     """The value of an option in the type of its default."""
-    if isinstance(value, str) and not isinstance(default, str):
-        value = plain_value(value)
-    if default is None or (value is None and not isinstance(default, str)):
-        return value
     kind = type(default)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, str) and kind is not str:
+        value = plain_value(value)
+    if default is None:
+        return value
+    if value is None and kind is not str:  # `check_types` refuses it where it must be set
+        return value
+    is_boolean = isinstance(value, bool)  # which Python counts as a whole number
+    if kind is float and isinstance(value, int) and not is_boolean:
         return float(value)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if not isinstance(value, kind) or (is_boolean and kind is not bool):
         default_text = repr(default)
         if kind is bool:
             default_text = default_text.lower()

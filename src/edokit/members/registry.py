@@ -13,7 +13,7 @@ from edokit.members.recipe import Capabilities, Member, OptionValues
 
 
 def recipe_names() -> list[str]:
-    """The names of EDO's recipes, none of which is imported."""
+    """The names of EDO's recipes, found without importing them."""
     names = [module.name for module in pkgutil.iter_modules(recipes.__path__)]
     # Files with an underscore are parts of recipes.
     return sorted(name for name in names if not name.startswith("_"))
@@ -22,7 +22,7 @@ def recipe_names() -> list[str]:
 def find_recipe(name: str) -> type[Member]:
     """The recipe of this name, or the class at ``package.module:Class``."""
     if name in recipe_names():
-        return _find_own(name)
+        return _find_builtin(name)
     module_name, colon, class_name = name.partition(":")
     if not colon or module_name in recipe_names():
         hint = "choose one of these"
@@ -52,8 +52,8 @@ def find_recipe(name: str) -> type[Member]:
     return recipe
 
 
-def _find_own(name: str) -> type[Member]:
-    """The one class that a file of ``recipes`` defines."""
+def _find_builtin(name: str) -> type[Member]:
+    """The recipe in the file of this name in ``recipes``, which must define exactly one."""
     module = import_module(f"{recipes.__name__}.{name}")
     classes = [value for value in vars(module).values() if _is_member(value)]
     # Others, such as its base, are imported from elsewhere.

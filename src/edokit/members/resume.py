@@ -20,8 +20,7 @@ def open_folder(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
     """Prepare a folder for the jobs of a plan, and return those that are not finished.
 
     Members trained with other data or settings are refused or, with ``overwrite``, replaced. A
-    folder of models from elsewhere is refused, too: a training can't make targets and splits for
-    them.
+    folder of added models (`add_member`) is refused, too: they have no predictions of the splits.
     """
     cards = member_cards(out)
     added = [name for name, card in cards.items() if card["recipe"] == EXISTING]

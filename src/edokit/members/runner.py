@@ -32,11 +32,10 @@ def run_jobs(
 ) -> Iterator[Outcome]:
     """Yield outcomes of jobs of one kind as they finish; their folders are complete by then.
 
-    As many run at a time as the plan says. None: on GPUs as many as fit into their memory;
-    otherwise jobs run in this process until worker processes, one per core, would save time. A
-    worker that dies takes its own job with it and no other. Servers are asked by this process
-    alone, which counts the costs. ``progress`` is called with what jobs in this process report of
-    themselves.
+    The options of the plan say how many run at a time. If they do not, on GPUs as many run as fit
+    into their memory; on CPUs, jobs run in this process until worker processes, one per core, would
+    save time. If a worker dies, only its own job fails. Servers are asked by this process alone,
+    which counts the costs. ``progress`` is called with the progress of jobs in this process.
     """
     capabilities = find_recipe(jobs[0].recipe).capabilities
     on_device = capabilities.trains_on_device
@@ -44,23 +43,24 @@ def run_jobs(
     if on_device:
         devices = available_devices(plan.options.device)
     waiting = [(job, devices[number % len(devices)]) for number, job in enumerate(jobs)]
-    asked_jobs = plan.options.jobs
+    requested_jobs = plan.options.jobs
     if capabilities.endpoint:
-        asked_jobs = 1
+        requested_jobs = 1
     shared_devices = None
     if on_device:
         shared_devices = devices
-    n_jobs = min(count_jobs(asked_jobs, jobs, shared_devices), len(jobs))
-    starts_here = asked_jobs is None and not on_device
+    n_jobs = min(count_jobs(requested_jobs, jobs, shared_devices), len(jobs))
+    # Whether to start without workers, to learn how long a job takes.
+    may_start_here = requested_jobs is None and not on_device
     longest_seconds = 0.0
-    while waiting and (n_jobs == 1 or starts_here):
+    while waiting and (n_jobs == 1 or may_start_here):
         job, device = waiting.pop(0)
         started = time.perf_counter()
         yield run_job(plan, job, out, device, partial(_report, progress, job.path))
         longest_seconds = max(longest_seconds, time.perf_counter() - started)
         n_jobs = max(1, min(n_jobs, len(waiting)))
         saved_seconds = longest_seconds * len(waiting) * (1 - 1 / n_jobs)
-        starts_here = starts_here and saved_seconds < _START_SECONDS
+        may_start_here = may_start_here and saved_seconds < _START_SECONDS
     if waiting:
         # Workers of an earlier call may be in another working directory.
         run = partial(run_job, plan, out=out.absolute())
@@ -68,7 +68,7 @@ def run_jobs(
 
 
 def _report(progress: Progress, member: str, done: int, total: int, task: str) -> None:
-    """Pass on what a member reports of itself, with its name."""
+    """Pass on the progress of a member, with its name."""
     progress(done, total, f"{member}, {task}")
 
 
@@ -83,9 +83,10 @@ def _run_in_workers(
         parallel = Parallel(max(n_jobs, 2), backend="loky", return_as="generator_unordered")
         outcomes = parallel(delayed(run_job)(job, device=device) for job, device in some_jobs)
         try:
+            # `yield from` would close the outcomes itself, where the warning is not ignored.
             for outcome in outcomes:  # noqa: UP028
                 yield outcome
-        finally:  # of jobs that a caller no longer waits for, joblib would warn
+        finally:  # joblib warns of jobs that the caller no longer waits for
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 outcomes.close()
@@ -107,7 +108,7 @@ def _run_in_workers(
 def count_jobs(
     n_jobs: int | None, jobs: Sequence[TrainingJob], devices: Sequence[str | None] | None
 ) -> int:
-    """How many jobs run at a time: as asked for; else by the memory of the GPUs, or by the cores.
+    """Number of jobs to run at a time: ``n_jobs`` if set, else by the GPUs' memory or the cores.
 
     A member on a GPU needs about four times its weights (with gradients and the two moments of
     Adam), and the activations of a batch.

@@ -126,11 +126,11 @@ def score_models(
 
     if not models:
         raise InputError("no model is named to score texts with", "name one", code="empty-option")
-    checked = Texts.from_texts(texts)
+    checked_texts = Texts.from_texts(texts)
     class_names = None
     if classes is not None:
         class_names = [str(name) for name in classes]
-    class_of: dict[str, LabelMap] = {}
+    label_maps: dict[str, LabelMap] = {}
     answers = []
     scale = NOMINAL
     for done, (name, model) in enumerate(models.items()):
@@ -140,19 +140,19 @@ def score_models(
             scale = member.scale
         check_same_scale(member.scale, f"model {name}", scale, "others")
         class_names = member.classes
-        class_of[name] = member.labels
-        answers.append(member.predict_proba(checked.texts))
+        label_maps[name] = member.labels
+        answers.append(member.predict_proba(checked_texts.texts))
     progress(len(models), len(models), "")
     table = Predictions.from_arrays(
         np.stack(answers, axis=1),
-        items=checked.items,
+        items=checked_texts.items,
         members=list(models),
         classes=class_names,
         groups=list(models),
         layout="NKC",
         scale=scale,
     )
-    return table, class_of
+    return table, label_maps
 
 
 def model_names(models: Sequence[str]) -> dict[str, str]:

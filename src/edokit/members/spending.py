@@ -1,7 +1,6 @@
-"""What the requests of one command share: a budget, and who asks.
+"""What the requests of one command share: a budget, and the member that sends them.
 
-The client of language models is not needed to open a session, so members that ask no server never
-load it.
+Opening a session does not load the client of language models, which few members need.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ def estimate_tokens(texts: list[str], most_answer: int | None) -> TokenEstimate:
     """
     n_bytes = sum(utf8_length(text) for text in texts)
     frame = _FRAME_TOKENS * (len(texts) + 1)
-    return TokenEstimate(answer_tokens(n_bytes), n_bytes + frame, most_answer)
+    return TokenEstimate(mean_tokens(n_bytes), n_bytes + frame, most_answer)
 
 
-def answer_tokens(n_bytes: int) -> int:
-    """Tokens that a text of this length has on average."""
+def mean_tokens(n_bytes: int) -> int:
+    """Number of tokens that a text of this length has on average."""
     return -(-n_bytes // _BYTES_PER_TOKEN)
 
 
@@ -159,6 +158,7 @@ class Budget:
         if self._under_way and not is_trusted:
             return False
         remaining = self.limit - self.spent
+        # Sums of costs are rounded.
         return remaining > 0 and self._reserved + amount <= remaining * (1 + 1e-12)
 
 

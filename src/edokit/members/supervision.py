@@ -31,7 +31,7 @@ EPOCH = "epoch"  # at every epoch: over epochs the targets are distributed like 
 ONCE = "once"  # once per member
 
 
-def random_select(annotations: Annotations, random_state: int, epoch: int = 0) -> Floats:
+def random_select_targets(annotations: Annotations, random_state: int, epoch: int = 0) -> Floats:
     """One annotator's label of each item [N, C], the annotator drawn uniformly.
 
     A row is one-hot where annotators chose a class, else the set of labels, or the probabilities,
@@ -40,9 +40,9 @@ def random_select(annotations: Annotations, random_state: int, epoch: int = 0) -
     Examples
     --------
     >>> from edokit import Annotations
-    >>> from edokit.members.supervision import random_select
+    >>> from edokit.members.supervision import random_select_targets
     >>> annotations = Annotations.from_matrix([[0, 1], [1, 1]])
-    >>> random_select(annotations, 0)[1]
+    >>> random_select_targets(annotations, 0)[1]
     array([0., 1.])
     """
     order = np.argsort(annotations.item_codes, kind="stable")
@@ -53,12 +53,12 @@ def random_select(annotations: Annotations, random_state: int, epoch: int = 0) -
     return label_shares(annotations, len(annotations.classes), rows)
 
 
-def soft(annotations: Annotations) -> Floats:
+def soft_targets(annotations: Annotations) -> Floats:
     """The share of annotators per class [N, C]."""
     return np.asarray(annotations.soft_labels)
 
 
-def majority(annotations: Annotations, hard: Codes | None = None) -> Floats:
+def majority_targets(annotations: Annotations, hard: Codes | None = None) -> Floats:
     """The hard label of each item, one-hot [N, C]; in multi-label data several may be 1.
 
     ``hard`` are the hard labels, where ties have been broken before.
@@ -67,24 +67,24 @@ def majority(annotations: Annotations, hard: Codes | None = None) -> Floats:
     return annotations.scale.indicators(labels, len(annotations.classes)).astype(np.float64)
 
 
-def per_annotator(annotations: Annotations, annotator: str) -> tuple[Ints, Floats]:
+def annotator_targets(annotations: Annotations, annotator: str) -> tuple[Ints, Floats]:
     """The items that one annotator labelled [n], and these labels [n, C].
 
     Two labels of one item count half each.
     """
-    return per_group(annotations, [annotator])
+    return group_targets(annotations, [annotator])
 
 
-def per_group(annotations: Annotations, annotators: Collection[str]) -> tuple[Ints, Floats]:
+def group_targets(annotations: Annotations, annotators: Collection[str]) -> tuple[Ints, Floats]:
     """The items that some of these annotators labelled [n], and their soft labels of them [n, C].
 
     Examples
     --------
     >>> from edokit import Annotations
-    >>> from edokit.members.supervision import per_group
+    >>> from edokit.members.supervision import group_targets
     >>> labels = [[0, 1, 1], [None, None, 0], [0, 0, 1]]
     >>> annotations = Annotations.from_matrix(labels, annotators=["ann", "ben", "cleo"])
-    >>> positions, targets = per_group(annotations, ["ann", "ben"])
+    >>> positions, targets = group_targets(annotations, ["ann", "ben"])
     >>> positions
     array([0, 2])
     >>> targets

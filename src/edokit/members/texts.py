@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import HAVE, InputError, are, errors_in, examples, headings, option, warn
-from edokit.members.contexts import Text, check_texts, joined, split_context
+from edokit.members.contexts import Text, check_texts, join_context, split_context
 
 if TYPE_CHECKING:
     from edokit._io.tables import FileTable
@@ -89,13 +89,13 @@ class Texts:
             yield Texts(self.items[part], self.texts[part], annotators, self.numbered)
 
     def place(self, item: str) -> str:
-        """How messages name the text of an item."""
+        """The text of an item as messages name it."""
         if self.numbered:
             return f"text {int(item) + 1}"
         return f"the text of item {item!r}"
 
     def place_of(self, text: Text) -> str:
-        """How messages name a text."""
+        """A text as messages name it, by the first item that has it."""
         return self.place(self.items[self.texts.index(text)])
 
     def check_lengths(self, most: int) -> None:
@@ -112,7 +112,7 @@ class Texts:
                 )
 
     def checked(self) -> Texts:
-        """Itself, if there are texts and none is missing."""
+        """Return these texts; raise an error if there are none, or one is missing or invalid."""
         if not self.texts:
             raise InputError("no text is given to score", "give a text", code="missing-texts")
         check_texts(self.texts)
@@ -120,7 +120,7 @@ class Texts:
         missing = [item for item, text in zip(self.items, strings, strict=True) if not text.strip()]
         for item, text in zip(self.items, self.texts, strict=True):
             try:
-                joined(text).encode()
+                join_context(text).encode()
             except UnicodeEncodeError as error:
                 raise InputError(
                     f"{self.place(item)} contains invalid Unicode",
@@ -199,9 +199,24 @@ def read_annotators(
     columns: Mapping[str, str] | None = None,
     items: Iterable[str] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """Annotators by item, from a table with ``item`` and ``annotator`` columns or from any source
-    of annotations; their labels are not used. A list of annotators alone (a panel, see
-    `edokit.panels.read_panel`) applies to all ``items``."""
+    """Read annotators by item, from a table or any source of annotations.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table with the columns ``item`` and ``annotator``, anything that
+        `edokit.read_annotations` reads (labels are not used), or a list of annotators (a panel, see
+        `edokit.panels.read_panel`).
+    columns : mapping of str to str, default=None
+        Names of the columns ``item`` and ``annotator`` in the table.
+    items : iterable of str, default=()
+        The items that a list of annotators is for.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        The annotators of each item.
+    """
     import pandas as pd
 
     from edokit._io.tables import read_file_table
@@ -267,7 +282,7 @@ def _texts_of_table(source: FileTable, path: Path, columns: Mapping[str, str]) -
     items = None
     if "item" in columns or "item" in table.column_names:
         items = _column(source, names["item"], "item", path)
-        cells = [_filled(column, items) for column in cells]
+        cells = [_fill_empty_cells(column, items) for column in cells]
     texts: list[Text] = list(cells[0])
     if len(cells) > 1:
         texts = list(zip(cells[0], cells[1], strict=True))
@@ -294,7 +309,7 @@ def _note_numbers(path: Path, columns: Sequence[str]) -> None:
         )
 
 
-def _filled(cells: list[str], items: list[str]) -> list[str]:
+def _fill_empty_cells(cells: list[str], items: list[str]) -> list[str]:
     """The cells of a column; an empty one takes the value of another row of its item."""
     values: dict[str, str] = {}
     for item, cell in zip(items, cells, strict=True):

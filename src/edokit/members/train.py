@@ -15,7 +15,7 @@ import numpy as np
 from edokit._errors import InputError, counted, examples, local_path, option, warn
 from edokit._progress import Progress, no_progress
 from edokit.members.collect import collect_predictions
-from edokit.members.familiarity import familiarity_of
+from edokit.members.familiarity import measure_familiarity
 from edokit.members.groups import Group, attributes_of, check_groups
 from edokit.members.jobs import Outcome
 from edokit.members.layout import MEMBERS
@@ -141,7 +141,7 @@ def train_members(
         _warn_of_identical_members(predictions)
         manifest = make_manifest(plan, predictions, failed, cards)
         if out is not None:
-            familiarity = familiarity_of(plan.data)
+            familiarity = measure_familiarity(plan.data)
             if familiarity is not None:
                 familiarity.save(folder)
             write_training(folder, predictions, manifest)

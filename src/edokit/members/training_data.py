@@ -16,7 +16,7 @@ from edokit._errors import InputError, are, examples, option, warn
 from edokit._io.digests import digest_text
 from edokit._types import Codes, Ints
 from edokit.folds import balanced_folds, merge_groups
-from edokit.members.contexts import Text, joined
+from edokit.members.contexts import Text, join_context
 from edokit.members.layout import BY_ANNOTATOR
 from edokit.members.texts import Texts
 from edokit.scales import NOMINAL, Scale
@@ -42,8 +42,8 @@ class TrainingData:
     annotations : Annotations
         The annotations, whose items all have a split.
     texts : tuple of str or of (str, str)
-        Texts [N], or pairs (utterance, context): of the n annotated items, then of the others.
-    hard : ndarray
+        Texts [N], or pairs (text, context): of the n annotated items, then of the others.
+    hard_labels : ndarray
         Hard labels [n]; for multi-label data [n, C], 1 for each label that most annotators chose.
     unlabelled : mapping of str to Texts
         Items without annotations, by their split, with the annotators that are to be predicted.
@@ -53,7 +53,7 @@ class TrainingData:
 
     annotations: Annotations
     texts: tuple[Text, ...]
-    hard: Codes
+    hard_labels: Codes
     unlabelled: Mapping[str, Texts] = field(default_factory=dict)
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
 
@@ -89,8 +89,8 @@ class TrainingData:
             annotation_columns={},
         )
         attribute_values = {name: annotations.people.attribute(name) for name in attributes}
-        hard = np.asarray(annotations.hard_labels())
-        data = cls(labelled, texts.texts, hard, attributes=attribute_values)
+        hard_labels = np.asarray(annotations.hard_labels())
+        data = cls(labelled, texts.texts, hard_labels, attributes=attribute_values)
         return data._with_unlabelled(unlabelled or {})
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:
@@ -140,20 +140,24 @@ class TrainingData:
         return (*map(str, self.annotations.splits), *further)
 
     @cached_property
-    def people(self) -> list[tuple[str, ...]]:
-        """The annotators who labelled each item [N] or, without labels, are predicted."""
-        labels = self.annotations
-        names = [str(name) for name in labels.annotators]
-        people: list[dict[str, None]] = [{} for _ in labels.items]
-        for item, annotator in zip(labels.item_codes, labels.annotator_codes, strict=True):
-            people[item][names[annotator]] = None
-        further = (
-            texts.annotators or [()] * len(texts.items) for texts in self.unlabelled.values()
-        )
-        return [*map(tuple, people), *chain.from_iterable(further)]
+    def item_annotators(self) -> list[tuple[str, ...]]:
+        """The annotators who labelled each item [N]; without labels, those to be predicted."""
+        annotations = self.annotations
+        names = [str(name) for name in annotations.annotators]
+        # The keys of a dictionary are distinct, and in the order of the annotations.
+        labelled_by: list[dict[str, None]] = [{} for _ in annotations.items]
+        for item, code in zip(annotations.item_codes, annotations.annotator_codes, strict=True):
+            labelled_by[item][names[code]] = None
+        item_annotators = [tuple(annotators) for annotators in labelled_by]
+        for texts in self.unlabelled.values():
+            if texts.annotators is None:
+                item_annotators += [()] * len(texts.items)
+            else:
+                item_annotators += texts.annotators
+        return item_annotators
 
     def place_of(self, text: Text) -> str:
-        """How messages name a text."""
+        """A text as messages name it, by the first item that has it."""
         return Texts(self.items, self.texts).place_of(text)
 
     def where(self, *splits: str) -> Ints:
@@ -165,7 +169,9 @@ class TrainingData:
         """A digest of all texts and annotations; members of other data are not reused."""
         labels = self.annotations
         n = len(labels.items)
-        no_labels = np.zeros_like(self.hard, shape=(len(self) - n, *self.hard.shape[1:]))
+        # Items without annotations have the label 0 here.
+        filler_shape = (len(self) - n, *self.hard_labels.shape[1:])
+        filler = np.zeros_like(self.hard_labels, shape=filler_shape)
         content: dict[str, Any] = {
             "items": self.items,
             "texts": self.texts,
@@ -175,7 +181,7 @@ class TrainingData:
             "item_codes": labels.item_codes,
             "annotator_codes": labels.annotator_codes,
             "label_codes": labels.label_codes,
-            "hard": np.concatenate([self.hard, no_labels]),
+            "hard": np.concatenate([self.hard_labels, filler]),
             "label_probabilities": labels.label_probabilities,
         }
         if self.scale != NOMINAL:
@@ -183,13 +189,13 @@ class TrainingData:
         if labels.item_groups is not None:
             content["item_groups"] = labels.item_groups  # folds depend on them
         if self.unlabelled:
-            content["asked"] = dict(zip(self.items[n:], self.people[n:], strict=True))
+            content["asked"] = dict(zip(self.items[n:], self.item_annotators[n:], strict=True))
         text = json.dumps(content, default=np.ndarray.tolist)
         return digest_text(text)[:32]
 
 
 class JobRows(NamedTuple):
-    """Positions of items for one fit: to train on, to stop early on, and to predict, by name."""
+    """Positions of items for one fit: to train on, to stop early on, and to predict, by split."""
 
     train: Ints
     stop: Ints
@@ -199,19 +205,23 @@ class JobRows(NamedTuple):
 def rows_for_job(data: TrainingData, folds: Codes | None, fold: int | None) -> JobRows:
     """The rows of a fit without folds, of one fold's fit, or of one that is the same in all."""
     splits = dict.fromkeys(filter(None, data.splits))
+    if folds is None:
+        stop = np.empty(0, dtype=np.int64)
+        for name in DEV:
+            if name in splits:
+                stop = data.where(name)
+                break
+        predict = {name: data.where(name) for name in splits if name != TRAIN}
+        return JobRows(data.where(TRAIN), stop, predict)
     test = {name: data.where(name) for name in splits if name not in (TRAIN, *DEV)}
-    if folds is not None and fold is None:
+    if fold is None:
         inside = np.flatnonzero(folds >= 0)
         return JobRows(inside, inside[:0], {FIT: inside, **test})
-    if folds is None or fold is None:
-        dev = [name for name in DEV if name in splits][:1]
-        predict = {name: data.where(name) for name in splits if name != TRAIN}
-        return JobRows(data.where(TRAIN), data.where(*dev), predict)
     train = np.flatnonzero((folds >= 0) & (folds != fold))
     # The labels of the held-out fold stay unknown: a part of the training items tells when to stop.
     order = np.random.default_rng([fold, 0xED0]).permutation(len(train))
-    stop = np.sort(order[: int(_STOP_SHARE * len(train))])
-    return JobRows(train, train[stop], {FIT: np.flatnonzero(folds == fold), **test})
+    stop = train[np.sort(order[: int(_STOP_SHARE * len(train))])]
+    return JobRows(train, stop, {FIT: np.flatnonzero(folds == fold), **test})
 
 
 def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
@@ -231,12 +241,12 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
             "choose between 2 and the number of items; five folds are common",
             code="too-many-folds",
         )
-    groups = near_duplicate_groups([joined(data.texts[i]) for i in inside])
+    groups = near_duplicate_groups([join_context(data.texts[i]) for i in inside])
     warn_of_similar_texts(data.annotations.take(inside))
     item_groups = data.annotations.item_groups
     if item_groups is not None:
         groups = merge_groups(groups, group_codes(item_groups[inside]))
-    dealt = balanced_folds(data.hard[inside], n_folds, [seed, n_folds], groups=groups)
+    dealt = balanced_folds(data.hard_labels[inside], n_folds, [seed, n_folds], groups=groups)
     folds = np.full(len(data), -1, dtype=np.int32)
     folds[inside] = dealt
     if len(np.unique(dealt)) < n_folds:

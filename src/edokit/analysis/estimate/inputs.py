@@ -25,7 +25,7 @@ from edokit.datasets.item_groups import item_clusters
 from edokit.ensemble.views import PanelLike, make_panel, parse_levels
 from edokit.fitdata.inputs import load_new_labels
 from edokit.fitdata.reading import AnnotationsLike, ReadOptions
-from edokit.members.contexts import joined
+from edokit.members.contexts import join_context
 from edokit.members.texts import Texts, read_texts
 from edokit.panels import Panel, read_panel
 
@@ -221,7 +221,7 @@ def held_out_answers(
     if fit_texts is None:
         return answers, np.zeros(len(answers), dtype=bool)
     fit_positions = {str(text): position for position, text in enumerate(fit_texts)}
-    matches = np.array([fit_positions.get(joined(text), -1) for text in texts.texts])
+    matches = np.array([fit_positions.get(join_context(text), -1) for text in texts.texts])
     was_in_fit = matches >= 0
     corrected = answers.copy()
     corrected[was_in_fit] = fit_items.answers(bundle.ensemble, panel)[matches[was_in_fit]]

@@ -36,9 +36,9 @@ from edokit.members.spending import (
     Budget,
     Prices,
     TokenEstimate,
-    answer_tokens,
     current_session,
     estimate_tokens,
+    mean_tokens,
     utf8_length,
 )
 
@@ -466,7 +466,7 @@ def counted_tokens(request: Request, answer: Completion) -> tuple[int, int]:
         tokens_in = estimate.most_prompt
     else:
         tokens_in = max(answer.tokens_in, estimate.prompt)
-    estimated_tokens = answer_tokens(utf8_length(answer.text))
+    estimated_tokens = mean_tokens(utf8_length(answer.text))
     if estimate.most_answer is not None:
         estimated_tokens = min(estimated_tokens, estimate.most_answer)
     if answer.tokens_out is None:

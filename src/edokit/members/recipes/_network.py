@@ -17,6 +17,7 @@ from edokit._errors import InputError, option
 from edokit._types import Floats
 from edokit.members.arrays import NamedArrays
 from edokit.members.recipes._tokens import Reader
+from edokit.scales import NOMINAL, Scale
 
 _DROPOUT = 0.1
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT
@@ -41,7 +42,8 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
     ) -> torch.Tensor:
         """Logits of the texts [B, …]; with pairs, [B + P, …] where those of the pairs follow.
 
-        A pair is the row of a text [P] and the place of an annotator [P]; -1: nobody in particular.
+        A pair is the row of a text [P] and the position of an annotator [P], -1 for an anonymous
+        answer.
         """
         pooled = self.dropout(self.features(**tokens))
         with torch.autocast(pooled.device.type, enabled=False):
@@ -59,7 +61,7 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
             return self._pool(hidden.float(), inputs["attention_mask"], target_mask)
 
     def rescale_heads(self, **tokens: torch.Tensor) -> None:
-        """Get new heads ready for the scale of the features, which a first batch shows.
+        """Adapt the initial weights of the head to the scale of the features of a first batch.
 
         A decoder's hidden states may be ten times an encoder's, and so would the first logits be.
         """
@@ -88,22 +90,31 @@ class Link(nn.Module):  # type: ignore[misc]
     """From scores, one per class or label, to logits, whose softmax is a distribution.
 
     For multi-label data, the logits [..., L, 2] of a label are those of "not chosen" and "chosen".
+
+    Attributes
+    ----------
+    n_scores : int
+        Number of classes or labels.
+    scale : Scale
+        The answer scale.
+    steps : tensor of shape (C - 1,)
+        Distances between neighbouring classes, for losses of ordinal scales.
     """
 
-    def __init__(self, n_classes: int, *, sets: bool = False, steps: Floats | None = None) -> None:
+    def __init__(self, n_classes: int, scale: Scale = NOMINAL) -> None:
         super().__init__()
-        self.scores = n_classes
-        self.sets = sets
-        # Where the network is, for losses of ordinal scales; no part of what is saved.
-        if steps is None:
-            distances = torch.ones(n_classes - 1)
+        self.n_scores = n_classes
+        self.scale = scale
+        if scale.steps is None:
+            steps = torch.ones(n_classes - 1)
         else:
-            distances = torch.tensor(steps).float()
-        self.register_buffer("steps", distances, persistent=False)
+            steps = torch.tensor(scale.steps).float()
+        # A buffer moves to the network's device; this one is not saved.
+        self.register_buffer("steps", steps, persistent=False)
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
         """Logits [..., C], or [..., L, 2] for multi-label data."""
-        if self.sets:
+        if self.scale.is_multi_label:
             return torch.stack([torch.zeros_like(scores), scores], dim=-1)
         return scores
 
@@ -112,33 +123,33 @@ class Link(nn.Module):  # type: ignore[misc]
         if logits.device.type == "mps":  # no double precision there
             logits = logits.cpu()
         shares = torch.softmax(logits.double(), dim=-1)
-        if self.sets:
+        if self.scale.is_multi_label:
             return shares[..., 1]
         return shares
 
     def shares(self, totals: Floats, count: float | Floats) -> Floats:
-        """Shares [..., C] of totals of ``count`` answers, with one more of each added."""
-        counts = totals + 1.0
-        if self.sets:
+        """Shares [..., C] of the totals of ``count`` answers, after adding one of each kind."""
+        smoothed = totals + 1.0
+        if self.scale.is_multi_label:
             total = count + 2.0
         else:
-            total = counts.sum(-1, keepdims=True)
-        shares: Floats = counts / total
+            total = smoothed.sum(-1, keepdims=True)
+        shares: Floats = smoothed / total
         return shares
 
     def bias(self, shares: Floats) -> Floats:
-        """Scores [..., C] at which texts have these shares [..., C]."""
-        if self.sets:
+        """Scores [..., C] whose probabilities are these shares [..., C]."""
+        if self.scale.is_multi_label:
             return np.log(shares) - np.log1p(-shares)
         return np.log(shares)
 
 
 class Head(nn.Module):  # type: ignore[misc]
-    """Logits [B, …]; at the start every text has the class prior."""
+    """A linear layer from pooled features to logits [B, …]; at first, all texts get the prior."""
 
     def __init__(self, width: int, link: Link) -> None:
         super().__init__()
-        self.shared = _linear(width, link.scores)
+        self.shared = _linear(width, link.n_scores)
         self.link = link
 
     def forward(self, pooled: torch.Tensor) -> torch.Tensor:
@@ -151,25 +162,25 @@ class Head(nn.Module):  # type: ignore[misc]
         _set_bias(self.shared, self.link.bias(self.link.shares(targets.sum(axis=0), len(targets))))
 
     def rescale(self, scale: torch.Tensor) -> None:
-        """Start as quietly on features of this scale as on those of an encoder."""
+        """Divide the weights by the features' scale, so that first logits are as small as usual."""
         self.shared.weight.div_(scale.clamp(min=1.0))
 
 
 class AnnotatorHead(nn.Module):  # type: ignore[misc]
-    """One hidden layer; an annotator is a vector beside the features and a bias beside the scores.
+    """One hidden layer, to which each annotator adds a vector, and offsets to the scores.
 
-    Both count by n / (n + 10), n the labels that they are learned from [A]. Nobody in particular
-    (-1) has neither.
+    Both are multiplied by n / (n + 10), where n is the annotator's number of labels. Anonymous
+    answers (-1) have neither.
     """
 
     def __init__(self, width: int, link: Link, labels: Sequence[float]) -> None:
         super().__init__()
         self.first = _linear(width, width)
-        self.shared = _linear(width, link.scores)
+        self.shared = _linear(width, link.n_scores)
         self.dropout = nn.Dropout(_DROPOUT)
         self.link = link
         self.vectors = nn.Parameter(torch.zeros(len(labels), width))
-        self.offsets = nn.Parameter(torch.zeros(len(labels), link.scores))
+        self.offsets = nn.Parameter(torch.zeros(len(labels), link.n_scores))
         self.counts = np.array(labels, dtype=float)
         share = self.counts / (self.counts + _SHRINKAGE)
         self.register_buffer("share", torch.from_numpy(share).float().unsqueeze(1))
@@ -189,7 +200,7 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
             share = F.embedding(codes, self.share) * (annotators >= 0).unsqueeze(-1)
             vectors = F.embedding(codes, self.vectors) * (share * self.scale)
             pair_offsets = F.embedding(codes, self.offsets) * share
-            # A layer of a sum is the sum of the layers: each text goes through it once.
+            # The layer is linear: each text goes through it once, each vector is added after it.
             pair_hidden = hidden[rows] + F.linear(vectors, self.first.weight)
             hidden = torch.cat([hidden, pair_hidden])
             offsets = torch.cat([offsets, pair_offsets])
@@ -199,8 +210,8 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
     def set_prior(self, targets: Floats, labels: Floats) -> None:
         """Predict the mean of targets [N, C] whatever the text.
 
-        With the sums of the labels [A, C], each annotator starts at their own mean, to which
-        10 labels of that mean are added.
+        Each annotator starts at the mean of their labels, whose sums are ``labels`` [A, C], and of
+        10 more labels with the mean of all.
         """
         prior = self.link.shares(targets.sum(axis=0), len(targets))
         scores = self.link.bias(prior)
@@ -211,9 +222,9 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
             self.offsets.copy_(torch.from_numpy(offsets) / self.share.clamp(min=1e-3))
 
     def rescale(self, scale: torch.Tensor) -> None:
-        """Start as quietly on features of this scale as on those of an encoder.
+        """Divide the weights by the features' scale, so that first logits are as small as usual.
 
-        The vectors of annotators learn beside features of that scale.
+        The vectors of annotators, which are added to the features, are multiplied by it.
         """
         scale = scale.clamp(min=1.0)
         self.first.weight.div_(scale)
@@ -257,8 +268,8 @@ def row_losses(
     shares. ``ce+rps``: both. For multi-label data, logits are [..., L, 2] and targets [..., L];
     losses are means over the labels.
     """
-    sets = logits.dim() > targets.dim()
-    if sets:
+    is_multi_label = logits.dim() > targets.dim()
+    if is_multi_label:
         targets = torch.stack([1 - targets, targets], dim=-1)
     total = logits.new_zeros(logits.shape[:-1])
     for name in kind.split("+"):
@@ -270,7 +281,7 @@ def row_losses(
             total = total + (gaps.cumsum(dim=-1)[..., :-1].square() * steps).sum(dim=-1)
         else:
             total = total + gaps.abs().sum(dim=-1)
-    if sets:
+    if is_multi_label:
         return total.mean(dim=-1)
     return total
 
@@ -282,20 +293,25 @@ _ANNOTATORS = ("head.vectors", "head.offsets")
 def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> list[dict[str, Any]]:
     """Parameters for an optimizer, by learning rate and by whether weight decay applies.
 
-    Heads, and vectors and biases of annotators, have learning rates of their own. The encoder's top
-    layer learns at ``layer_decay`` times its learning rate, each layer below at that times the
-    layer above, embeddings slowest. Biases, norms and annotators don't decay.
+    Heads and parameters of annotators have their own learning rates. The learning rate of the
+    encoder's top layer is multiplied by ``layer_decay``, and so is that of each layer below,
+    relative to the layer above; that of the embeddings is the lowest. Weight decay does not apply
+    to biases, norms and annotators.
     """
     encoder_rate = options.learning_rate
     head_rate = options.head_learning_rate
     if head_rate is None:
         head_rate = encoder_rate
-    layers: dict[str, int | None] = {}
+    # The layer of each parameter of the encoder, counted from the bottom. Embeddings, and biases of
+    # positions that all layers share, are below layer 0.
+    layers: dict[str, int] = {}
     for name, _ in network.named_parameters():
         if name.startswith("backbone."):
             match = _LAYER.search(name)
-            layers[name] = int(match[1]) if match else None
-    depth = max((layer for layer in layers.values() if layer is not None), default=-1) + 1
+            layers[name] = -1
+            if match is not None:
+                layers[name] = int(match[1])
+    n_layers = max(layers.values(), default=-1) + 1
     groups: dict[tuple[float, float], dict[str, Any]] = {}
     for name, weight in network.named_parameters():
         if not weight.requires_grad:
@@ -304,12 +320,7 @@ def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> l
         if weight.dim() > 1:
             decay = weight_decay
         if name in layers:
-            # Embeddings, and biases of positions that all layers share, are below layer 0.
-            layer = layers[name]
-            if layer is None:
-                layer = -1
-            height = depth - layer
-            rate = encoder_rate * options.layer_decay**height
+            rate = encoder_rate * options.layer_decay ** (n_layers - layers[name])
         elif name in _ANNOTATORS:
             rate = options.annotator_learning_rate
             decay = 0.0
@@ -323,9 +334,9 @@ def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> l
 
 @contextmanager
 def adversarial_step(weight: nn.Parameter, norm: float) -> Iterator[None]:
-    """Inside, ``weight`` is moved one step of this norm up its gradient; after it, as before.
+    """Move ``weight`` by a step of this norm up its gradient, and restore it at the end.
 
-    Without a usable gradient nothing moves.
+    Without a finite gradient it is not moved.
     """
     before = weight.detach().clone()
     if weight.grad is not None:
@@ -344,23 +355,23 @@ def in_batches(
     batch_size: int,
     device: torch.device,
 ) -> npt.NDArray[Any]:
-    """What ``forward`` returns for all tokens [N, …], computed in batches of similar length."""
+    """The outputs [N, …] of ``forward`` for all texts, computed in batches of similar length."""
     order = np.argsort([-len(text["input_ids"]) for text in tokens], kind="stable")
     outputs = []
     with torch.no_grad():
         for start in range(0, len(order), batch_size):
             texts = [tokens[i] for i in order[start : start + batch_size]]
             outputs.append(forward(**on_device(reader.padded(texts), device)))
-    # Copied at once, so that no batch waits.
-    joined = torch.cat(outputs).cpu().numpy()
-    result: npt.NDArray[Any] = np.empty_like(joined)
-    result[order] = joined
+    # Copied from the device all at once: a copy of each batch would wait for its computation.
+    in_computed_order = torch.cat(outputs).cpu().numpy()
+    result: npt.NDArray[Any] = np.empty_like(in_computed_order)
+    result[order] = in_computed_order
     return result
 
 
 @contextmanager
 def memory_errors(size_option: str, batch_size: int) -> Iterator[None]:
-    """Inside, memory that is too small for a batch is an error that names the option."""
+    """Turn a lack of memory for a batch into an error that names the option of its size."""
     try:
         yield
     except RuntimeError as error:  # Metal and some CUDA libraries say it in words alone
@@ -374,11 +385,11 @@ def memory_errors(size_option: str, batch_size: int) -> Iterator[None]:
 
 
 def on_device(arrays: NamedArrays, device: torch.device) -> dict[str, torch.Tensor]:
-    """Arrays as tensors where the network is."""
+    """Arrays as tensors on a device."""
     return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
 
 
 def half_precision(device: torch.device) -> torch.autocast:
-    """Inside, the encoder computes in bfloat16 where the device can."""
+    """A context in which the encoder computes in bfloat16 if the device can."""
     enabled = device.type == "cuda" and torch.cuda.is_bf16_supported()
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled)

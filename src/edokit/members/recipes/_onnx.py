@@ -16,7 +16,13 @@ from joblib import cpu_count
 
 from edokit._errors import InputError
 from edokit._io.documents import read_json
-from edokit.members.pretrained import ONNX_FILES, SAMPLE, require_packages, silenced, using
+from edokit.members.pretrained import (
+    ONNX_FILES,
+    SAMPLE,
+    model_errors,
+    require_packages,
+    silent_stderr,
+)
 
 Vectors = npt.NDArray[np.float32]
 PACKAGES = ("onnxruntime", "tokenizers")
@@ -202,7 +208,7 @@ class OnnxEncoder:
         self.file = file
         self.layout = layout
         # Both libraries report errors on stderr, too.
-        with silenced(), using(model):
+        with silent_stderr(), model_errors(model):
             import onnxruntime
             from tokenizers import Tokenizer
 
@@ -258,7 +264,7 @@ class OnnxEncoder:
         """Vectors [N, D] of one text or more."""
         order = np.argsort([len(text) for text in texts], kind="stable")
         batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
-        with using(self.model):
+        with model_errors(self.model):
             parts = [self._encode_batch([texts[row] for row in rows]) for rows in batches]
         vectors = np.empty((len(texts), parts[0].shape[1]), dtype=np.float32)
         vectors[order] = np.concatenate(parts)

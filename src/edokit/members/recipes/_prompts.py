@@ -29,18 +29,26 @@ _DEFAULTS: dict[ScaleKind, str] = {
     + _TEXT
     + _ENDS,
 }
-_LEAST_MASS = 0.01  # tokens that name labels with less than this probability name none
-_FLOOR = 1e-6
+# If the tokens that begin labels have less than this probability together, no label is named.
+_LEAST_MASS = 0.01
+_LEAST_SHARE = 1e-6
+# Characters around a label that don't count, among them the blanks of tokenizers.
 _AROUND = " \t\r\n\"'`*()[]{}<>.:,;!ĠĊ▁“”‘’"
+# What may follow a label: the end, punctuation, or a dash or bracket before an explanation.
 _AFTER = r"\s*(?:$|[.,;:!)\]\n\"'*`]|[-–—(]\s*\w)"
 _THINK = re.compile(r"(</?think>)")
+# What separates several labels in an answer.
 _BETWEEN = re.compile(r"[,;/\n]|\band\b|\bor\b")
+# What announces a label in a sentence: "the answer is".
+_ANNOUNCED = re.compile(r"\b(?:answer|label)(?:\s+is)?\s*[:=]?\s*[\"'(*`]*")
 
 
 def default_template(scale: Scale, context: bool) -> str:
     """The template of an answer scale, for a text with or without a context."""
     template = _DEFAULTS[scale.kind]
-    return template.replace(_TEXT, _CONTEXT + _TEXT) if context else template
+    if context:
+        return template.replace(_TEXT, _CONTEXT + _TEXT)
+    return template
 
 
 def fields_of(template: str) -> frozenset[str]:
@@ -101,109 +109,136 @@ class Choices:
 
     @cached_property
     def _forms(self) -> dict[str, int]:
-        """Every text that names a label; none that names two."""
+        """The label of each text that names one; a key comes before an equal name."""
         forms: dict[str, int] = {}
-        for k, form in (*enumerate(self.keys), *enumerate(self.names)):
-            forms.setdefault(_bare(form) or form.casefold(), k)  # a key comes before a name
+        for texts in (self.keys, self.names):
+            for label, text in enumerate(texts):
+                form = _normalized(text) or text.casefold()
+                forms.setdefault(form, label)
         return forms
 
     @cached_property
-    def _begins(self) -> re.Pattern[str]:
-        longest = sorted(self._forms, key=len, reverse=True)
-        return re.compile(rf"({'|'.join(map(re.escape, longest))})(?={_AFTER})")
+    def _label_pattern(self) -> re.Pattern[str]:
+        """What names a label at the beginning of a text; the longest name that fits."""
+        longest_first = sorted(self._forms, key=len, reverse=True)
+        return re.compile(rf"({'|'.join(map(re.escape, longest_first))})(?={_AFTER})")
 
     @property
     def sentence(self) -> str:
         """The possible answers for people and models: ``A, B or C``."""
-        *answers, final = self.keys or self.names
-        return " or ".join(filter(None, [", ".join(answers), final]))
+        answers = self.keys or self.names
+        if len(answers) == 1:
+            return answers[0]
+        return f"{', '.join(answers[:-1])} or {answers[-1]}"
 
     def lines(self, descriptions: Mapping[str, str]) -> str:
         """The labels, a line each, with key and description."""
-        return "\n".join(
-            ("" if key == name else f"{key}. ") + described(name, descriptions)
-            for key, name in zip(self.keys or self.names, self.names, strict=True)
-        )
+        lines = []
+        for key, name in zip(self.keys or self.names, self.names, strict=True):
+            line = described(name, descriptions)
+            if key != name:
+                line = f"{key}. {line}"
+            lines.append(line)
+        return "\n".join(lines)
 
-    def named(self, answer: str) -> int | None:
-        """The label that an answer names: alone, at its beginning, or as "the answer is …"."""
+    def find_label(self, answer: str) -> int | None:
+        """The label that an answer names: alone, at its beginning, or as "the answer is …".
+
+        None if it names no label, or several.
+        """
         text = without_thoughts(answer).casefold()
-        if (label := self._forms.get(_bare(text))) is not None:
+        label = self._forms.get(_normalized(text))
+        if label is not None:
             return label
-        labels = {self._forms.get(_bare(part)) for part in _BETWEEN.split(text)} - {None}
-        if len(labels) > 1:
+        listed_labels = {self._forms.get(_normalized(part)) for part in _BETWEEN.split(text)}
+        listed_labels.discard(None)
+        if len(listed_labels) > 1:
             return None
-        if start := self._begins.match(text.lstrip(_AROUND)):
-            return self._forms[start[1]]
-        declared = {
-            self._forms[match[1]]
-            for before in re.finditer(r"\b(?:answer|label)(?:\s+is)?\s*[:=]?\s*[\"'(*`]*", text)
-            if (match := self._begins.match(text, before.end()))
-        }
-        return declared.pop() if len(declared) == 1 else None
+        beginning = self._label_pattern.match(text.lstrip(_AROUND))
+        if beginning is not None:
+            return self._forms[beginning[1]]
+        announced_labels = set()
+        for announcement in _ANNOUNCED.finditer(text):
+            match = self._label_pattern.match(text, announcement.end())
+            if match is not None:
+                announced_labels.add(self._forms[match[1]])
+        if len(announced_labels) == 1:
+            return announced_labels.pop()
+        return None
 
     def shares(self, positions: Sequence[Sequence[Sequence[float | str]]]) -> Floats | None:
         """Probabilities [C] from the alternatives to each token of an answer.
 
-        A token that begins one label alone counts for it. Where the model's own token begins
-        several, the next token decides between them. A label that no listed token begins gets
-        what such a token can have at most. None if tokens that begin labels are too improbable.
+        Each position has the token itself, then its alternatives, with their log-probabilities. A
+        token that begins one label alone counts for it. Where the model's own token begins several,
+        the next token decides between them. A label that no listed token begins gets what such a
+        token can have at most. None if tokens that begin labels are too improbable.
         """
         mass = np.zeros(len(self.names))
-        prefix = ""
-        reach = 1.0  # the probability of the tokens before this one
-        floor = 1.0
+        prefix = ""  # the model's own tokens before this position
+        prefix_probability = 1.0
+        # No token that is not listed has a larger probability.
+        unlisted_mass = 1.0
+        is_ambiguous = True
         for position in positions:
             listed = {str(token): math.exp(min(0.0, float(p))) for token, p in position}
             for token, p in listed.items():
-                fitting = self._fitting(prefix + token)
-                if len(fitting) == 1:
-                    mass[fitting[0]] += reach * p
-            unlisted = max(0.0, 1.0 - sum(listed.values()))
-            floor = min(floor, reach * min(*listed.values(), unlisted))
-            token = str(position[0][0])
-            prefix += token
-            reach *= listed[token]
-            if len(self._fitting(prefix)) < 2:
+                labels = self._possible_labels(prefix + token)
+                if len(labels) == 1:
+                    mass[labels[0]] += prefix_probability * p
+            rest = max(0.0, 1.0 - sum(listed.values()))
+            unlisted_mass = min(unlisted_mass, prefix_probability * min(*listed.values(), rest))
+            own_token = str(position[0][0])
+            prefix += own_token
+            prefix_probability *= listed[own_token]
+            is_ambiguous = len(self._possible_labels(prefix)) >= 2
+            if not is_ambiguous:
                 break
-        else:
-            label = self._forms.get(_bare(prefix))
+        if is_ambiguous:
+            # The answer ended where it may still begin several labels: it may be one of them.
+            label = self._forms.get(_normalized(prefix))
             if label is not None:
-                mass[label] += reach
+                mass[label] += prefix_probability
         if mass.sum() < _LEAST_MASS:
             return None
-        missing = mass == 0
-        n_missing = max(int(missing.sum()), 1)
-        mass[missing] = max(floor / n_missing, _FLOOR)
+        is_missing = mass == 0
+        n_missing = max(int(is_missing.sum()), 1)
+        mass[is_missing] = max(unlisted_mass / n_missing, _LEAST_SHARE)
         shares: Floats = mass / mass.sum()
         return shares
 
-    def _fitting(self, start: str) -> list[int]:
+    def _possible_labels(self, start: str) -> list[int]:
         """The labels that an answer which starts like this may name."""
         start = start.casefold().lstrip(_AROUND)
-        if start in (key.casefold() for key in self.keys if len(key) == 1):
+        single_keys = [key.casefold() for key in self.keys if len(key) == 1]
+        if start in single_keys:
             return [self._forms[start]]
-        return sorted(
-            {
-                k
-                for form, k in self._forms.items()
-                if form.startswith(start)
-                or (start.startswith(form) and not start[len(form)].isalnum())
-            }
-        )
+        labels = set()
+        for form, label in self._forms.items():
+            if form.startswith(start):
+                labels.add(label)
+            elif start.startswith(form) and not start[len(form)].isalnum():
+                labels.add(label)  # the label is complete, and something else follows
+        return sorted(labels)
 
 
 def described(name: str, descriptions: Mapping[str, str]) -> str:
-    """A label with its description."""
-    return f"{name}: {descriptions[name]}" if name in descriptions else name
+    """A label with its description, if it has one."""
+    if name in descriptions:
+        return f"{name}: {descriptions[name]}"
+    return name
 
 
 def read_descriptions(text: str, labels: Collection[str]) -> dict[str, str]:
     """Descriptions of labels from lines such as ``rude: hurts somebody``."""
     descriptions = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
+    lines = [line.strip() for line in text.splitlines()]
+    for line in lines:
+        if not line:
+            continue
+        # A label may begin with another: the longest one that a sign follows is described.
         endings = {name: line[len(name) :].lstrip() for name in labels if line.startswith(name)}
-        matches = [name for name in endings if endings[name][:1] in (":", "=")]
+        matches = [name for name, ending in endings.items() if ending.startswith((":", "="))]
         if not matches:
             raise InputError(
                 f"{option('label_descriptions')} has a line {examples([line])} for no label; the"
@@ -217,20 +252,23 @@ def read_descriptions(text: str, labels: Collection[str]) -> dict[str, str]:
 
 
 def example_lines(answered: Sequence[tuple[Text, str]]) -> str:
-    """Texts with an annotator's answers, for the field {examples}; none: an empty text."""
-    head = "Answer as one annotator would, who answered about other texts like this:\n\n"
-    blocks = []
+    """Texts with an annotator's answers, for the field {examples}; empty if there are none."""
+    if not answered:
+        return ""
+    blocks = ["Answer as one annotator would, who answered about other texts like this:\n\n"]
     for text, answer in answered:
-        parts = text if isinstance(text, str) else "\nContext: ".join(text)
-        blocks.append(f"Text: {parts}\nAnswer: {answer}\n\n")
-    return "".join([head, *blocks]) if blocks else ""
+        shown = text
+        if not isinstance(text, str):
+            shown = "\nContext: ".join(text)
+        blocks.append(f"Text: {shown}\nAnswer: {answer}\n\n")
+    return "".join(blocks)
 
 
 def without_thoughts(answer: str) -> str:
     """The answer without what a model thought before it, between ``<think>`` and ``</think>``.
 
-    Servers may leave out the first mark. An answer that is cut off lacks the second: then all of it
-    is a thought. Takes time proportional to the length of the answer.
+    Servers may leave out the first mark. An answer that is cut off lacks the second: then all that
+    follows the first is a thought. Takes time proportional to the length of the answer.
     """
     spoken_parts: list[str] = []
     is_thought = False
@@ -246,7 +284,8 @@ def without_thoughts(answer: str) -> str:
     return "".join(spoken_parts)
 
 
-_YES = ("no", "yes")
+# The possible answers about a single label.
+_NO_YES = ("no", "yes")
 
 
 class Questions:
@@ -272,10 +311,14 @@ class Questions:
                 "write {label} for sets, else {labels}, which lists all of them",
                 code="invalid-prompt",
             )
-        listed = Choices.from_classes(classes, listed="labels" in fields)
-        self.choices = Choices(_YES) if self.by_label else listed
-        # What each text is asked about, one prompt at a time.
-        self.labels = self.classes if self.by_label else ("",)
+        # Possible answers, and the labels that each text is asked about, one prompt for each.
+        self.labels: tuple[str, ...]
+        if self.by_label:
+            self.choices = Choices(_NO_YES)
+            self.labels = self.classes
+        else:
+            self.choices = Choices.from_classes(classes, listed="labels" in fields)
+            self.labels = ("",)
         self._has_persona = "persona" in fields
 
     def messages(
@@ -283,34 +326,38 @@ class Questions:
     ) -> list[dict[str, str]]:
         """The prompt about a text, after examples with the codes of their labels."""
         if isinstance(text, str):
-            utterance = text
+            string = text
             context = ""
         else:
-            utterance, context = text
+            string, context = text
         template = self.template or default_template(self.scale, bool(context.strip()))
-        listed = Choices(self.classes) if self.by_label else self.choices
+        all_labels = self.choices
+        if self.by_label:
+            all_labels = Choices(self.classes)
+        answered = [(example, self._answer(codes, label)) for example, codes in examples]
         prompt = template.format(
-            text=utterance,
+            text=string,
             context=context,
-            labels=listed.lines(self.descriptions),
+            labels=all_labels.lines(self.descriptions),
             label=described(label, self.descriptions),
             answers=self.choices.sentence,
             persona=self.persona,
-            examples=example_lines(
-                [(text, self._answer(codes, label)) for text, codes in examples]
-            ),
+            examples=example_lines(answered),
         )
-        system = "" if self._has_persona else self.persona
-        head = [{"role": "system", "content": system}] if system else []
-        return [*head, {"role": "user", "content": prompt}]
+        messages = []
+        if self.persona and not self._has_persona:
+            messages.append({"role": "system", "content": self.persona})
+        messages.append({"role": "user", "content": prompt})
+        return messages
 
     def _answer(self, codes: Sequence[int], label: str) -> str:
         """An annotator's labels in the words of an answer."""
         if self.by_label:
-            return _YES[self.classes.index(label) in codes]
+            return _NO_YES[self.classes.index(label) in codes]
         keys = self.choices.keys or self.choices.names
         return ", ".join(keys[k] for k in codes)
 
 
-def _bare(text: str) -> str:
+def _normalized(text: str) -> str:
+    """A text without the characters around it that don't count, in lower case."""
     return text.casefold().strip(_AROUND)

@@ -30,33 +30,33 @@ from edokit.members.recipe_options import Range, check_types
 from edokit.scales import NOMINAL, Scale
 
 Features: TypeAlias = "Reals | sparse.csr_matrix"
-"""Of texts [N, F]."""
-# The links: weights per class or, for multi-label data, a probability of its own for each label.
+"""Features of texts [N, F]."""
+# The links, as files name them: a softmax over the classes, or a sigmoid for each label.
 CLASSES = "softmax"
 LABELS = "labels"
 _STEPS = 2000
 # At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02.
 _DENSE_TOLERANCE = 1e-6
-# Looked for once: that takes as long as a regression.
+# Made once, since finding the libraries takes as long as a regression.
 _threads = cache(ThreadpoolController)
 
 
 @dataclass(frozen=True)
 class Logistic:
-    """A fitted regression over C classes, of which it saw P, or over C labels of multi-label data.
+    """A fitted regression over C classes, of which P are in its targets, or over C labels.
 
     Attributes
     ----------
     weights : ndarray of shape (P, F)
-        [1, F] where it saw two classes, [0, F] where it saw one.
+        Weights of the features; [1, F] if P is 2, and [0, F] if P is 1.
     intercepts : ndarray
         One for each row of weights.
-    seen : ndarray of shape (P,)
-        The classes it saw.
+    seen : ndarray of int of shape (P,)
+        The classes in its targets.
     n_classes, n_targets : int
-        C, and the number of targets that it learned from.
+        C, and the number of targets.
     link : str
-        How scores become probabilities.
+        How scores become probabilities: ``CLASSES`` or ``LABELS``.
     """
 
     weights: Reals
@@ -72,10 +72,10 @@ class Logistic:
     ) -> Logistic:
         """Learn targets [N, C] from features [N, F], in double precision.
 
-        A small strength means simple weights. A row of shares counts as several rows with one class
-        each, weighted by the shares. A class that never occurs gets the probability 1 / (N + C), as
-        if it had been seen once more; if only one class occurs, the answer is the same for every
-        item. In multi-label data, each label has a regression of its own.
+        The smaller the strength, the stronger the regularisation. A row of shares counts as several
+        rows with one class each, weighted by the shares. A class that never occurs gets the
+        probability 1 / (N + C), as if each class had been added once; if only one class occurs, the
+        answer is the same for every item. For multi-label data, each label has its own regression.
         """
         if scale.is_multi_label:
             return cls._fit_labels(features, targets, strength)
@@ -116,10 +116,11 @@ class Logistic:
         """Probabilities [N, C]."""
         scores = np.asarray(features @ self.weights.T.astype(np.float64))
         if self.link == LABELS:
-            labels: Floats = expit(scores + self.intercepts)
-            return labels
+            probabilities: Floats = expit(scores + self.intercepts)
+            return probabilities
         logits = np.zeros((len(scores), len(self.seen)))
         if len(self.seen) > 1:
+            # Of two classes, the first has the logit 0.
             logits[:, -len(self.weights) :] = scores + self.intercepts
         shares = softmax(logits, axis=1)
         return over_all_classes(shares, self.seen, self.n_classes, self.n_targets)
@@ -142,14 +143,17 @@ def _optimum(features: Features, shares: Floats, strength: float) -> tuple[Float
     rows, classes = np.nonzero(shares)
     tolerance = {} if sparse.issparse(features) else {"tol": _DENSE_TOLERANCE}
     model = LogisticRegression(C=strength, solver="newton-cg", max_iter=_STEPS, **tolerance)
-    # Members train side by side; threads of their own would only slow each other down.
+    # Members train side by side, one thread each; more would slow each other down.
     with _threads().limit(limits=1):
         model.fit(features[rows], classes, sample_weight=shares[rows, classes])
     return model.coef_, model.intercept_
 
 
 def over_all_classes(shares: Floats, seen: Ints, n_classes: int, n_targets: int) -> Floats:
-    """Probabilities [N, C] from shares [N, P] of the classes that were seen among N targets."""
+    """Probabilities [N, C] from shares [N, P] of the ``seen`` classes.
+
+    The others get what they would have if each class had been added once to the targets.
+    """
     unseen = 1.0 / (n_targets + n_classes)
     probabilities = np.full((len(shares), n_classes), unseen)
     probabilities[:, seen] = shares * (1 - unseen * (n_classes - len(seen)))
@@ -165,9 +169,9 @@ class ClassifierMember(Member):
     n_classes : int
         Number of classes, or of labels of multi-label data.
     strength : float, default=5
-        How freely weights may grow.
+        Inverse strength of the regularisation, like ``C`` of scikit-learn.
     context : float
-        What a context counts against the text itself.
+        Weight of the context, relative to the text.
 
     Notes
     -----
@@ -227,7 +231,7 @@ class ClassifierMember(Member):
         return self._features(texts)
 
     def _arrays(self) -> NamedArrays:
-        """Regression and effects by name."""
+        """The arrays of regression and effects, by name, to be saved."""
         arrays = {name: np.asarray(value) for name, value in vars(self._model).items()}
         if self._effects is not None:
             arrays["annotators"] = np.array(self._effects.annotators)
@@ -235,12 +239,16 @@ class ClassifierMember(Member):
         return arrays
 
     def _take_arrays(self, arrays: NamedArrays) -> None:
-        """Take what ``_arrays`` returned."""
-        parts: dict[str, Any] = {name: arrays[name] for name in _LOGISTIC}
-        scalars = {name: part.item() for name, part in parts.items() if not part.ndim}
-        self._model = Logistic(**parts | scalars)
-        # Effects need to know of a scale whether labels are on their own, and nothing else.
-        self._scale = Scale("multi-label") if self._model.link == LABELS else NOMINAL
+        """Restore regression and effects from what ``_arrays`` returned."""
+        parameters: dict[str, Any] = {}
+        for name in _LOGISTIC:
+            array = arrays[name]
+            parameters[name] = array if array.ndim else array.item()
+        self._model = Logistic(**parameters)
+        # For effects, an ordinal scale is like a nominal one.
+        self._scale = NOMINAL
+        if self._model.link == LABELS:
+            self._scale = Scale("multi-label")
         if "effects" in arrays:
             annotators = tuple(arrays["annotators"].tolist())
             self._effects = AnnotatorEffects(annotators, arrays["effects"])

@@ -14,7 +14,7 @@ from edokit._types import Floats, Ints
 from edokit.annotator_effects import label_shares, pairs_of_texts
 from edokit.members.arrays import NamedArrays
 from edokit.members.contexts import Text, check_texts
-from edokit.members.pretrained import using
+from edokit.members.pretrained import model_errors
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from edokit.annotations.core import Annotations
 
 _MULTIPLE = 8  # tensor cores work on lengths in eights
-_HIDDEN_SHARE = 0.2  # of the labels whose annotator is hidden in an epoch
+_HIDDEN_SHARE = 0.2  # of the pairs that count as anonymous in an epoch
 
 
 class Reader:
     """Turns texts into tokens.
 
-    Of (utterance, context), the utterance is the target segment, in either order.
+    In pairs (text, context) the text is the target segment, whichever of the two comes first.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Reader:
         self.instruction = instruction
 
     def __call__(self, texts: Sequence[Text]) -> list[NamedArrays]:
-        """Of each text: token ids, attention mask and target mask [L], segments where needed."""
+        """The arrays [L] of each text: token ids, masks, and segments if the model needs them."""
         check_texts(texts)
         tokens: dict[Text, NamedArrays] = {}
         for kind in (str, tuple):
@@ -74,7 +74,7 @@ class Reader:
     def _encode(self, texts: list[Text]) -> list[NamedArrays]:
         columns, target = self._columns(texts)
         name = str(self.tokenizer.name_or_path)
-        with using(name):
+        with model_errors(name):
             encoded = self.tokenizer(
                 *columns, truncation=True, max_length=self.max_length, return_attention_mask=True
             )
@@ -88,11 +88,13 @@ class Reader:
         tokens = []
         for i in range(len(texts)):
             arrays = {name: np.array(column[i]) for name, column in encoded.items()}
-            inside = arrays["attention_mask"] > 0  # tokenizers in Python know no segments
             if getattr(self.tokenizer, "is_fast", False):
-                inside = np.array([segment == target for segment in encoded.sequence_ids(i)])
-            # A text without words is its own target.
-            tokens.append({**arrays, "target_mask": inside | (not inside.any())})
+                is_target = np.array([segment == target for segment in encoded.sequence_ids(i)])
+            else:  # such tokenizers don't tell segments apart
+                is_target = arrays["attention_mask"] > 0
+            if not is_target.any():  # a text without words
+                is_target[:] = True
+            tokens.append({**arrays, "target_mask": is_target})
         return tokens
 
     def _columns(self, texts: list[Text]) -> tuple[list[list[str]], int]:
@@ -108,7 +110,8 @@ class Reader:
         if self.context_first:
             columns = columns[::-1]
         if not single and not self.tokenizer.num_special_tokens_to_add(pair=True):
-            columns[0] = [f"{text}\n" for text in columns[0]]  # else nothing is between the two
+            # Without special tokens, a line break separates the two.
+            columns[0] = [f"{text}\n" for text in columns[0]]
         if self.instruction:
             columns[0] = [f"{self.instruction}\n{text}" for text in columns[0]]
         target = 0
@@ -131,27 +134,29 @@ def batches_by_length(lengths: Ints, batch_size: int, rng: np.random.Generator) 
         batches += [part[i : i + batch_size] for i in range(0, len(part), batch_size)]
     rng.shuffle(batches)
     longest = max(range(len(batches)), key=lambda b: int(lengths[batches[b]].max()))
-    batches[0], batches[longest] = batches[longest], batches[0]
+    first_batch = batches[0]
+    batches[0] = batches[longest]
+    batches[longest] = first_batch
     return batches
 
 
-_SPEAKERS = ("user", "agent")  # the speaker of the utterance, and the other one
+_SPEAKERS = ("user", "agent")  # the speaker of the text, and the other one
 
 
 def with_speaker_tags(text: Text) -> Text:
-    """(utterance, context) with the speaker in front of each turn; a single text unchanged.
+    """A pair (text, context) with the speaker before each turn; a text without context unchanged.
 
-    The context holds a turn a line, oldest first, and the two speakers take turns: its last line
-    is the other one's turn before the utterance.
+    The context has one turn in each line, oldest first, and the two speakers alternate: its last
+    line is the other speaker's turn before the text.
     """
     if isinstance(text, str):
         return text
-    utterance, context = text
+    string, context = text
     turns = []
     if context:
         turns = context.split("\n")
     tagged = [f"{_SPEAKERS[(len(turns) - k) % 2]}: {turn}" for k, turn in enumerate(turns)]
-    return f"{_SPEAKERS[0]}: {utterance}", "\n".join(tagged)
+    return f"{_SPEAKERS[0]}: {string}", "\n".join(tagged)
 
 
 class EpochTargets:
@@ -167,7 +172,7 @@ class EpochTargets:
 
     @property
     def prior(self) -> tuple[Floats, ...]:
-        """What heads predict at the start: the mean of these targets."""
+        """The arguments of `Head.set_prior`: the targets, whose mean is predicted at first."""
         return (self.targets.astype(float),)
 
     def batch(self, items: Ints) -> NamedArrays:
@@ -175,7 +180,7 @@ class EpochTargets:
         return {"targets": self.targets[items]}
 
     def only_class(self, epochs: int) -> int | None:
-        """The class that all targets of all epochs have; none where there are several."""
+        """The one class of all targets of all epochs; None if there are several."""
         for epoch in range(epochs):
             self.begin(epoch)
             present = np.flatnonzero(self.targets.sum(axis=0))
@@ -187,7 +192,8 @@ class EpochTargets:
 class Pairs(NamedTuple):
     """P pairs of a text and an annotator.
 
-    ``rows`` [P] are the texts; ``annotators`` [P] are places among the known ones (-1: not known).
+    ``rows`` [P] are the texts; ``annotators`` [P] are positions among the known ones, -1 for
+    others.
     """
 
     rows: Ints
@@ -195,10 +201,10 @@ class Pairs(NamedTuple):
 
 
 class AnnotatorTargets(EpochTargets):
-    """Targets of nobody in particular, and labels by annotator: a pair for each annotation.
+    """Anonymous targets of the items, and pairs with the label of each annotation.
 
-    In every epoch, annotators are hidden (-1) in a fifth of the pairs. The pairs of an item weigh 1
-    together.
+    In every epoch, a fifth of the pairs count as anonymous (-1). The weights of the pairs of an
+    item sum to 1.
     """
 
     def __init__(
@@ -216,18 +222,18 @@ class AnnotatorTargets(EpochTargets):
 
     @property
     def prior(self) -> tuple[Floats, ...]:
-        """What heads predict at the start: the mean of targets, and of each annotator's labels."""
+        """The arguments of `AnnotatorHead.set_prior`: targets, and sums of annotators' labels."""
         return (*super().prior, self.totals)
 
     def begin(self, epoch: int) -> None:
-        """Draw the targets of an epoch, and who is hidden."""
+        """Draw the targets of an epoch, and the pairs that count as anonymous."""
         super().begin(epoch)
         draws = np.random.default_rng([self._seed, epoch]).random(len(self.pairs.annotators))
         self._codes = np.where(draws < _HIDDEN_SHARE, -1, self.pairs.annotators)
 
     def batch(self, items: Ints) -> NamedArrays:
         """Targets of these items [B, C]; row, annotator, label and weight of their P pairs."""
-        positions = [np.arange(*self._starts[[i, i + 1]]) for i in items]
+        positions = [np.arange(self._starts[i], self._starts[i + 1]) for i in items]
         counts = np.array([len(pairs) for pairs in positions])
         rows = np.repeat(np.arange(len(items)), counts)
         pairs = np.concatenate(positions)

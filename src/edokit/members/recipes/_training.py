@@ -30,9 +30,9 @@ from edokit.metrics import compute_metrics, rps
 if TYPE_CHECKING:
     from edokit.members.recipes.transformer import TransformerMember
 
-# In a batch beside the network's inputs.
+# What a batch has beside the inputs of the network.
 _LABELS = ("targets", "pair_targets", "pair_weights")
-_ANONYMOUS_WEIGHT = 0.5  # of the loss for nobody in particular beside that of annotators' labels
+_ANONYMOUS_WEIGHT = 0.5  # of the anonymous loss, beside the loss of annotators' labels
 _MAX_GRADIENT_NORM = 1.0
 _ROWS = 8192  # texts, or pairs of a text and an annotator, that go through the head at once
 _SCALE_TEXTS = 8  # texts from which the scale of a model's features is estimated
@@ -100,7 +100,7 @@ class FineTuned:
         """The network that was saved in a folder, ready to predict."""
         device = pretrained.choose_device(member.device)
         reader = new_reader(member, str(folder))
-        network = _new_network(pretrained.empty_backbone(folder), member)
+        network = _with_head(pretrained.empty_backbone(folder), member)
         network.load_state_dict(load((folder / pretrained.WEIGHTS).read_bytes()))
         return cls(network.to(device).eval(), reader, device)
 
@@ -117,16 +117,15 @@ def new_reader(member: TransformerMember, model: str) -> Reader:
     )
 
 
-def _new_network(backbone: nn.Module, member: TransformerMember) -> MemberNetwork:
+def _with_head(backbone: nn.Module, member: TransformerMember) -> MemberNetwork:
+    """The network of an encoder and a new head, as the member's options say."""
     width = int(backbone.config.hidden_size)
     if member.pooling == "mean+target":
         width *= 2
-    scale = member.scale_
-    link = _network.Link(member.n_classes, sets=scale.is_multi_label, steps=scale.steps)
-    people = member.activity_
+    link = _network.Link(member.n_classes, member.scale_)
     head: Head | AnnotatorHead
     if member.annotators:
-        head = AnnotatorHead(width, link, people)
+        head = AnnotatorHead(width, link, member.activity_)
     else:
         head = Head(width, link)
     return MemberNetwork(backbone, member.pooling, head)
@@ -156,7 +155,7 @@ class Training:
     dev_pairs: tuple[Pairs, Floats] | None = None
 
     def run(self) -> FineTuned:
-        """Train from the pretrained weights; random numbers of the caller stay as they were."""
+        """Train from the pretrained weights; the caller's random state does not change."""
         member = self.member
         device = pretrained.choose_device(member.device)
         cuda = device.type == "cuda"
@@ -179,7 +178,7 @@ class Training:
         if self.progress is not None:
             self.progress(0, member.epochs, "loading the model")
         tokens = reader(with_context(data.texts, data.context))
-        network = self._new_network(reader.padded(tokens[:_SCALE_TEXTS]), device)
+        network = self._initial_network(reader.padded(tokens[:_SCALE_TEXTS]), device)
         tuned = FineTuned(network, reader, device)
         steps = -(-len(tokens) // member.batch_size) * member.epochs
         optimizer = torch.optim.AdamW(
@@ -192,6 +191,7 @@ class Training:
         )
         lengths = np.array([len(text["input_ids"]) for text in tokens])
         best_score = np.inf
+        # The score and epoch of the last gain that was large enough for `patience`.
         gained_score = np.inf
         gained_epoch = 0
         best_weights: dict[str, torch.Tensor] = {}
@@ -244,12 +244,12 @@ class Training:
         network.eval()
         return tuned
 
-    def _new_network(self, first_texts: NamedArrays, device: torch.device) -> MemberNetwork:
+    def _initial_network(self, first_texts: NamedArrays, device: torch.device) -> MemberNetwork:
         """A network with the pretrained weights, whose heads answer with the prior."""
         backbone = pretrained.load_backbone(self.member.model)
-        if rank := self.member.adapter_rank:
-            backbone = _network.with_adapters(backbone, rank)
-        network = _new_network(backbone, self.member)
+        if self.member.adapter_rank:
+            backbone = _network.with_adapters(backbone, self.member.adapter_rank)
+        network = _with_head(backbone, self.member)
         network.head.set_prior(*self.targets.prior)
         network.to(device)
         network.rescale_heads(**_network.on_device(first_texts, device))
@@ -264,17 +264,19 @@ class Training:
         texts = tuned.reader.padded([tokens[i] for i in items])
         batch = _network.on_device({**texts, **self.targets.batch(items)}, device)
 
+        inputs = {name: tensor for name, tensor in batch.items() if name not in _LABELS}
+
         def loss_and_gradient() -> torch.Tensor:
             with _network.half_precision(device):
-                logits = network(**{name: batch[name] for name in batch if name not in _LABELS})
+                logits = network(**inputs)
             loss = self._loss(network, logits, batch)
             loss.backward()
             return loss.detach()
 
         loss = loss_and_gradient()
-        if norm := self.member.adversarial:
+        if self.member.adversarial:
             embeddings = network.backbone.get_input_embeddings().weight
-            with _network.adversarial_step(embeddings, norm):
+            with _network.adversarial_step(embeddings, self.member.adversarial):
                 loss_and_gradient()
         return loss
 
@@ -294,7 +296,7 @@ class Training:
     def _evaluate(self, tuned: FineTuned) -> tuple[dict[str, float], float]:
         """Metrics on the dev texts, also of known annotators, and the score of this epoch.
 
-        The lower the score, the better the epoch.
+        A lower score is better.
         """
         data = self.data
         criterion = "rps" if data.scale.positions else "ce"

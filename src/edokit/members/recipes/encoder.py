@@ -30,8 +30,8 @@ from edokit.members.pretrained import (
     choose_device,
     loading,
     local_folder,
+    model_errors,
     require_packages,
-    using,
 )
 from edokit.members.recipe import Capabilities
 from edokit.members.recipe_options import Range
@@ -262,7 +262,7 @@ class _TorchEncoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Vectors [N, D]."""
-        with using(self.model):
+        with model_errors(self.model):
             vectors: Vectors = self._network.encode(
                 list(texts), batch_size=self.batch_size, show_progress_bar=False
             )

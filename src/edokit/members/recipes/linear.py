@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from edokit.members.arrays import read_arrays, write_arrays
-from edokit.members.contexts import Text, have_contexts
+from edokit.members.contexts import Text, split_context
 from edokit.members.recipe_options import Range
 from edokit.members.recipes._regression import ARRAYS, ClassifierMember
 
@@ -32,9 +32,9 @@ class LinearMember(ClassifierMember):
     Parameters
     ----------
     words : float, default=0.5
-        What words count against the characters of the text.
+        Weight of words and pairs of words, relative to the runs of characters.
     fewest : int, default=2
-        In how many texts a piece of text must occur.
+        Pieces that occur in fewer texts are not features.
     """
 
     words: Annotated[float, Range(0)] = 0.5
@@ -95,38 +95,42 @@ class Counts:
 
 
 def counts_of(texts: Sequence[Text], corpus: Sequence[Text] = ()) -> Counts:
-    """The counts of `count`; texts of a corpus are counted once for all members."""
-    rows, counts = _distinct_counts(tuple(corpus or texts))
-    if any(text not in rows for text in texts):
-        rows, counts = _distinct_counts(tuple(texts))
-    if len(rows) == len(texts) and not corpus:
+    """The counts of `count` for each text; a corpus is counted once for all members.
+
+    Texts that are not all in the corpus are counted on their own.
+    """
+    row_of, counts = _distinct_counts(tuple(corpus or texts))
+    if any(text not in row_of for text in texts):
+        row_of, counts = _distinct_counts(tuple(texts))
+    if len(row_of) == len(texts) and not corpus:
         return counts  # each text once, in this order
-    return counts.take([rows[text] for text in texts])
+    return counts.take([row_of[text] for text in texts])
 
 
 @lru_cache(maxsize=2)
 def _distinct_counts(texts: tuple[Text, ...]) -> tuple[dict[Text, int], Counts]:
     """The row of each text, and the counts of each row."""
-    rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-    return rows, count(list(rows))
+    row_of = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    return row_of, count(list(row_of))
 
 
 def count(texts: Sequence[Text]) -> Counts:
     """Counts of words and pairs of words, and of 2 to 5 characters in a row."""
-    pairs = [(text, "") if isinstance(text, str) else text for text in texts]
-    segments = [[text for text, _ in pairs]]
-    if have_contexts(texts):
-        segments.append([context for _, context in pairs])
-    parts = []
+    strings, contexts = split_context(texts)
+    segments = [strings]
+    if contexts is not None:
+        segments.append(contexts)
+    blocks = []
     for segment in segments:
         cleaned = [text.translate(_MARKS) for text in segment]
-        parts += [counter.transform(cleaned) for counter in _counters()]
-    empty = sparse.csr_matrix((len(texts), WIDTH * (len(BLOCKS) - len(parts))))
-    joined: sparse.csr_matrix = sparse.hstack([*parts, empty], format="csr", dtype=np.float32)
-    joined.sort_indices()
-    columns, places = np.unique(joined.indices, return_inverse=True)
+        blocks += [counter.transform(cleaned) for counter in _counters()]
+    empty = sparse.csr_matrix((len(texts), WIDTH * (len(BLOCKS) - len(blocks))))
+    counts: sparse.csr_matrix = sparse.hstack([*blocks, empty], format="csr", dtype=np.float32)
+    counts.sort_indices()
+    # Of all columns, only those that occur.
+    columns, places = np.unique(counts.indices, return_inverse=True)
     matrix = sparse.csr_matrix(
-        (joined.data, places.astype(np.int32), joined.indptr), shape=(len(texts), len(columns))
+        (counts.data, places.astype(np.int32), counts.indptr), shape=(len(texts), len(columns))
     )
     return Counts(matrix, columns.astype(np.int32))
 
@@ -188,16 +192,19 @@ class TfIdf:
         matrix = counts.matrix
         n = matrix.shape[0]
         size = len(self.columns)
-        place_of = np.searchsorted(self.columns, counts.columns)
-        is_kept = place_of < size
-        is_kept[is_kept] = self.columns[place_of[is_kept]] == counts.columns[is_kept]
-        matches = is_kept[matrix.indices]
-        places = place_of[matrix.indices[matches]]
-        rows = np.repeat(np.arange(n), np.diff(matrix.indptr))[matches]
-        values = (1 + np.log(matrix.data[matches].astype(np.float64))) * self.idf[places]
-        blocks = self.columns // WIDTH
-        parts = rows * len(BLOCKS) + blocks[places]
-        lengths = np.sqrt(np.bincount(parts, values**2, minlength=n * len(BLOCKS)))
-        values *= self.block_weights[blocks[places]] / lengths[parts]
-        starts = np.concatenate([[0], np.cumsum(matches)])[matrix.indptr]
-        return sparse.csr_matrix((values, places, starts), shape=(n, size))
+        # The feature of each column of the counts, where it is one.
+        feature_of = np.searchsorted(self.columns, counts.columns)
+        is_feature = feature_of < size
+        is_feature[is_feature] = self.columns[feature_of[is_feature]] == counts.columns[is_feature]
+        # The row, feature and value of each count of a feature.
+        is_kept = is_feature[matrix.indices]
+        features = feature_of[matrix.indices[is_kept]]
+        rows = np.repeat(np.arange(n), np.diff(matrix.indptr))[is_kept]
+        values = (1 + np.log(matrix.data[is_kept].astype(np.float64))) * self.idf[features]
+        # The length of each block of each row.
+        blocks = (self.columns // WIDTH)[features]
+        row_blocks = rows * len(BLOCKS) + blocks
+        lengths = np.sqrt(np.bincount(row_blocks, values**2, minlength=n * len(BLOCKS)))
+        values *= self.block_weights[blocks] / lengths[row_blocks]
+        starts = np.concatenate([[0], np.cumsum(is_kept)])[matrix.indptr]
+        return sparse.csr_matrix((values, features, starts), shape=(n, size))

@@ -443,7 +443,7 @@ class LanguageModel(Member):
             return self._shares_of_tokens(answers[0])
         choices = self._questions.choices
         n_choices = len(choices.names)
-        choice_labels = [choices.named(answer.text) for answer in answers]
+        choice_labels = [choices.find_label(answer.text) for answer in answers]
         labels = [label for label in choice_labels if label is not None]
         self._usage["failures"] += len(answers) - len(labels)
         if not labels:

@@ -1,11 +1,15 @@
-"""Members that look up the nearest answers: everybody's, and those of the annotator asked for.
+"""Members that look up the answers to the most similar texts.
 
-An answer to text j counts max(cosine, 0)^power for text i. The share of answers so weighted rests
-on n = (Σw)² / Σw² of them. It moves what was known before, h, by how it differs from what had been
-expected of the same answers: p ∝ h · (n · share + strength · h) / (n · expected + strength · h).
-This happens twice. Everybody's nearest answers move the mean shares to the anonymous answer. The
-annotator's own move the anonymous answer, with the annotator's shrunken effects, to theirs. Powers
-and strengths have the lowest cross-entropy of texts of the training, each left out in turn.
+For a text i, an answer to text j of the training has the weight w = max(cosine, 0)^power. Three
+figures summarise the answers: their weighted shares of the classes, the weighted mean of what had
+been expected of these answers, and their effective number n = (Σw)² / Σw². They move a prior h to
+
+    p ∝ h · (n · share + strength · h) / (n · expected + strength · h).
+
+This is done twice. The nearest answers of all annotators move the mean shares to the anonymous
+answer. An annotator's own nearest answers move the anonymous answer, shifted by the annotator's
+shrunken effects, to the annotator's answer. Power and strength minimise the cross-entropy of texts
+of the training, each left out in turn.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -46,82 +50,118 @@ _COMMON = 10
 _FEW = 100
 _TINY = 1e-300
 _SPARSE = ("data", "indices", "indptr", "shape")  # the arrays of a sparse matrix
+# Names of the fields of a lookup in files, in the order of the fields.
+_LOOKUP = ("texts", "whose", "labels", "expected", "power", "strength")
 _ARRAYS = (*_SPARSE, "multi_label", "annotators", "effects", "model", *TFIDF)
+
+
+class NearestAnswers(NamedTuple):
+    """The answers of P annotators to texts, weighted by the similarity of the texts.
+
+    Attributes
+    ----------
+    number : ndarray of shape (P, 1)
+        Effective number of answers.
+    shares, expected : ndarray of shape (P, C)
+        Their weighted shares of the classes, and the weighted mean of what had been expected.
+    """
+
+    number: Floats
+    shares: Floats
+    expected: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Answers to texts of the training, each annotator's, or everybody's as if they were one.
+    """M answers to texts of the training, and what had been expected of them.
 
     Attributes
     ----------
-    texts, whose : ndarray of shape (M,)
-        The text and the annotator of each answer.
+    texts, annotators : ndarray of int of shape (M,)
+        The text and the annotator of each answer; all annotators are 0 if they count as one.
     labels, expected : ndarray of shape (M, C)
-        Each answer, and what had been expected.
+        Each answer as shares of the classes, and what had been expected.
     power, strength : float
-        How fast answers count less with distance, and for how many answers the prior counts.
+        How fast the weight of answers falls with distance, and the number of answers that the prior
+        counts for.
     """
 
     texts: Ints
-    whose: Ints
+    annotators: Ints
     labels: Floats
     expected: Floats
     power: float = 1.0
     strength: float = 1.0
 
-    def chosen(self, near: Floats, rows: Ints, held_out: Ints, scale: Scale) -> Lookup:
-        """With the power and strength that have the lowest cross-entropy of held-out answers [P].
+    def tuned(self, cosines: Floats, rows: Ints, held_out: Ints, scale: Scale) -> Lookup:
+        """The lookup with the power and strength that minimise the cross-entropy of some answers.
 
-        ``rows`` are their rows of the cosines [B, N], which are 0 for a text and itself.
+        ``held_out`` [P] are these answers, and ``rows`` [P] their texts among the cosines [B, N],
+        which are 0 for a text and itself.
         """
-        labels = self.labels[held_out]
+        labels = scale.rows(self.labels[held_out])
         prior = self.expected[held_out]
-        losses = {}
+        best = self
+        lowest_loss = np.inf
         for power in _POWERS:
-            nearest = replace(self, power=power)._nearest(near, rows, self.whose[held_out])
+            lookup = replace(self, power=power)
+            nearest = lookup._nearest(cosines, rows, self.annotators[held_out])
             for strength in _STRENGTHS:
-                lookup = replace(self, power=power, strength=strength)
-                p = lookup._moved(prior, nearest, scale)
-                losses[lookup] = -(scale.rows(labels) * np.log(p)).sum()
-        return min(losses, key=losses.__getitem__)
+                candidate = replace(lookup, strength=strength)
+                p = candidate._moved(prior, nearest, scale)
+                loss = -(labels * np.log(p)).sum()
+                if loss < lowest_loss:
+                    lowest_loss = loss
+                    best = candidate
+        return best
 
-    def answers(self, near: Floats, rows: Ints, whose: Ints, prior: Floats, scale: Scale) -> Floats:
+    def answers(
+        self, cosines: Floats, rows: Ints, annotators: Ints, prior: Floats, scale: Scale
+    ) -> Floats:
         """Probabilities [P, C] of annotators [P] for rows [P] of the cosines, given a prior."""
-        moved = self._moved(prior, self._nearest(near, rows, whose), scale)
+        moved = self._moved(prior, self._nearest(cosines, rows, annotators), scale)
         return np.asarray(scale.from_rows(moved, prior.shape[1]))
 
-    def _nearest(self, near: Floats, rows: Ints, whose: Ints) -> tuple[Floats, ...]:
-        """How many answers count [P, 1], their share and what was expected of them [P, C]."""
+    def _nearest(self, cosines: Floats, rows: Ints, annotators: Ints) -> NearestAnswers:
+        """The nearest answers of annotators [P] for rows [P] of the cosines."""
         ones = np.ones((len(self.texts), 1))
-        weights = near**self.power
-        sums = self._sums(weights, np.hstack([ones, self.labels, self.expected]))[rows, whose]
-        squares = self._sums(weights**2, ones)[rows, whose]
+        n_classes = self.labels.shape[1]
+        weights = cosines**self.power
+        values = np.hstack([ones, self.labels, self.expected])
+        sums = self._sums(weights, values)[rows, annotators]
+        sums_of_squares = self._sums(weights**2, ones)[rows, annotators]
         totals = sums[:, :1]
-        share, expected = np.split(sums[:, 1:] / np.maximum(totals, _TINY), 2, axis=1)
-        return totals**2 / np.maximum(squares, _TINY), share, expected
+        means = sums[:, 1:] / np.maximum(totals, _TINY)
+        return NearestAnswers(
+            number=totals**2 / np.maximum(sums_of_squares, _TINY),
+            shares=means[:, :n_classes],
+            expected=means[:, n_classes:],
+        )
 
     def _sums(self, weights: Floats, values: Floats) -> Floats:
         """Weighted sums [B, A, D] of values [M, D] over the answers of each annotator."""
-        d = values.shape[1]
-        annotators = int(self.whose.max()) + 1
-        columns = self.whose[:, None] * d + np.arange(d)
-        places = np.repeat(self.texts, d), columns.ravel()
-        table = sparse.csr_matrix((values.ravel(), places), (weights.shape[1], annotators * d))
-        return np.asarray(weights @ table).reshape(len(weights), annotators, d)
+        width = values.shape[1]
+        n_annotators = int(self.annotators.max()) + 1
+        # One product with a sparse table [N, A · D], in which each annotator has D columns.
+        columns = self.annotators[:, None] * width + np.arange(width)
+        places = (np.repeat(self.texts, width), columns.ravel())
+        shape = (weights.shape[1], n_annotators * width)
+        table = sparse.csr_matrix((values.ravel(), places), shape)
+        return np.asarray(weights @ table).reshape(len(weights), n_annotators, width)
 
-    def _moved(self, prior: Floats, nearest: tuple[Floats, ...], scale: Scale) -> Floats:
+    def _moved(self, prior: Floats, nearest: NearestAnswers, scale: Scale) -> Floats:
         """The prior [P, C] as rows of the scale, moved by the nearest answers."""
         h = scale.rows(prior)
-        n = np.repeat(nearest[0], len(h) // len(prior), axis=0)
-        share, expected = (n * scale.rows(shares) + self.strength * h for shares in nearest[1:])
+        n = np.repeat(nearest.number, len(h) // len(prior), axis=0)
+        share = n * scale.rows(nearest.shares) + self.strength * h
+        expected = n * scale.rows(nearest.expected) + self.strength * h
         moved = h * share / expected
         return np.asarray(moved / moved.sum(axis=1, keepdims=True))
 
 
 @dataclass(eq=False)
 class NearestMember(Member):
-    """The nearest answers of everybody and, for a known annotator, the annotator's own.
+    """The nearest answers of all annotators and, for a known annotator, the annotator's own.
 
     Parameters
     ----------
@@ -130,7 +170,7 @@ class NearestMember(Member):
     model : str, default=None
         A sentence encoder (a hub id or folder) that says which texts are near. None: TF-IDF.
     annotators : bool, default=False
-        Look up each annotator's own answers, too.
+        Whether to look up each annotator's own answers, too.
     """
 
     capabilities = Capabilities(
@@ -146,8 +186,8 @@ class NearestMember(Member):
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
     _vectors: Any = field(init=False, repr=False)  # [N, F] of the texts of the training
     _scale: Scale = field(default=NOMINAL, init=False, repr=False)
-    _everybody: Lookup = field(init=False, repr=False)
-    _own: Lookup = field(init=False, repr=False)
+    _of_all: Lookup = field(init=False, repr=False)
+    _of_annotators: Lookup = field(init=False, repr=False)
     _effects: AnnotatorEffects = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -180,23 +220,28 @@ class NearestMember(Member):
         if not np.ptp(targets, axis=0).any():
             warn_of_equal_targets(n)
             targets = shares
+        # Every step-th text is held out to choose power and strength.
         step = -(-n // _SAMPLE)
         sample = np.arange(0, n, step)
-        near = self._left_out(sample)
-        everybody = Lookup(np.arange(n), np.zeros(n, dtype=np.int64), targets, shares)
-        self._everybody = self._own = everybody.chosen(near, sample // step, sample, data.scale)
+        cosines = self._cosines_to_others(sample)
+        # The targets count as the answers of one annotator.
+        answers_of_all = Lookup(np.arange(n), np.zeros(n, dtype=np.int64), targets, shares)
+        self._of_all = answers_of_all.tuned(cosines, sample // step, sample, data.scale)
+        self._of_annotators = self._of_all
         self._effects = AnnotatorEffects((), np.zeros((0, c + 1)))
         if self.annotators:
             annotations = known_labels(data)
             blocks = np.split(np.arange(n), range(_BLOCK, n, _BLOCK))
-            anonymous = np.concatenate([self._anonymous(self._left_out(rows)) for rows in blocks])
+            anonymous = np.concatenate(
+                [self._anonymous(self._cosines_to_others(rows)) for rows in blocks]
+            )
             self._effects = AnnotatorEffects.fit(anonymous, annotations, data.scale)
             items = np.asarray(annotations.item_codes, dtype=np.int64)
-            whose = np.asarray(annotations.annotator_codes, dtype=np.int64)
-            expected = self._effects.answers(anonymous[items], whose, data.scale)
-            lookup = Lookup(items, whose, label_shares(annotations, c), expected)
+            codes = np.asarray(annotations.annotator_codes, dtype=np.int64)
+            expected = self._effects.answers(anonymous[items], codes, data.scale)
+            lookup = Lookup(items, codes, label_shares(annotations, c), expected)
             pairs = np.flatnonzero(items % step == 0)
-            self._own = lookup.chosen(near, items[pairs] // step, pairs, data.scale)
+            self._of_annotators = lookup.tuned(cosines, items[pairs] // step, pairs, data.scale)
         return self
 
     def predict_proba(
@@ -204,19 +249,20 @@ class NearestMember(Member):
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         distinct, row_of = distinct_texts(with_context(texts, context))
-        positions, whose = pairs_of_texts(annotators, len(texts), self.known_annotators)
+        positions, codes = pairs_of_texts(annotators, len(texts), self.known_annotators)
         vectors = self._embed(distinct)
         rows = row_of[positions]
         answers = np.empty((len(rows), self.n_classes))
         for start in range(0, len(distinct), _BLOCK):
-            near = self._near(vectors[start : start + _BLOCK])
+            cosines = self._cosines(vectors[start : start + _BLOCK])
             pairs = np.flatnonzero(rows // _BLOCK == start // _BLOCK)
-            answers[pairs] = self._anonymous(near)[rows[pairs] - start]
-            pairs = pairs[whose[pairs] >= 0]
-            if len(pairs):
-                prior = self._effects.answers(answers[pairs], whose[pairs], self._scale)
-                answers[pairs] = self._own.answers(
-                    near, rows[pairs] - start, whose[pairs], prior, self._scale
+            answers[pairs] = self._anonymous(cosines)[rows[pairs] - start]
+            known_pairs = pairs[codes[pairs] >= 0]
+            if len(known_pairs):
+                known_codes = codes[known_pairs]
+                prior = self._effects.answers(answers[known_pairs], known_codes, self._scale)
+                answers[known_pairs] = self._of_annotators.answers(
+                    cosines, rows[known_pairs] - start, known_codes, prior, self._scale
                 )
         return mean_over_pairs(answers, positions)
 
@@ -236,16 +282,16 @@ class NearestMember(Member):
             arrays |= vars(self._tfidf)
         else:
             arrays["model"] = self.model
-        for name, lookup in (("everybody", self._everybody), ("own", self._own)):
-            arrays |= {f"{name} {key}": value for key, value in vars(lookup).items()}
+        for name, lookup in (("everybody", self._of_all), ("own", self._of_annotators)):
+            for key, part in zip(_LOOKUP, fields(Lookup), strict=True):
+                arrays[f"{name} {key}"] = getattr(lookup, part.name)
         write_arrays(folder / _FILE, **{key: np.array(value) for key, value in arrays.items()})
 
     @classmethod
     def load(cls, folder: Path, *, models: Mapping[str, Path] | None = None) -> NearestMember:
         """Read what ``save`` wrote; with ``models``, its encoder is among them."""
-        parts_of_lookup = [key.name for key in fields(Lookup)]
-        keys = [f"everybody {key}" for key in parts_of_lookup]
-        keys += [f"own {key}" for key in parts_of_lookup]
+        keys = [f"everybody {key}" for key in _LOOKUP]
+        keys += [f"own {key}" for key in _LOOKUP]
         arrays: dict[str, Any] = read_arrays(folder / _FILE, (*_ARRAYS, *keys))
         names = tuple(arrays["annotators"].tolist())
         parts = [arrays[part] for part in _SPARSE]
@@ -261,8 +307,8 @@ class NearestMember(Member):
             member._vectors = member._vectors.toarray()
             member._encoder.use_encoder(models)
         member._effects = AnnotatorEffects(names, arrays["effects"])
-        member._everybody = Lookup(*(arrays[f"everybody {key}"] for key in parts_of_lookup))
-        member._own = Lookup(*(arrays[f"own {key}"] for key in parts_of_lookup))
+        member._of_all = Lookup(*(arrays[f"everybody {key}"] for key in _LOOKUP))
+        member._of_annotators = Lookup(*(arrays[f"own {key}"] for key in _LOOKUP))
         return member
 
     def _embed(self, texts: Sequence[Text]) -> Any:
@@ -272,21 +318,23 @@ class NearestMember(Member):
         features = self._tfidf.transform(counts_of(texts, self._corpus))
         return normalize(features).astype(np.float32)
 
-    def _near(self, vectors: Any) -> Floats:
+    def _cosines(self, vectors: Any) -> Floats:
         """Cosines [B, N] of vectors with the texts of the training; 0 if negative."""
         cosines = vectors @ self._vectors.T
         if self.model is None:
             cosines = cosines.toarray()
         return np.asarray(np.maximum(cosines, 0.0), dtype=np.float64)
 
-    def _left_out(self, rows: Ints) -> Floats:
+    def _cosines_to_others(self, rows: Ints) -> Floats:
         """Cosines [B, N] of texts of the training; 0 of each with itself."""
-        near = self._near(self._vectors[rows])
-        near[np.arange(len(rows)), rows] = 0.0
-        return near
+        cosines = self._cosines(self._vectors[rows])
+        cosines[np.arange(len(rows)), rows] = 0.0
+        return cosines
 
-    def _anonymous(self, near: Floats) -> Floats:
+    def _anonymous(self, cosines: Floats) -> Floats:
         """Anonymous answers [B, C] from cosines [B, N]."""
-        rows = np.arange(len(near))
-        shares = self._everybody.expected[:1].repeat(len(near), axis=0)
-        return self._everybody.answers(near, rows, np.zeros_like(rows), shares, self._scale)
+        rows = np.arange(len(cosines))
+        # The same mean shares are expected of all answers.
+        mean_shares = self._of_all.expected[:1].repeat(len(cosines), axis=0)
+        codes = np.zeros_like(rows)
+        return self._of_all.answers(cosines, rows, codes, mean_shares, self._scale)

@@ -20,7 +20,7 @@ from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._progress import Progress
 from edokit._types import Bools, Floats, Ints
 from edokit.members.arrays import read_arrays, write_arrays
-from edokit.members.contexts import Context, Text, joined, with_context
+from edokit.members.contexts import Context, Text, join_context, with_context
 from edokit.members.recipe import (
     Annotators,
     Capabilities,
@@ -33,6 +33,7 @@ from edokit.members.recipe_options import Range, check_types
 from edokit.members.recipes._regression import over_all_classes
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TfIdf, counts_of
 from edokit.members.trust import code_in_file
+from edokit.scales import NOMINAL, Scale
 
 _FILE = "sklearn.npz"
 _ESTIMATOR = "estimator.skops"
@@ -43,8 +44,8 @@ _ARRAYS = ("n_classes", "seen", "n", "estimator", "features", "pieces", "always"
 class SklearnMember(Member):
     """A classifier given by import path and parameters, on TF-IDF features or on the texts.
 
-    Points of a scale are classes to it; in multi-label data each label gets its own classifier. A
-    regressor learns the shares of all classes, or labels, at once.
+    The points of an ordinal scale are treated as classes. For multi-label data, each label has its
+    own classifier. A regressor learns the shares of all classes, or labels, at once.
 
     Parameters
     ----------
@@ -53,9 +54,9 @@ class SklearnMember(Member):
     estimator : str
         Such as ``sklearn.naive_bayes.ComplementNB(alpha=0.3)``.
     features : {"tfidf", "texts"}, default="tfidf"
-        What it sees: sparse features or, where it reads texts by itself, the texts.
+        The input of the estimator: sparse features or, for a pipeline that reads texts, the texts.
     pieces : int, default=0
-        How many of the most frequent pieces of texts are features; 0: all.
+        Number of pieces of texts, the most frequent ones, that are features; 0: all.
     allow : str, default=""
         Packages that you trust beside scikit-learn, separated by commas.
     """
@@ -70,9 +71,12 @@ class SklearnMember(Member):
     allow: str = ""
     _fitted: Any = field(default=None, init=False, repr=False)
     _tfidf: TfIdf | None = field(default=None, init=False, repr=False)
-    _n: int = field(default=0, init=False, repr=False)  # targets that it learned from
-    _labels: bool = field(default=False, init=False, repr=False)  # whether it learned sets
+    _n: int = field(default=0, init=False, repr=False)  # number of targets
+    # The scale of the targets, of which only matters whether it is multi-label.
+    _scale: Scale = field(default=NOMINAL, init=False, repr=False)
+    # The classes, or labels, that the estimator learned.
     _seen: Ints = field(init=False, repr=False)
+    # Which labels of multi-label data were in all targets.
     _always: Bools = field(init=False, repr=False)
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
 
@@ -96,7 +100,7 @@ class SklearnMember(Member):
     ) -> SklearnMember:
         """Learn from the targets of epoch 0; shares become weighted rows."""
         targets = data.targets(0)
-        self._labels = data.scale.is_multi_label
+        self._scale = data.scale
         self._n = len(targets)
         texts = with_context(data.texts, data.context)
         self._corpus = data.corpus
@@ -131,13 +135,16 @@ class SklearnMember(Member):
         return self
 
     def _learning_rows(self, targets: Floats) -> tuple[Ints, Any, Floats]:
-        """The item of each row to learn from, what is to be answered there, and weights."""
+        """The item of each row to learn from, the answer there, and the weight of the row.
+
+        Sets which classes, or labels, there are to learn.
+        """
         is_named = targets.any(axis=0)
-        self._always = np.asarray((targets == 1).all(axis=0)) & self._labels
+        self._always = np.asarray((targets == 1).all(axis=0)) & self._scale.is_multi_label
         self._seen = np.flatnonzero(is_named & ~self._always)
         if is_regressor(self._fitted):
             return np.arange(self._n), targets[:, self._seen], np.ones(self._n)
-        if self._labels:
+        if self._scale.is_multi_label:
             rows, sets, weights = _sets_of(targets)
             self._fitted = MultiOutputClassifier(self._fitted)
             return rows, sets[:, self._seen].astype(np.int64), weights
@@ -149,10 +156,11 @@ class SklearnMember(Member):
     ) -> Floats:
         """Probabilities [N, C]."""
         texts = with_context(texts, context)
-        if self._labels:
-            # A label that was always, or never, chosen: as if it had not been once.
-            once = 1 / (self._n + 2)
-            shares = np.tile(np.where(self._always, 1 - once, once), (len(texts), 1))
+        if self._scale.is_multi_label:
+            # A label that was always, or never, chosen: as if there were one more target of each
+            # kind.
+            least = 1 / (self._n + 2)
+            shares = np.tile(np.where(self._always, 1 - least, least), (len(texts), 1))
             if not self._constant:
                 shares[:, self._seen] = self._shares(texts)
             return shares
@@ -163,18 +171,16 @@ class SklearnMember(Member):
         return over_all_classes(shares, self._seen, self.n_classes, self._n)
 
     def _shares(self, texts: Sequence[Text]) -> Floats:
-        """Probabilities [N, P] of the classes, or labels, that it can tell apart."""
+        """Probabilities [N, P] of the classes, or labels, that the estimator learned."""
         features = self._transform(texts)
         if is_regressor(self._fitted):
-            # No class is ruled out: as if it had been seen once more.
-            once = 1 / (self._n + self.n_classes)
-            shares: Floats = np.clip(self._fitted.predict(features), once, 1 - once)
+            # No class is impossible: its share is at least what one more target of it would give.
+            least = 1 / (self._n + self.n_classes)
+            shares: Floats = np.clip(self._fitted.predict(features), least, 1 - least)
             shares = shares.reshape(len(texts), -1)
-            if not self._labels:
-                shares /= shares.sum(axis=1, keepdims=True)
-            return shares
+            return self._scale.normalized(shares)
         answers = self._fitted.predict_proba(features)
-        if self._labels:
+        if self._scale.is_multi_label:
             return np.column_stack([label[:, 1] for label in answers])
         return np.asarray(answers)
 
@@ -184,7 +190,7 @@ class SklearnMember(Member):
             name: np.array(value) for name, value in self.get_params().items()
         }
         arrays |= {"seen": self._seen, "n": np.array(self._n)}
-        if self._labels:
+        if self._scale.is_multi_label:
             arrays["always"] = self._always.astype(np.int64)
         if self._tfidf is not None:
             arrays |= {"columns": self._tfidf.columns, "idf": self._tfidf.idf}
@@ -205,7 +211,7 @@ class SklearnMember(Member):
         member._n = int(arrays["n"])
         member.pieces = int(arrays.get("pieces", 0))  # files of earlier builds hold none
         if "always" in arrays:
-            member._labels = True
+            member._scale = Scale("multi-label")
             member._always = arrays["always"].astype(bool)
         if member.features == "tfidf":
             weights = np.asarray(BLOCK_WEIGHTS, dtype=np.float32)
@@ -216,18 +222,18 @@ class SklearnMember(Member):
 
     @property
     def _constant(self) -> bool:
-        """Whether all answers were the same: one class, or the same labels."""
-        if self._labels:
+        """Whether there is nothing to learn: all targets have one class, or the same labels."""
+        if self._scale.is_multi_label:
             return len(self._seen) == 0
         return len(self._seen) < 2
 
     def _transform(self, texts: Sequence[Text]) -> Any:
         if self._tfidf is not None:
             return self._tfidf.transform(counts_of(texts, self._corpus))
-        return np.array(list(map(joined, texts)), dtype=object)
+        return np.array([join_context(text) for text in texts], dtype=object)
 
     def _weight_parameter(self) -> str:
-        """The name of the weights of rows in its fit."""
+        """The parameter of the estimator's fit that takes the weights of rows."""
         from sklearn.pipeline import Pipeline
         from sklearn.utils.validation import has_fit_parameter
 
@@ -268,7 +274,7 @@ def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
         tree = ast.parse(text.strip(), mode="eval").body
         if isinstance(tree, ast.Name | ast.Attribute):
             tree = ast.Call(tree, [], [])
-        estimator = _value(tree, {"sklearn", *allowed})
+        estimator = _evaluate(tree, {"sklearn", *allowed})
         shares = isinstance(estimator, BaseEstimator) and is_regressor(estimator)
         if not shares and not hasattr(type(estimator), "predict_proba"):
             raise ValueError(
@@ -286,30 +292,30 @@ def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
     return estimator
 
 
-def _value(node: ast.AST, packages: Collection[str]) -> Any:
+def _evaluate(node: ast.AST, packages: Collection[str]) -> Any:
     """A plain value, a public name of a package, or an estimator that is made by a call."""
     if isinstance(node, ast.List | ast.Tuple):
-        values = [_value(element, packages) for element in node.elts]
+        values = [_evaluate(element, packages) for element in node.elts]
         if isinstance(node, ast.List):
             return values
         return tuple(values)
     if isinstance(node, ast.Name | ast.Attribute):
-        return _find(ast.unparse(node), packages)
+        return _find_name(ast.unparse(node), packages)
     if not isinstance(node, ast.Call):
         try:
             return ast.literal_eval(node)
         except ValueError as error:
             raise ValueError(f"{ast.unparse(node)!r} is not a plain value") from error
-    factory = _find(ast.unparse(node.func), packages)
+    factory = _find_name(ast.unparse(node.func), packages)
     is_estimator = isinstance(factory, type) and hasattr(factory, "get_params")
     if not is_estimator and getattr(factory, "__module__", "") not in _FACTORIES:
         raise ValueError(f"{ast.unparse(node.func)} is not an estimator")
-    arguments = [_value(argument, packages) for argument in node.args]
-    keywords = {str(word.arg or "**"): _value(word.value, packages) for word in node.keywords}
+    arguments = [_evaluate(argument, packages) for argument in node.args]
+    keywords = {str(word.arg or "**"): _evaluate(word.value, packages) for word in node.keywords}
     return factory(*arguments, **keywords)
 
 
-def _find(path: str, packages: Collection[str]) -> Any:
+def _find_name(path: str, packages: Collection[str]) -> Any:
     """What a dotted path names, without running anything but imports of allowed packages."""
     package, *names = path.split(".")
     if not names or not all(n.isidentifier() and not n.startswith("_") for n in (package, *names)):

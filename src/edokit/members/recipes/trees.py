@@ -30,6 +30,7 @@ from edokit.members.recipe import (
 )
 from edokit.members.recipe_options import Range, check_types
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TFIDF, Counts, TfIdf, counts_of
+from edokit.scales import NOMINAL, Scale
 
 _FILE = "trees.npz"
 _FOREST = ("features", "thresholds", "children", "roots", "leaves")
@@ -42,7 +43,7 @@ _BLOCK = 256
 class PackedTrees:
     """Fitted trees in plain arrays.
 
-    A place is a node, or a leaf l as ~l, which is negative.
+    A *place* is the number of a node or, for the leaf number l, the negative number ~l = −l − 1.
 
     Attributes
     ----------
@@ -144,10 +145,10 @@ def _round_down(thresholds: Floats) -> npt.NDArray[np.float32]:
 
 
 def _choose_pieces(tfidf: TfIdf, counts: Counts, targets: Floats, pieces: int) -> TfIdf:
-    """Half of the columns are the most frequent ones, half those that tell most of the targets.
+    """Keep the most frequent columns and, as many, those that explain most of the targets.
 
-    What a column tells is the part of the variance of the targets that it explains: its texts,
-    times the squared distance of their mean from the mean of all.
+    A column explains a part of the variance of the targets: the number of its texts, times the
+    squared distance of the mean of their targets from the mean of all.
     """
     contained = tfidf.transform(counts)
     contained.data[:] = 1.0
@@ -156,8 +157,8 @@ def _choose_pieces(tfidf: TfIdf, counts: Counts, targets: Floats, pieces: int) -
     scores = (sums**2).sum(axis=1) / texts
     frequent = np.argsort(-texts, kind="stable")[: -(-pieces // 2)]
     scores[frequent] = -1.0  # they are chosen already
-    telling = np.argsort(-scores, kind="stable")[: pieces // 2]
-    columns = np.union1d(frequent, telling)
+    explaining = np.argsort(-scores, kind="stable")[: pieces // 2]
+    columns = np.union1d(frequent, explaining)
     return replace(tfidf, columns=tfidf.columns[columns], idf=tfidf.idf[columns])
 
 
@@ -165,23 +166,24 @@ def _choose_pieces(tfidf: TfIdf, counts: Counts, targets: Floats, pieces: int) -
 class TreesMember(Member):
     """Extremely randomised trees that learn the shares of answers.
 
-    Points of a scale are classes to it; in multi-label data it learns the share of each label.
+    The points of an ordinal scale are treated as classes. For multi-label data, the trees learn the
+    share of each label.
 
     Parameters
     ----------
     n_classes : int
         Number of classes, or of labels of multi-label data.
     trees : int, default=50
-        How many trees.
+        Number of trees.
     pieces : int, default=4000
-        How many pieces of texts are features: half of them the most frequent ones, half those that
-        tell most of the answers.
+        Number of pieces of texts that are features: half of them the most frequent ones, half those
+        that explain most of the targets.
     items : int, default=2000
-        From how many items, drawn for each tree, a tree learns at most.
+        Largest number of items, drawn for each tree, from which it learns.
     fewest : int, default=4
-        Items that a leaf has at least.
+        Smallest number of items in a leaf.
     tried : float, default=0.05
-        The share of features among which the best split of a node is looked for.
+        The share of features among which the best split of a node is searched.
     """
 
     capabilities = Capabilities(multi_label=True)
@@ -196,7 +198,8 @@ class TreesMember(Member):
     _forest: PackedTrees = field(init=False, repr=False)
     _tfidf: TfIdf = field(init=False, repr=False)
     _n: int = field(default=0, init=False, repr=False)  # targets that it learned from
-    _multi_label: bool = field(default=False, init=False, repr=False)
+    # The scale of the targets, of which only matters whether it is multi-label.
+    _scale: Scale = field(default=NOMINAL, init=False, repr=False)
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -211,7 +214,7 @@ class TreesMember(Member):
         texts = with_context(data.texts, data.context)
         targets = data.targets(0)
         self._corpus = data.corpus
-        self._multi_label = data.scale.is_multi_label
+        self._scale = data.scale
         self._n = len(targets)
         if not np.ptp(targets, axis=0).any():
             warn_of_equal_targets(self._n)
@@ -244,12 +247,10 @@ class TreesMember(Member):
         for start in range(0, len(distinct), _BLOCK):
             dense = features[start : start + _BLOCK].toarray().astype(np.float32)
             parts.append(self._forest.predict(dense))
-        # No class is ruled out: as if it had been seen once more.
-        once = 1 / (self._n + self.n_classes)
-        shares = np.clip(np.concatenate(parts), once, 1 - once)
-        if not self._multi_label:
-            shares /= shares.sum(axis=1, keepdims=True)
-        return shares[row_of]
+        # No class is impossible: its share is at least what one more target of it would give.
+        least = 1 / (self._n + self.n_classes)
+        shares = np.clip(np.concatenate(parts), least, 1 - least)
+        return self._scale.normalized(shares)[row_of]
 
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays."""
@@ -258,7 +259,7 @@ class TreesMember(Member):
             **vars(self._forest),
             **vars(self._tfidf),
             n_targets=np.array(self._n),
-            multi_label=np.array(self._multi_label),
+            multi_label=np.array(self._scale.is_multi_label),
         )
 
     @classmethod
@@ -271,7 +272,8 @@ class TreesMember(Member):
         member._forest = forest
         member._tfidf = TfIdf(*(arrays[name] for name in TFIDF))
         member._n = int(arrays["n_targets"])
-        member._multi_label = bool(arrays["multi_label"])
+        if arrays["multi_label"]:
+            member._scale = Scale("multi-label")
         try:
             forest.check(len(member._tfidf.columns))
         except ValueError as error:
