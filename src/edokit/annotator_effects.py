@@ -11,18 +11,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError, counted
-from edokit._types import Codes, Floats, Ints
+from edokit._types import Bools, Codes, Floats, Ints, Strings
 from edokit.scales import Scale
 
-_LEAST = 1e-6  # probabilities are clipped to this distance from 0 and 1
-_ROUNDS = 20
-_BLOCK = 1 << 16  # annotations at a time
+# Probabilities are clipped to this distance from 0 and 1.
+_SMALLEST_PROBABILITY = 1e-6
+_NEWTON_STEPS = 20
+# Annotations that are in memory with their derivatives at a time.
+_BLOCK = 1 << 16
+
+
+class LabelColumns(Protocol):
+    """What is needed of `Annotations`, which imports this module."""
+
+    @property
+    def annotators(self) -> Strings: ...
+    @property
+    def item_codes(self) -> Codes: ...
+    @property
+    def annotator_codes(self) -> Codes: ...
+    @property
+    def label_codes(self) -> Codes | None: ...
+    @property
+    def label_probabilities(self) -> Floats | None: ...
 
 
 def pairs_of_texts(
@@ -62,11 +79,11 @@ class AnnotatorEffects:
     effects: Floats
 
     @classmethod
-    def fit(cls, anonymous: Floats, annotations: Any, scale: Scale) -> AnnotatorEffects:
+    def fit(cls, anonymous: Floats, annotations: LabelColumns, scale: Scale) -> AnnotatorEffects:
         """Fit to annotations; the anonymous answers [N, C] must not have learned from them."""
         z = _logits(anonymous, scale)
         labels = label_shares(annotations, z.shape[1])
-        # Annotations in the order of annotators, so that sums are over runs of rows.
+        # Annotations in the order of annotators, as `_derivatives` needs them.
         order = np.argsort(annotations.annotator_codes, kind="stable")
         annotator_codes = np.asarray(annotations.annotator_codes)[order]
         rows = np.asarray(annotations.item_codes)[order]
@@ -74,17 +91,17 @@ class AnnotatorEffects:
         n_effects = z.shape[1] + 1
         effects = np.zeros((len(annotators), n_effects))
         covariance = np.eye(n_effects) / 4
-        for _ in range(_ROUNDS):
+        # The covariance converges more slowly, so it is estimated anew after each Newton step.
+        for _ in range(_NEWTON_STEPS):
             inverse = np.linalg.inv(covariance)
             gradient, hessian = _derivatives(
                 effects, z, labels[order], rows, annotator_codes, scale
             )
-            penalised = hessian + inverse
-            # One Newton step per round, since the covariance converges more slowly.
-            effects = effects - _limited(
-                np.linalg.solve(penalised, (gradient + effects @ inverse)[..., None])
-            )
-            covariance = _covariance(effects, np.linalg.inv(penalised))
+            penalised_gradient = gradient + effects @ inverse
+            penalised_hessian = hessian + inverse
+            step = np.linalg.solve(penalised_hessian, penalised_gradient[..., None])[..., 0]
+            effects = effects - _limited(step)
+            covariance = _covariance(effects, np.linalg.inv(penalised_hessian))
         return cls(annotators, effects)
 
     def predict(
@@ -106,26 +123,26 @@ class AnnotatorEffects:
 
 
 def _limited(step: Floats) -> Floats:
-    """Newton steps [n, E, 1] as [n, E], scaled down to entries of at most 1."""
-    steps = step[..., 0]
-    limited: Floats = steps / np.maximum(np.abs(steps).max(axis=1, keepdims=True), 1.0)
+    """The step of each annotator [A, E], scaled down to entries of at most 1."""
+    limited: Floats = step / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1.0)
     return limited
 
 
 def _covariance(effects: Floats, posterior: npt.NDArray[np.floating]) -> Floats:
-    """The covariance of effects [n, E], from the posterior covariance [n, E, E] of each."""
-    n, d = effects.shape
+    """The covariance of effects [A, E], from the posterior covariance [A, E, E] of each."""
+    n_annotators, n_effects = effects.shape
     spread = np.einsum("ai,aj->ij", effects, effects) + posterior.sum(axis=0)
-    # Shrunk towards a covariance with the same variance for each class; the prior counts as much
-    # as d annotators.
-    class_variance = np.trace(spread[:-1, :-1]) / (d - 1)
-    variances = np.append(np.full(d - 1, class_variance), spread[-1, -1])
-    covariance: Floats = (spread + np.diag(variances / n) * d) / (n + d)
+    # Shrunk towards a covariance with the same variance for each class, which counts as much as
+    # n_effects annotators.
+    class_variance = np.trace(spread[:-1, :-1]) / (n_effects - 1)
+    variances = np.append(np.full(n_effects - 1, class_variance), spread[-1, -1])
+    prior = np.diag(variances / n_annotators)
+    covariance: Floats = (spread + prior * n_effects) / (n_annotators + n_effects)
     return covariance
 
 
 def _logits(p: Floats, scale: Scale) -> Floats:
-    return scale.logits(np.clip(p, _LEAST, 1 - _LEAST))
+    return scale.logits(np.clip(p, _SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY))
 
 
 def _probabilities(z: Floats, effects: Floats, scale: Scale) -> Floats:
@@ -134,20 +151,21 @@ def _probabilities(z: Floats, effects: Floats, scale: Scale) -> Floats:
 
 
 def _derivatives(
-    effects: Floats, z: Floats, labels: Floats, rows: Ints, annotator_codes: Codes, scale: Scale
+    effects: Floats, z: Floats, labels: Floats, rows: Codes, annotator_codes: Codes, scale: Scale
 ) -> tuple[Floats, Floats]:
     """Gradient [A, E] and Hessian [A, E, E] of the cross-entropy, summed by annotator."""
-    n, e = effects.shape
-    gradient = np.zeros((n, e))
-    hessian = np.zeros((n, e, e))
+    n_annotators, n_effects = effects.shape
+    gradient = np.zeros((n_annotators, n_effects))
+    hessian = np.zeros((n_annotators, n_effects, n_effects))
     for start in range(0, len(rows), _BLOCK):
         part = slice(start, start + _BLOCK)
         annotators = annotator_codes[part]
         base = z[rows[part]]
         p = _probabilities(base, effects[annotators], scale)
-        offsets = np.broadcast_to(np.eye(e - 1), (*p.shape, e - 1))
+        offsets = np.broadcast_to(np.eye(n_effects - 1), (*p.shape, n_effects - 1))
         design = np.concatenate([offsets, base[:, :, None]], axis=2)
         weighted = scale.curvature(p) @ design
+        # Annotations are in the order of annotators: sums are over runs of rows.
         block_annotators, starts = np.unique(annotators, return_index=True)
         slopes = np.einsum("mce,mc->me", design, p - labels[part])
         gradient[block_annotators] += np.add.reduceat(slopes, starts, axis=0)
@@ -157,15 +175,21 @@ def _derivatives(
     return gradient, hessian
 
 
-def label_shares(annotations: Any, n_classes: int, rows: Any = slice(None)) -> Floats:
-    """The labels of these annotations as probabilities [M, C]; one-hot for classes."""
-    if annotations.label_codes is None:
-        return np.asarray(annotations.label_probabilities[rows])
-    return np.asarray(np.eye(n_classes)[annotations.label_codes[rows]])
+def label_shares(
+    annotations: LabelColumns, n_classes: int, rows: Bools | Ints | slice = slice(None)
+) -> Floats:
+    """The labels in these rows as probabilities [M, C]; one-hot for classes."""
+    if annotations.label_codes is not None:
+        return np.asarray(np.eye(n_classes)[annotations.label_codes[rows]])
+    assert annotations.label_probabilities is not None
+    return np.asarray(annotations.label_probabilities[rows])
 
 
 def mean_over_pairs(answers: Floats, rows: Ints) -> Floats:
-    """The mean answer [N, C] of the pairs [P, C] of each text; ``rows`` [P] are their texts."""
+    """The mean answer [N, C] of the pairs [P, C] of each text.
+
+    ``rows`` [P] are the texts of the pairs, in ascending order; every text has a pair.
+    """
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     sums = answers
     if len(starts):

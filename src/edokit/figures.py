@@ -354,7 +354,7 @@ def group_differences(
             "choose another attribute",
             code="too-few-labels",
         )
-    if groups.scale == "ordinal":
+    if groups.has_points:
         if class_name is not None:
             raise InputError(
                 f"{option('class_name', class_name)} is for classes, but on an ordinal scale means"

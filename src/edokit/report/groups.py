@@ -90,9 +90,9 @@ def drawn_classes(comparison: GroupComparison, attribute: str) -> list[str]:
     levels = [level for level in comparison.levels_of(attribute) if level.difference is not None]
     if not levels:
         return []
-    if comparison.scale == "ordinal":
+    if comparison.has_points:
         return [""]
-    if comparison.scale == "nominal" and len(comparison.classes) == 2:
+    if comparison.is_binary:
         return [comparison.classes[-1]]
     clearest = clearest_classes(comparison, attribute)[:MOST_CLASSES]
     return [name for name in comparison.classes if name in clearest]
@@ -186,7 +186,7 @@ def _pooled_answers(data: ReportData, comparison: GroupComparison) -> dict[str, 
         return {}
     probabilities = evaluation.pooled.probabilities
     positions = evaluation.scale.positions
-    if comparison.scale == "ordinal" and positions is not None:
+    if comparison.has_points and positions is not None:
         points = probabilities @ np.array(positions)
         return {
             str(item): {"": float(point)}

@@ -1,4 +1,4 @@
-"""`agreement`: how much annotators agree beyond chance, as people report it."""
+"""`agreement`: coefficients of how much annotators agree beyond chance."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def agreement(
 ) -> Agreement:
     """Measure how much annotators agree beyond chance.
 
-    Cohen's and Fleiss' kappa, Gwet's AC1 and AC2 and Krippendorff's alpha, with intervals over
-    items; near-duplicate texts and items of a group are kept together. Any annotation may be
-    missing. The first label of each annotator for an item counts. For multi-label data,
-    coefficients are means over the labels.
+    The coefficients are Cohen's and Fleiss' kappa, Gwet's AC1 and AC2 and Krippendorff's alpha,
+    with intervals over items; near-duplicate texts and items of a group are kept together. Any
+    annotation may be missing. The first label of each annotator for an item counts. For multi-label
+    data, coefficients are means over the labels.
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ def agreement(
     --------
     >>> from edokit import Annotations, agreement
     >>> labels = [["a", "a", "a"], ["b", "b", None], ["a", "b", "a"], ["b", "b", "b"]] * 5
-    >>> found = agreement(Annotations.from_matrix(labels))
-    >>> round(found.fleiss_kappa.estimate, 2), round(found.gwet_ac1.estimate, 2)
+    >>> result = agreement(Annotations.from_matrix(labels))
+    >>> round(result.fleiss_kappa.estimate, 2), round(result.gwet_ac1.estimate, 2)
     (0.66, 0.68)
-    >>> found.per_item[:3].round(2)
+    >>> result.per_item[:3].round(2)
     array([1.  , 1.  , 0.33])
     """
     check_number("level", level, 0, 0.9999, above=True)
@@ -98,8 +98,8 @@ def agreement(
     labels = HumanLabels(annotations)
     per_item = np.full(len(annotations.rows), np.nan)
     if not labels.are_chosen:
-        probabilities = "the labels are probabilities; coefficients of agreement are for classes"
-        return _undefined(kind, level, per_item, probabilities)
+        reason = "the labels are probabilities; coefficients of agreement are for classes"
+        return _undefined(kind, level, per_item, reason)
     if not labels.has_several.any():
         return _undefined(kind, level, per_item, "no item has labels of two annotators")
     clusters = item_clusters(annotations)
@@ -110,14 +110,15 @@ def agreement(
     alpha = _interval(_mean(alphas), level, clusters)
     observed = [observed_agreement(table, class_agreement) for table in tables]
     fleiss = [fleiss_kappa(table, class_agreement) for table in tables]
-    gwet = _interval(_mean([gwet_ac(table, class_agreement) for table in tables]), level, clusters)
+    gwet = [gwet_ac(table, class_agreement) for table in tables]
+    gwet_ac1, gwet_ac2 = _gwet_by_name(_interval(_mean(gwet), level, clusters), kind)
     kappa, pairs, per_annotator, cohen_reason = _cohen(
         labels, class_agreement, min_shared, level, clusters
     )
-    reason = None
+    undefined_reason = None
     if alpha.estimate is None:
-        reason = "all labels are the same, so agreement beyond chance is undefined"
-        cohen_reason = reason
+        undefined_reason = "all labels are the same, so agreement beyond chance is undefined"
+        cohen_reason = undefined_reason
     return Agreement(
         weights=kind,
         level=level,
@@ -125,13 +126,13 @@ def agreement(
         krippendorff_alpha=alpha,
         fleiss_kappa=_interval(_mean(fleiss), level, clusters),
         cohen_kappa=kappa,
-        gwet_ac1=gwet if kind == "nominal" else None,
-        gwet_ac2=None if kind == "nominal" else gwet,
+        gwet_ac1=gwet_ac1,
+        gwet_ac2=gwet_ac2,
         pairs=pairs,
         per_annotator=per_annotator,
         per_item=np.mean(by_table, axis=0),
         alpha_by_label=_by_label(labels.scale, alphas),
-        reason=reason,
+        reason=undefined_reason,
         cohen_reason=cohen_reason,
     )
 
@@ -139,9 +140,9 @@ def agreement(
 def _weight_kind(weights: WeightKind | None, scale: Scale) -> WeightKind:
     """The weights asked for, or those of the scale."""
     if weights is None:
-        return "quadratic" if scale.kind == "ordinal" else "nominal"
+        return "nominal" if scale.positions is None else "quadratic"
     one_of("weights", weights, WEIGHT_KINDS)
-    if weights != "nominal" and scale.kind != "ordinal":
+    if weights != "nominal" and scale.positions is None:
         raise InputError(
             f"{option('weights', weights)} needs classes with an order; these are {scale.kind}",
             f"declare the scale with {option('scale', 'ordinal')}, or use"
@@ -151,8 +152,18 @@ def _weight_kind(weights: WeightKind | None, scale: Scale) -> WeightKind:
     return weights
 
 
+def _gwet_by_name(
+    coefficient: Interval, kind: WeightKind
+) -> tuple[Interval | None, Interval | None]:
+    """Gwet's coefficient as AC1, which has nominal weights, or as AC2; the other one is None."""
+    if kind == "nominal":
+        return coefficient, None
+    return None, coefficient
+
+
 def _undefined(kind: WeightKind, level: float, per_item: Floats, reason: str) -> Agreement:
     """Agreement of annotations for which no coefficient is defined."""
+    gwet_ac1, gwet_ac2 = _gwet_by_name(UNKNOWN, kind)
     return Agreement(
         weights=kind,
         level=level,
@@ -160,8 +171,8 @@ def _undefined(kind: WeightKind, level: float, per_item: Floats, reason: str) ->
         krippendorff_alpha=UNKNOWN,
         fleiss_kappa=UNKNOWN,
         cohen_kappa=UNKNOWN,
-        gwet_ac1=UNKNOWN if kind == "nominal" else None,
-        gwet_ac2=None if kind == "nominal" else UNKNOWN,
+        gwet_ac1=gwet_ac1,
+        gwet_ac2=gwet_ac2,
         pairs=0,
         per_annotator=[],
         per_item=per_item,
@@ -172,20 +183,21 @@ def _undefined(kind: WeightKind, level: float, per_item: Floats, reason: str) ->
 
 
 def _by_label(scale: Scale, alphas: Sequence[CoefficientEstimate | None]) -> list[float | None]:
-    """Alpha of each label of multi-label data."""
+    """Alpha of each label of multi-label data; empty for other scales."""
     if not scale.is_multi_label:
         return []
     return [None if alpha is None else alpha.value for alpha in alphas]
 
 
 def _mean(estimates: Sequence[CoefficientEstimate | None]) -> CoefficientEstimate | None:
-    """The mean of those that are defined."""
+    """The mean of the estimates that are defined; None if none is."""
     return mean_estimate([estimate for estimate in estimates if estimate is not None])
 
 
 def _interval(
     estimate: CoefficientEstimate | None, level: float, clusters: Ints | None
 ) -> Interval:
+    """An estimate with its interval; all unknown where it is undefined."""
     if estimate is None:
         return UNKNOWN
     return estimate.interval(level, clusters)
@@ -201,11 +213,15 @@ def _count_tables(labels: HumanLabels) -> list[Floats]:
 
 
 def agreement_weights(scale: Scale, classes: int) -> Floats:
-    """How much two classes agree by default [C, C]; classes of multi-label data are two."""
+    """How much two classes agree with the default weights [C, C].
+
+    For multi-label data, the two classes are "not chosen" and "chosen".
+    """
     return _class_agreement(_weight_kind(None, scale), scale, classes)
 
 
 def _class_agreement(kind: WeightKind, scale: Scale, classes: int) -> Floats:
+    """How much two classes agree, from 0 to 1 [C, C]."""
     positions = np.arange(classes, dtype=np.float64)
     if scale.positions is not None:
         positions = np.array(scale.positions, dtype=np.float64)
@@ -219,7 +235,11 @@ def _cohen(
     level: float,
     clusters: Ints | None,
 ) -> tuple[Interval, int, list[AnnotatorKappa], str | None]:
-    """The mean of Cohen's kappas, how many pairs they are of, each annotator's, and why not."""
+    """Cohen's kappa averaged over pairs of annotators.
+
+    Returns the mean, the number of pairs, the mean of each annotator with the others, and, where
+    it is undefined, the reason.
+    """
     if float((labels.counts * (labels.counts - 1.0)).sum()) / 2 > MOST_PAIRS:
         reason = f"there are more than {MOST_PAIRS:,} pairs of labels, too many for Cohen's kappa"
         return UNKNOWN, 0, [], reason

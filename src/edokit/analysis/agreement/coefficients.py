@@ -35,9 +35,8 @@ class CoefficientEstimate:
     is_used : ndarray of bool of shape [N]
         Which items the coefficient is computed from.
     is_counted : ndarray of bool of shape [N]
-        Which items count among the ten that an interval needs. Of kappa and alpha, these are the
-        items with a label other than the commonest: where they are few, the intervals are too
-        short.
+        Which items count: an interval needs ten of them. For kappa and alpha, these are the items
+        with a label other than the commonest: if there are few, intervals would be too short.
     """
 
     value: float
@@ -46,9 +45,9 @@ class CoefficientEstimate:
     is_counted: Bools
 
     def interval(self, level: float, clusters: Ints | None) -> Interval:
-        """The interval over items, or over groups of items by ``clusters`` [N].
+        """The coefficient with its interval over items, or groups of items by ``clusters`` [N].
 
-        There is none for fewer than ten items or groups that count, nor where all items are alike.
+        The interval is missing if fewer than ten items or groups count, and if all items are alike.
         """
         groups = None
         units = int(self.is_counted.sum())
@@ -183,9 +182,11 @@ def krippendorff_alpha(counts: Floats, weights: Floats) -> CoefficientEstimate |
     n_others = totals.sum() - 1.0
     expected = chance_pairs / n_others
     observed = float(disagreeing.sum())
-    expected_change = 2.0 * counts @ (distances @ totals) / n_others - expected / n_others * labels
+    # What an item adds to ``expected``, by its pairs with all labels and by the number of labels.
+    by_pairs = 2.0 * counts @ (distances @ totals) / n_others
+    expected_change = by_pairs - expected / n_others * labels
     change = disagreeing / expected - observed / expected**2 * expected_change
-    # Alpha does not change if every item is taken twice, except for the one in T − 1.
+    # The changes would sum to 0, were it not for the 1 that is subtracted in ``n_others``.
     change -= change[has_several].mean() * has_several
     influence = -len(counts) * change
     return CoefficientEstimate(
@@ -218,7 +219,7 @@ class LabelPairs:
 
     @classmethod
     def from_labels(cls, item_codes: Ints, annotator_codes: Codes, fewest: int) -> LabelPairs:
-        """All pairs of labels of an item by annotators who share at least ``fewest`` items."""
+        """All pairs of labels of an item, by annotators who share at least ``fewest`` items."""
         order = np.lexsort((annotator_codes, item_codes))
         per_item = np.bincount(item_codes)
         starts = np.cumsum(per_item) - per_item
@@ -257,8 +258,8 @@ class LabelPairs:
         groups = np.split(pairs[order], starts[1:])
         return dict(zip(names.tolist(), groups, strict=True))
 
-    def rows(self, annotator_pairs: Ints) -> Ints:
-        """The pairs of labels of these pairs of annotators."""
+    def label_pairs(self, annotator_pairs: Ints) -> Ints:
+        """The positions of the pairs of labels [E] that these pairs of annotators gave."""
         ends = np.cumsum(self.shared)
         starts = ends - self.shared
         parts = [np.arange(starts[pair], ends[pair]) for pair in annotator_pairs]
@@ -274,9 +275,9 @@ class PairKappas:
     values : ndarray of shape [P]
         NaN where both annotators gave all shared items the same one label.
     changes : ndarray of shape [E]
-        What each pair of labels adds to the kappa of its pair of annotators; they sum to 0.
+        The influence of each pair of labels on the kappa of its pair of annotators; they sum to 0.
     is_varied : ndarray of bool of shape [E]
-        Whether one of the two labels is not the commonest of all.
+        Whether at least one of the two labels is not the commonest of all.
     """
 
     values: Floats
@@ -321,17 +322,18 @@ def cohen_kappas(
 def mean_kappa(
     kappas: PairKappas, pairs: LabelPairs, annotator_pairs: Ints, item_codes: Ints, items: int
 ) -> CoefficientEstimate | None:
-    """The mean kappa of those of these pairs of annotators for which it is defined.
+    """The mean kappa of some pairs of annotators, of those for which it is defined.
 
     ``item_codes`` [E] are the items of the pairs of labels.
     """
     annotator_pairs = annotator_pairs[~np.isnan(kappas.values[annotator_pairs])]
     if not len(annotator_pairs):
         return None
-    rows = pairs.rows(annotator_pairs)
-    changes = np.bincount(item_codes[rows], weights=kappas.changes[rows], minlength=items)
-    is_used = np.bincount(item_codes[rows], minlength=items) > 0
-    is_counted = np.bincount(item_codes[rows][kappas.is_varied[rows]], minlength=items) > 0
+    rows = pairs.label_pairs(annotator_pairs)
+    row_items = item_codes[rows]
+    changes = np.bincount(row_items, weights=kappas.changes[rows], minlength=items)
+    is_used = np.bincount(row_items, minlength=items) > 0
+    is_counted = np.bincount(row_items[kappas.is_varied[rows]], minlength=items) > 0
     value = float(kappas.values[annotator_pairs].mean())
     influence = np.asarray(changes * (items / len(annotator_pairs)), dtype=np.float64)
     return CoefficientEstimate(value, influence, is_used, is_counted)

@@ -28,7 +28,7 @@ class Agreement:
 
     Each coefficient is an `Interval` of ``estimate``, ``low`` and ``high``, which are None where it
     is undefined. ``low`` and ``high`` are also None with fewer than ten items or groups of items,
-    and where all items are alike; kappa and alpha need ten items with a label other than the most
+    and if all items are alike; kappa and alpha need ten items with a label other than the most
     frequent one.
 
     Attributes
@@ -47,8 +47,8 @@ class Agreement:
     pairs : int
         Number of pairs of annotators behind ``cohen_kappa``.
     per_annotator : list of dict
-        Of each ``annotator``, ``cohen_kappa`` averaged over the ``others`` (how many they are) who
-        share enough items.
+        For each ``annotator``, ``cohen_kappa`` averaged over those who share enough items, and the
+        number of these ``others``.
     per_item : ndarray of shape [N]
         The agreement of two labels of each item; NaN where there are fewer than two.
     alpha_by_label : list of float

@@ -31,16 +31,20 @@ from edokit.annotations.people import FEW_PEOPLE, Attribute
 from edokit.scales import Scale
 
 MOST_PERMUTATIONS = 19_999
-MOST_PERMUTATIONS_OF_FEW = 99_999
-"""The same with few people, where a permutation takes microseconds."""
-_FEW_ENOUGH = 200
+MOST_PERMUTATIONS_OF_SMALL_PANELS = 99_999
+"""The same for small panels, where a permutation takes microseconds."""
+_MOST_PEOPLE_OF_SMALL_PANELS = 200
 ITEMS_SHOWN = 10
 """Items of each attribute that divide its levels most."""
 
 
 @dataclass(frozen=True, eq=False)
 class _AttributeData:
-    """An attribute with the people who labelled items together, and their labels."""
+    """An attribute with the people who labelled items together, and their labels.
+
+    ``people`` is None if no two people labelled an item together. ``codes`` [A] are the levels of
+    these people, ``item_numbers`` [N] the numbers of their items in the annotations.
+    """
 
     attribute: Attribute
     people: PersonScores | None
@@ -48,19 +52,20 @@ class _AttributeData:
     item_numbers: Ints
 
     @property
-    def tested(self) -> tuple[int, ...]:
-        """Levels with two people or more on both sides."""
+    def comparable_levels(self) -> tuple[int, ...]:
+        """Levels that two people or more have, and two or more do not have."""
         if self.people is None:
             return ()
         counts = np.bincount(self.codes, minlength=len(self.attribute.levels))
-        is_testable = (counts >= 2) & (len(self.codes) - counts >= 2)
-        return tuple(np.flatnonzero(is_testable).tolist())
+        is_comparable = (counts >= 2) & (len(self.codes) - counts >= 2)
+        return tuple(np.flatnonzero(is_comparable).tolist())
 
     @property
-    def tests(self) -> tuple[int, ...]:
-        """Levels to test: with two of them, one test says all."""
-        is_mirrored = len(np.unique(self.codes)) == 2
-        return self.tested[:1] if is_mirrored else self.tested
+    def tested_levels(self) -> tuple[int, ...]:
+        """Levels to test: of two, only the first, since the other one has the same test."""
+        if len(np.unique(self.codes)) == 2:
+            return self.comparable_levels[:1]
+        return self.comparable_levels
 
 
 def compare_groups(
@@ -104,20 +109,20 @@ def compare_groups(
             code="empty-option",
         )
     attributes = [people.attribute(name) for name in names]
-    of_classes = _class_values(annotations.scale, len(annotations.classes))
-    vectors = LabelVectors.from_annotations(annotations, of_classes)
+    class_vectors = _class_vectors(annotations.scale, len(annotations.classes))
+    vectors = LabelVectors.from_annotations(annotations, class_vectors)
     # Many small products: threads only wait for each other.
     with threadpool_limits(1):
         data = [_attribute_data(attribute, vectors) for attribute in attributes]
         tests = None
-        families = [
-            LevelTests(entry.people, entry.codes, entry.tests)
-            for entry in data
-            if entry.people is not None and entry.tests
-        ]
+        families = []
+        for entry in data:
+            if entry.people is not None and entry.tested_levels:
+                families.append(LevelTests(entry.people, entry.codes, entry.tested_levels))
         if permutations is None:
-            is_small = len(people) <= _FEW_ENOUGH
-            permutations = MOST_PERMUTATIONS_OF_FEW if is_small else MOST_PERMUTATIONS
+            permutations = MOST_PERMUTATIONS
+            if len(people) <= _MOST_PEOPLE_OF_SMALL_PANELS:
+                permutations = MOST_PERMUTATIONS_OF_SMALL_PANELS
         if permutations and families:
             tests = permutation_tests(families, random_state, permutations, progress)
         levels: list[LevelComparison] = []
@@ -128,7 +133,7 @@ def compare_groups(
             compared, spread, dividing = _describe(annotations, vectors, entry)
             if tests is not None:
                 compared = _with_tests(compared, entry, tests, first_test)
-                first_test += len(entry.tests)
+                first_test += len(entry.tested_levels)
             levels += compared
             items += dividing
             item_spread[entry.attribute.name] = spread
@@ -146,8 +151,8 @@ def compare_groups(
     )
 
 
-def _class_values(scale: Scale, classes: int) -> Floats:
-    """What is averaged [C, D]: the points of a scale, else whether a class was chosen."""
+def _class_vectors(scale: Scale, classes: int) -> Floats:
+    """What is averaged for each class [C, D]: its point on a scale, else an indicator."""
     if scale.positions is not None:
         return np.array(scale.positions, dtype=np.float64)[:, None]
     return np.eye(classes)
@@ -177,29 +182,34 @@ def _describe(
     labels_per_level = np.bincount(
         attribute.codes[vectors.annotator] + 1, minlength=len(attribute.levels) + 1
     )[1:]
-    # No difference is larger than the scale, whatever a few people say about their variance.
-    reach = 1.0 if annotations.scale.span is None else annotations.scale.span
+    # No difference is larger than the scale, but intervals from few people may be.
+    largest = 1.0
+    if annotations.scale.span is not None:
+        largest = annotations.scale.span
     compared = []
     candidates: list[tuple[float, DividingItem]] = []
     spread = 0.0
     for code, level in enumerate(attribute.levels):
         level_vectors = vectors.values[attribute.codes[vectors.annotator] == code]
         n_people = attribute.people[code]
+        mean = None
+        if len(level_vectors):
+            mean = _answer(annotations, level_vectors.mean(axis=0))
         row = LevelComparison(
             attribute=attribute.name,
             level=level,
             people=n_people,
             labels=int(labels_per_level[code]),
-            mean=_answer(annotations, level_vectors.mean(axis=0)) if len(level_vectors) else None,
+            mean=mean,
             few_people=n_people < FEW_PEOPLE,
         )
-        if data.people is None or code not in data.tested:
+        if data.people is None or code not in data.comparable_levels:
             compared.append(replace(row, reason=_why_not(data, code)))
             continue
         member = data.codes == code
         difference, low, high = interval(data.people, member)
-        low = np.maximum(low, -reach)
-        high = np.minimum(high, reach)
+        low = np.maximum(low, -largest)
+        high = np.minimum(high, largest)
         if np.isnan(difference).any():
             reason = "no item was labelled both by them and by others"
             compared.append(replace(row, reason=reason))
@@ -229,7 +239,7 @@ def _why_not(data: _AttributeData, code: int) -> str:
 
 
 def _answer(annotations: Annotations, values: Floats) -> AnswerPoint:
-    """Points of an ordinal scale as a number, shares by class."""
+    """A mean as a result has it: a point on an ordinal scale, else shares by class."""
     if annotations.scale.positions is not None:
         return float(values[0])
     return dict(zip(annotations.classes, map(float, values), strict=True))
@@ -276,15 +286,17 @@ def _with_tests(
     compared: list[LevelComparison], data: _AttributeData, tests: MonteCarloTests, first_test: int
 ) -> list[LevelComparison]:
     """The levels with their p-values; the second of two levels has those of the first."""
-    position = {code: first_test + number for number, code in enumerate(data.tests)}
-    if len(data.tests) == 1:
-        position = dict.fromkeys(data.tested, first_test)
+    test_of_level = {}
+    for number, code in enumerate(data.tested_levels):
+        test_of_level[code] = first_test + number
+    if len(data.tested_levels) == 1:
+        test_of_level = dict.fromkeys(data.comparable_levels, first_test)
     tested = []
     for code, row in enumerate(compared):
-        if code not in position or row.difference is None:
+        if code not in test_of_level or row.difference is None:
             tested.append(row)
             continue
-        test = position[code]
+        test = test_of_level[code]
         tested.append(
             replace(
                 row,

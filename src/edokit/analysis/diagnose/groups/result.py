@@ -30,21 +30,20 @@ class LevelComparison:
     mean : float or dict
         Their mean answer, over their labels: points on an ordinal scale, else shares by class.
     difference, low, high : float, dict or None
-        How much more than the others they answer on the same items, with a 95 % interval for other
-        people and other items; None where the labels can't show it.
+        How much higher their answers are than those of the others on the same items, with a 95 %
+        interval over people and items; None where the labels can't show it.
     p : float or None
         P-value of the permutation test; None where none was made.
     p_adjusted : float or None
-        The same, corrected by Holm's procedure for all tests that were made; every attribute has
-        the same share of the level.
+        ``p``, corrected by Holm's procedure for all tests that were made; every attribute has the
+        same share of the 5 %.
     p_low, p_high : float or None
-        Interval of ``p``, as the permutations are a sample.
+        Interval of ``p``: the permutations are a sample of all possible ones.
     differs : {"yes", "no", "can't tell"} or None
-        Whether a difference is shown at 5 % after correction; "can't tell" if even the most
-        permutations don't decide it.
+        Whether a difference is shown at 5 % after correction; "can't tell" if the largest number of
+        permutations does not decide it.
     missed : float or None
-        How large a difference could have been missed: the end of the interval that is farther from
-        zero (of the class where it is farthest).
+        The largest difference that the interval allows, in any class, whatever its direction.
     few_people : bool
         Whether fewer than five people have this level.
     reason : str or None
@@ -88,7 +87,7 @@ class DividingItem:
     labels, other_labels : int
         How many labels these are.
     difference : float or dict
-        The difference, shrunk towards that of all items by how few labels it rests on.
+        The difference, shrunk towards that of all items: the more, the fewer labels there are.
     """
 
     attribute: str
@@ -112,15 +111,14 @@ class GroupComparison:
     items : tuple of DividingItem
         The items that divide the levels of each attribute most.
     item_spread : mapping of str to float
-        By attribute, how much its largest difference varies between items beyond chance (standard
-        deviation); 0: the items that divide most divide no more than chance does.
+        By attribute, the standard deviation between items, beyond chance, of the differences of the
+        level where it is largest; 0 if the items that divide most divide no more than chance does.
     unknown : mapping of str to int
-        By attribute, annotators whose level is not known; they are left out of it.
+        By attribute, the number of annotators whose level is not known; they are left out.
     notes : mapping of str to str
         By attribute, how its values became levels, where they are not levels themselves.
     tests : int
-        How many tests were made, and corrected for; the two levels of an attribute with two are one
-        test.
+        How many tests were made, and corrected for. An attribute with two levels has one test.
     permutations : int
         The most permutations that a test needed.
     scale : str
@@ -145,6 +143,16 @@ class GroupComparison:
     def attributes(self) -> tuple[str, ...]:
         """The attributes that were compared."""
         return tuple(dict.fromkeys(level.attribute for level in self.levels))
+
+    @property
+    def has_points(self) -> bool:
+        """Whether answers are points of an ordinal scale; else they are shares by class."""
+        return self.scale == "ordinal"
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether there are two exclusive classes, so that the share of one says all."""
+        return self.scale == "nominal" and len(self.classes) == 2
 
     def levels_of(self, attribute: str) -> tuple[LevelComparison, ...]:
         """Return the levels of one attribute."""
@@ -205,7 +213,10 @@ class GroupComparison:
 
         rows = []
         for level in self.levels:
-            for name in self.classes if isinstance(level.mean, dict) else ("",):
+            class_names: tuple[str, ...] = ("",)
+            if isinstance(level.mean, dict):
+                class_names = self.classes
+            for name in class_names:
                 row: dict[str, Any] = {
                     "attribute": level.attribute,
                     "level": level.level,
@@ -223,5 +234,7 @@ class GroupComparison:
 
 
 def value_of(answer: AnswerPoint, name: str) -> float | None:
-    """Return the value of a class, or the one number of an ordinal scale."""
-    return answer.get(name) if isinstance(answer, dict) else answer
+    """Return the share of a class, or the point on an ordinal scale."""
+    if isinstance(answer, dict):
+        return answer.get(name)
+    return answer

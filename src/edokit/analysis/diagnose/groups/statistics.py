@@ -30,17 +30,18 @@ from edokit.analysis.diagnose.vectors import BiasDesign, LabelVectors, totals
 from edokit.analysis.sequential import MonteCarloTests, run_tests
 
 CONFIDENCE = 0.95
-_MOST_DENSE = 3000
-"""People up to whom labels are weighted by generalised least squares, with a table of all pairs."""
-_CELLS = 2_000_000
+_MOST_WEIGHTED = 3000
+"""With more people, labels are not weighted by generalised least squares: that takes a table of all
+pairs of people."""
+_MOST_NUMBERS = 2_000_000
 """Numbers that permutations hold in memory at a time."""
-_NO_HABITS = 1e4
+_LARGEST_RATIO = 1e4
 """λ where people do not differ beyond chance."""
 
 
 @dataclass(frozen=True, eq=False)
 class PersonScores:
-    """What each person's labels say within items, and how much they say.
+    """How each person answers beside the others on the same items, and how much that tells.
 
     Attributes
     ----------
@@ -49,9 +50,9 @@ class PersonScores:
     scores : ndarray of shape (A, D)
         z: how much higher each person answers than the others on the same items, weighted.
     information : ndarray or sparse matrix of shape (A, A)
-        Q: its covariance under the working model, up to a factor.
+        Q: the covariance of the scores under the working model, up to a factor.
     weight : ndarray of shape (A,)
-        Diagonal of Q: how much each person's score says.
+        Diagonal of Q: how much each person's score tells.
     whitener : ndarray of shape (A, A) or None
         (C + λ)⁻¹; None where labels are not weighted.
     """
@@ -73,7 +74,7 @@ class PersonScores:
         shared = sparse.csr_matrix((share, cells), shape)
         laplacian = sparse.diags(labels.per_annotator.astype(np.float64)) - shared @ labelled.T
         sums = labels.sums_by_annotator(labels.deviations)
-        if labels.annotators > _MOST_DENSE:
+        if labels.annotators > _MOST_WEIGHTED:
             return cls(labels, sums, laplacian.tocsr(), laplacian.diagonal(), None)
         ratio = _variance_ratio(labels)
         system = laplacian.toarray() + ratio * np.eye(labels.annotators)
@@ -87,8 +88,8 @@ def _variance_ratio(labels: LabelVectors) -> float:
     within = float(labels.scatter.sum() / max((labels.per_item - 1).sum(), 1))
     between = BiasDesign.from_vectors(labels).variance(labels)
     if not between > 0 or within <= 0:
-        return _NO_HABITS
-    return float(np.clip((within - between) / between, 1e-2, _NO_HABITS))
+        return _LARGEST_RATIO
+    return float(np.clip((within - between) / between, 1e-2, _LARGEST_RATIO))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +158,7 @@ def estimate(people: PersonScores, members: Floats) -> Contrasts:
         with np.errstate(divide="ignore", invalid="ignore"):
             welch = total**2 / (inside**2 / freedom_inside + outside**2 / freedom_outside)
         freedom[:, column] = np.nan_to_num(welch, nan=1.0)
-    # A few people may look alike by chance, which must not let the others vouch for them.
+    # A few people may look alike by chance; many others must not raise the degrees of freedom then.
     bound = 2.0 * np.minimum(freedom_inside, freedom_outside)
     freedom = np.maximum(np.minimum(freedom, bound[:, None]), 1.0)
     return Contrasts(difference.T, variance, freedom)
@@ -179,15 +180,19 @@ def interval(people: PersonScores, member: Bools) -> tuple[Floats, Floats, Float
 def _item_variance(people: PersonScores, member: Bools, difference: Floats) -> Floats:
     """Variance that drawing other items adds [D], as the difference may vary between items."""
     labels = people.labels
+
+    def centred_in_items(numbers: Floats) -> Floats:
+        means = totals(labels.item, numbers, labels.items) / labels.per_item
+        return np.asarray(numbers - means[labels.item])
+
     x = member.astype(np.float64)
-    pull = x if people.whitener is None else people.whitener @ x
+    weights = x
+    if people.whitener is not None:
+        weights = people.whitener @ x
     information = float(x @ (people.information @ x))
-    factor = pull[labels.annotator]
-    factor = factor - (totals(labels.item, factor, labels.items) / labels.per_item)[labels.item]
-    level = x[labels.annotator]
-    level = level - (totals(labels.item, level, labels.items) / labels.per_item)[labels.item]
-    residual = labels.deviations - level[:, None] * difference
-    contribution = factor[:, None] * residual
+    in_level = centred_in_items(x[labels.annotator])
+    residual = labels.deviations - in_level[:, None] * difference
+    contribution = centred_in_items(weights[labels.annotator])[:, None] * residual
     by_item = (totals(labels.item, contribution, labels.items) ** 2).sum(axis=0)
     # A residual is smaller than its error, whose item mean was taken off.
     count = labels.per_item[labels.item][:, None]
@@ -205,7 +210,7 @@ class LevelTests:
     levels: tuple[int, ...]
 
     def members(self, codes: Ints, level: int) -> Floats:
-        """Whether each person has a level, as a number; codes are [A] or [A, B]."""
+        """1 for people with a level, 0 for the others; codes are [A] or [A, B]."""
         members: Floats = (codes == level).astype(np.float64)
         return members
 
@@ -221,8 +226,9 @@ def permutation_tests(
     All labels of a person move together and stay with their items. The statistic is the largest
     difference in standard errors, so that levels may differ in how many labels their people gave
     and in how much these differ from one another. In the correction, every attribute has the same
-    share of the level, which its tests share: one with many levels costs the others nothing.
+    share of the 5 %, which its tests divide: one with many levels costs the others nothing.
     """
+    # The number of the attribute, and the level, of each test.
     tests = [(number, level) for number, group in enumerate(attributes) for level in group.levels]
     observed = np.empty(len(tests))
     for test, (number, level) in enumerate(tests):
@@ -237,7 +243,7 @@ def permutation_tests(
             of_attribute = [t for t in np.flatnonzero(is_open) if tests[t][0] == number]
             if not of_attribute:
                 continue
-            size = max(1, _CELLS // max(len(group.codes), 1))
+            size = max(1, _MOST_NUMBERS // max(len(group.codes), 1))
             for start in range(0, permutations, size):
                 block = min(size, permutations - start)
                 shuffled = np.tile(group.codes[:, None], (1, block))
@@ -261,9 +267,9 @@ class ItemDifferences:
     inside, outside : ndarray of shape (N, D)
         Mean answers of the level and of the others; NaN where there is none.
     count, other_count : ndarray of shape (N,)
-        Labels behind them.
+        Numbers of labels that these are means of.
     shrunken : ndarray of shape (N, D)
-        Differences, drawn towards that of all items by how little so few labels say.
+        Differences, shrunk towards that of all items: the more, the fewer labels there are.
     spread : float
         Standard deviation of the differences between items, beyond chance.
     """

@@ -1,4 +1,4 @@
-"""A comparison of groups in words."""
+"""Sentences made of a comparison of groups."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ def level_sentence(comparison: GroupComparison, level: LevelComparison) -> str:
         return f"{people}, {mean}; not compared: {level.reason}"
     difference = form_change(comparison, value_of(level.difference, class_name))
     if level.differs != "yes" and _is_whole_scale(comparison, level, class_name):
-        return f"{people}, {mean}, {difference}: too few people to tell{_p_values(level)}"
+        sentence = f"{people}, {mean}, {difference}: too few people to tell"
+        if _p_values(level):
+            sentence += f" ({_p_values(level)})"
+        return sentence
     low = form_change(comparison, value_of(level.low, class_name))
     high = form_change(comparison, value_of(level.high, class_name))
     return f"{people}, {mean}, {difference} [{low}, {high}]{verdict_words(comparison, level)}"
@@ -83,24 +86,25 @@ def _is_whole_scale(comparison: GroupComparison, level: LevelComparison, class_n
     high = value_of(level.high, class_name)
     if low is None or high is None:
         return False
-    if comparison.scale == "ordinal":
-        # Ends that are cut at the length of the scale are equal.
+    if comparison.has_points:
+        # An interval is symmetric about a difference other than 0 only if both ends are cut, at
+        # minus and plus the length of the scale.
         return low == -high and value_of(level.difference, class_name) != 0
     return low <= -1.0 and high >= 1.0
 
 
 def _p_values(level: LevelComparison) -> str:
-    """The p-values in brackets; empty without a test."""
+    """The p-value and the corrected one; empty without a test."""
     if level.p is None or level.p_adjusted is None:
         return ""
-    return f" (p = {level.p:.2g}, corrected {level.p_adjusted:.2g})"
+    return f"p = {level.p:.2g}, corrected {level.p_adjusted:.2g}"
 
 
 def verdict_words(comparison: GroupComparison, level: LevelComparison) -> str:
     """Return what the test says of a level, with how much could have been missed."""
-    if level.differs is None or level.p is None or level.p_adjusted is None:
+    p = _p_values(level)
+    if level.differs is None or not p:
         return ""
-    p = f"p = {level.p:.2g}, corrected {level.p_adjusted:.2g}"
     if level.differs == "yes":
         return f": differs ({p})"
     size = form_change(comparison, level.missed).lstrip("+")
@@ -119,8 +123,10 @@ def _missed_class(comparison: GroupComparison, level: LevelComparison) -> str:
     if not isinstance(level.low, dict) or not isinstance(level.high, dict):
         return ""
     name = shown_class(comparison, level)
-    if len(comparison.classes) > 2 or comparison.scale != "nominal":
-        reach = {name: max(abs(low), abs(level.high[name])) for name, low in level.low.items()}
+    if not comparison.is_binary:
+        reach = {}
+        for class_name, low in level.low.items():
+            reach[class_name] = max(abs(low), abs(level.high[class_name]))
         name = max(reach, key=reach.__getitem__)
     return f" in {name!r}"
 
@@ -132,13 +138,13 @@ def shown_class(comparison: GroupComparison, level: LevelComparison) -> str:
     """
     if not isinstance(level.mean, dict):
         return ""
-    if len(comparison.classes) == 2 and comparison.scale == "nominal":
+    if comparison.is_binary:
         return comparison.classes[-1]
     return clearest_classes(comparison, level.attribute)[0]
 
 
 def clearest_classes(comparison: GroupComparison, attribute: str) -> list[str]:
-    """All classes, those first that show differences between levels most clearly."""
+    """All classes, sorted by how clearly levels differ in them, the clearest first."""
     levels = [level for level in comparison.levels_of(attribute) if level.difference is not None]
     clarity = {}
     for name in comparison.classes:
@@ -147,7 +153,7 @@ def clearest_classes(comparison: GroupComparison, attribute: str) -> list[str]:
 
 
 def _clarity(level: LevelComparison, name: str) -> float:
-    """A difference in widths of its interval."""
+    """The difference in a class, divided by the width of its interval."""
     low = value_of(level.low, name) or 0.0
     high = value_of(level.high, name) or 0.0
     return abs(value_of(level.difference, name) or 0.0) / max(high - low, 1e-12)
@@ -177,14 +183,14 @@ def shown_item_class(comparison: GroupComparison, item: DividingItem) -> str:
     """Return the class to show: the second of two, else the most divisive class."""
     if not isinstance(item.mean, dict) or not isinstance(item.others, dict):
         return ""
-    if len(comparison.classes) == 2 and comparison.scale == "nominal":
+    if comparison.is_binary:
         return comparison.classes[-1]
     distance = {name: abs(share - item.others[name]) for name, share in item.mean.items()}
     return max(distance, key=distance.__getitem__)
 
 
 def _named(class_name: str) -> str:
-    """A class before its share; a point of a scale needs none."""
+    """The name of a class, to precede its share; a point of a scale is called the mean."""
     return f"{class_name!r} " if class_name else "mean "
 
 
@@ -192,11 +198,11 @@ def form_value(comparison: GroupComparison, value: AnswerPoint) -> str:
     """Return points with two digits, shares in percent."""
     if not isinstance(value, float | int):
         return "–"
-    return f"{value:.2f}" if comparison.scale == "ordinal" else f"{value:.0%}"
+    return f"{value:.2f}" if comparison.has_points else f"{value:.0%}"
 
 
 def form_change(comparison: GroupComparison, value: AnswerPoint) -> str:
     """Return a difference with its sign."""
     if not isinstance(value, float | int):
         return "–"
-    return f"{value:+.2f}" if comparison.scale == "ordinal" else f"{100 * value:+.0f} pp"
+    return f"{value:+.2f}" if comparison.has_points else f"{100 * value:+.0f} pp"
