@@ -18,7 +18,7 @@ import pytest
 from edokit import InputError
 from edokit._io.parquet_footer import read_footer
 from edokit._io.tables import parquet_columns, read_parquet, read_table, write_table
-from edokit._io.thrift import ThriftReader
+from edokit._io.thrift import ThriftReader, struct_of
 from edokit.datasets.read import first_record
 from edokit.members.texts import read_annotators
 from edokit.predictions.join import join_models
@@ -284,12 +284,12 @@ def test_what_is_no_parquet_file_is_refused(cut: int, valid: bytes, tmp_path: Pa
 def test_damaged_structs_are_refused(content: bytes, message: str) -> None:
     reader = ThriftReader(content, 0, "a struct")
     if not message:
-        reader.read_struct({})
-        reader.read_struct({})
+        reader.read(struct_of({}))
+        reader.read(struct_of({}))
         assert reader.position == len(content)
         return
     with pytest.raises(ValueError, match=message):
-        reader.read_struct({})
+        reader.read(struct_of({}))
 
 
 def test_unknown_fields_may_not_nest_without_end(valid: bytes, tmp_path: Path) -> None:

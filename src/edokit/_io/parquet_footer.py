@@ -19,10 +19,10 @@ from edokit._io.thrift import (
     I16,
     I32,
     I64,
-    Fields,
-    ListOf,
     Struct,
     ThriftReader,
+    list_of,
+    struct_of,
 )
 
 _MAGIC = b"PAR1"
@@ -38,93 +38,107 @@ DELTA_BYTE_ARRAY = 7
 """The encoding that stores how a value differs from the one before it."""
 
 # The structs of https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
-_EMPTY: Fields = {}
-_TIME: Fields = {1: BOOL, 2: {1: _EMPTY, 2: _EMPTY, 3: _EMPTY}}
-_LOGICAL_TYPE: Fields = {
-    **dict.fromkeys((1, 2, 3, 4, 6, 11, 12, 13, 14, 15), _EMPTY),
-    5: {1: I32, 2: I32},
-    7: _TIME,
-    8: _TIME,
-    10: {1: BYTE, 2: BOOL},
-    16: {1: BYTE},
-    17: {1: BINARY},
-    18: {1: BINARY, 2: I32},
-}
-_SCHEMA_ELEMENT: Fields = {
-    1: I32,
-    2: I32,
-    3: I32,
-    4: BINARY,
-    5: I32,
-    6: I32,
-    7: I32,
-    8: I32,
-    9: I32,
-    10: _LOGICAL_TYPE,
-}
-_KEY_VALUE: Fields = {1: BINARY, 2: BINARY}
-STATISTICS: Fields = {
-    1: BINARY,
-    2: BINARY,
-    3: I64,
-    4: I64,
-    5: BINARY,
-    6: BINARY,
-    7: BOOL,
-    8: BOOL,
-    9: I64,
-}
-_COLUMN_METADATA: Fields = {
-    1: I32,
-    2: ListOf(I32),
-    3: ListOf(BINARY),
-    4: I32,
-    5: I64,
-    6: I64,
-    7: I64,
-    8: ListOf(_KEY_VALUE),
-    9: I64,
-    10: I64,
-    11: I64,
-    12: STATISTICS,
-    13: ListOf({1: I32, 2: I32, 3: I32}),
-    14: I64,
-    15: I32,
-    16: {1: I64, 2: ListOf(I64), 3: ListOf(I64)},
-    17: {1: dict.fromkeys(range(1, 9), DOUBLE), 2: ListOf(I32)},
-}
-_COLUMN_CHUNK: Fields = {
-    1: BINARY,
-    2: I64,
-    3: _COLUMN_METADATA,
-    4: I64,
-    5: I32,
-    6: I64,
-    7: I32,
-    8: {1: _EMPTY, 2: {1: ListOf(BINARY), 2: BINARY}},
-    9: BINARY,
-}
-_ROW_GROUP: Fields = {
-    1: ListOf(_COLUMN_CHUNK),
-    2: I64,
-    3: I64,
-    4: ListOf({1: I32, 2: BOOL, 3: BOOL}),
-    5: I64,
-    6: I64,
-    7: I16,
-}
-_ENCRYPTION: Fields = {1: BINARY, 2: BINARY, 3: BOOL}
-_FILE_METADATA: Fields = {
-    1: I32,
-    2: ListOf(_SCHEMA_ELEMENT),
-    3: I64,
-    4: ListOf(_ROW_GROUP),
-    5: ListOf(_KEY_VALUE),
-    6: BINARY,
-    7: ListOf({1: _EMPTY, 2: _EMPTY}),
-    8: {1: _ENCRYPTION, 2: _ENCRYPTION},
-    9: BINARY,
-}
+_EMPTY = struct_of({})
+_TIME = struct_of({1: BOOL, 2: struct_of({1: _EMPTY, 2: _EMPTY, 3: _EMPTY})})
+_LOGICAL_TYPE = struct_of(
+    {
+        **dict.fromkeys((1, 2, 3, 4, 6, 11, 12, 13, 14, 15), _EMPTY),
+        5: struct_of({1: I32, 2: I32}),
+        7: _TIME,
+        8: _TIME,
+        10: struct_of({1: BYTE, 2: BOOL}),
+        16: struct_of({1: BYTE}),
+        17: struct_of({1: BINARY}),
+        18: struct_of({1: BINARY, 2: I32}),
+    }
+)
+_SCHEMA_ELEMENT = struct_of(
+    {
+        1: I32,
+        2: I32,
+        3: I32,
+        4: BINARY,
+        5: I32,
+        6: I32,
+        7: I32,
+        8: I32,
+        9: I32,
+        10: _LOGICAL_TYPE,
+    }
+)
+_KEY_VALUE = struct_of({1: BINARY, 2: BINARY})
+STATISTICS = struct_of(
+    {
+        1: BINARY,
+        2: BINARY,
+        3: I64,
+        4: I64,
+        5: BINARY,
+        6: BINARY,
+        7: BOOL,
+        8: BOOL,
+        9: I64,
+    }
+)
+_COLUMN_METADATA = struct_of(
+    {
+        1: I32,
+        2: list_of(I32),
+        3: list_of(BINARY),
+        4: I32,
+        5: I64,
+        6: I64,
+        7: I64,
+        8: list_of(_KEY_VALUE),
+        9: I64,
+        10: I64,
+        11: I64,
+        12: STATISTICS,
+        13: list_of(struct_of({1: I32, 2: I32, 3: I32})),
+        14: I64,
+        15: I32,
+        16: struct_of({1: I64, 2: list_of(I64), 3: list_of(I64)}),
+        17: struct_of({1: struct_of(dict.fromkeys(range(1, 9), DOUBLE)), 2: list_of(I32)}),
+    }
+)
+_COLUMN_CHUNK = struct_of(
+    {
+        1: BINARY,
+        2: I64,
+        3: _COLUMN_METADATA,
+        4: I64,
+        5: I32,
+        6: I64,
+        7: I32,
+        8: struct_of({1: _EMPTY, 2: struct_of({1: list_of(BINARY), 2: BINARY})}),
+        9: BINARY,
+    }
+)
+_ROW_GROUP = struct_of(
+    {
+        1: list_of(_COLUMN_CHUNK),
+        2: I64,
+        3: I64,
+        4: list_of(struct_of({1: I32, 2: BOOL, 3: BOOL})),
+        5: I64,
+        6: I64,
+        7: I16,
+    }
+)
+_ENCRYPTION = struct_of({1: BINARY, 2: BINARY, 3: BOOL})
+_FILE_METADATA = struct_of(
+    {
+        1: I32,
+        2: list_of(_SCHEMA_ELEMENT),
+        3: I64,
+        4: list_of(_ROW_GROUP),
+        5: list_of(_KEY_VALUE),
+        6: BINARY,
+        7: list_of(struct_of({1: _EMPTY, 2: _EMPTY})),
+        8: struct_of({1: _ENCRYPTION, 2: _ENCRYPTION}),
+        9: BINARY,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -207,7 +221,7 @@ def read_footer(path: Path) -> Footer:
     """
     content = _footer_bytes(path)
     check_memory(path, _BYTES_IN_MEMORY * len(content))
-    file = ThriftReader(content, 0, "its footer").read_struct(_FILE_METADATA)
+    file = ThriftReader(content, 0, "its footer").read(_FILE_METADATA)
     if 8 in file:
         raise ValueError("it is encrypted")
     leaves = _leaves(file.structs(2))

@@ -10,21 +10,25 @@ import mmap
 from pathlib import Path
 
 from edokit._io.parquet_footer import STATISTICS, Footer
-from edokit._io.thrift import BOOL, I32, Fields, ThriftReader
+from edokit._io.thrift import BOOL, I32, ThriftReader, struct_of
 
 _MOST_PAGES = 1_000_000
 _UNCOMPRESSED_SIZE = 2  # fields of a header
 _COMPRESSED_SIZE = 3
-_HEADER: Fields = {
-    1: I32,
-    _UNCOMPRESSED_SIZE: I32,
-    _COMPRESSED_SIZE: I32,
-    4: I32,
-    5: {1: I32, 2: I32, 3: I32, 4: I32, 5: STATISTICS},
-    6: {},
-    7: {1: I32, 2: I32, 3: BOOL},
-    8: {1: I32, 2: I32, 3: I32, 4: I32, 5: I32, 6: I32, 7: BOOL, 8: STATISTICS},
-}
+_HEADER = struct_of(
+    {
+        1: I32,
+        _UNCOMPRESSED_SIZE: I32,
+        _COMPRESSED_SIZE: I32,
+        4: I32,
+        5: struct_of({1: I32, 2: I32, 3: I32, 4: I32, 5: STATISTICS}),
+        6: struct_of({}),
+        7: struct_of({1: I32, 2: I32, 3: BOOL}),
+        8: struct_of(
+            {1: I32, 2: I32, 3: I32, 4: I32, 5: I32, 6: I32, 7: BOOL, 8: STATISTICS},
+        ),
+    }
+)
 
 
 def unpacked_size(path: Path, footer: Footer) -> int:
@@ -42,7 +46,7 @@ def unpacked_size(path: Path, footer: Footer) -> int:
                 raise ValueError("a column lies outside the file")
             reader = ThriftReader(data, chunk.start, "the header of a page")
             while reader.position < chunk.end:
-                header = reader.read_struct(_HEADER)
+                header = reader.read(_HEADER)
                 unpacked = header.integer(_UNCOMPRESSED_SIZE)
                 packed = header.integer(_COMPRESSED_SIZE)
                 if unpacked < 0 or packed < 0:

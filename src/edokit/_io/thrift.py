@@ -11,33 +11,59 @@ import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-BOOL = 1
-BYTE = 3
-I16 = 4
-I32 = 5
-I64 = 6
-DOUBLE = 7
-BINARY = 8
+_TRUE = 1  # type codes
 _FALSE = 2
+_BYTE = 3
+_INTEGERS = (4, 5, 6)
+_DOUBLE = 7
+_BINARY = 8
+_LIST = 9
 _LISTS = (9, 10)
 _MAP = 11
 _STRUCT = 12
-_BITS = {I16: 16, I32: 32, I64: 64}
 _DEEPEST = 8  # levels of a value that the format does not describe
 _LARGEST_FIELD = 2**15 - 1
 
 
 @dataclass(frozen=True)
-class ListOf:
-    """The type of a list, by the type of its values."""
+class Kind:
+    """The type of a value.
 
-    element: Kind
+    Attributes
+    ----------
+    code : int
+        Its type code in a file; of a boolean, that in a list.
+    bits : int
+        The bits of a whole number.
+    element : Kind or None
+        The type of the values of a list.
+    fields : mapping of int to Kind or None
+        The types of the fields of a struct, by their numbers.
+    """
+
+    code: int
+    bits: int = 0
+    element: Kind | None = None
+    fields: Mapping[int, Kind] | None = None
 
 
-Fields = Mapping[int, "Kind"]
-"""The type of a struct: the types of its fields, by their numbers."""
-Kind = int | ListOf | Fields
-"""The type of a value."""
+BOOL = Kind(_TRUE)
+BYTE = Kind(_BYTE)
+I16 = Kind(4, bits=16)
+I32 = Kind(5, bits=32)
+I64 = Kind(6, bits=64)
+DOUBLE = Kind(_DOUBLE)
+BINARY = Kind(_BINARY)
+
+
+def list_of(element: Kind) -> Kind:
+    """The type of a list of such values."""
+    return Kind(_LIST, element=element)
+
+
+def struct_of(fields: Mapping[int, Kind]) -> Kind:
+    """The type of a struct with these fields."""
+    return Kind(_STRUCT, fields=fields)
 
 
 class Struct:
@@ -112,7 +138,11 @@ class ThriftReader:
         self._source = source
         self.position = position
 
-    def read_struct(self, fields: Fields) -> Struct:
+    def read(self, kind: Kind) -> Struct:
+        """Read a struct of this type."""
+        return self._read_struct(kind.fields or {})
+
+    def _read_struct(self, kinds: Mapping[int, Kind]) -> Struct:
         """Read a struct; fields that the type does not have are skipped."""
         values: dict[int, Value] = {}
         field = 0
@@ -120,7 +150,7 @@ class ThriftReader:
             head = self._byte()
             if head == 0:
                 return Struct(values, self._source)
-            wire = head & 15
+            code = head & 15
             step = head >> 4
             if step:
                 field += step
@@ -128,40 +158,35 @@ class ThriftReader:
                 field = self._integer(16)
             if not -_LARGEST_FIELD <= field <= _LARGEST_FIELD:
                 raise self._damaged()
-            kind = fields.get(field)
+            kind = kinds.get(field)
             if kind is None:
-                if wire not in (BOOL, _FALSE):  # their value is part of the field's byte
-                    self._skip(wire, depth=0)
+                if code not in (_TRUE, _FALSE):  # their value is part of the field's byte
+                    self._skip(code, depth=0)
             elif field in values:
                 raise ValueError(f"{self._source} has field {field} twice")
+            elif kind is BOOL and code in (_TRUE, _FALSE):
+                values[field] = int(code == _TRUE)
+            elif kind.code == code:
+                values[field] = self._read_value(kind)
             else:
-                values[field] = self._read_field(wire, kind)
-
-    def _read_field(self, wire: int, kind: Kind) -> Value:
-        """A field of this type, with the type code that the file gives it."""
-        if kind == BOOL and wire in (BOOL, _FALSE):
-            return int(wire == BOOL)
-        if wire != _wire_type(kind):
-            raise self._damaged()
-        return self._read_value(kind)
+                raise self._damaged()
 
     def _read_value(self, kind: Kind) -> Value:
-        if isinstance(kind, ListOf):
-            return self._read_list(kind.element)
-        if isinstance(kind, Mapping):
-            return self.read_struct(kind)
-        bits = _BITS.get(kind)
-        if bits is not None:
-            return self._integer(bits)
-        if kind == BINARY:
+        if kind.bits:
+            return self._integer(kind.bits)
+        if kind.code == _BINARY:
             return self._bytes(self._number())
-        if kind == DOUBLE:
+        if kind.fields is not None:
+            return self._read_struct(kind.fields)
+        if kind.element is not None:
+            return self._read_list(kind.element)
+        if kind.code == _DOUBLE:
             return self._bytes(8)
         return self._byte()  # in a list, a boolean takes a byte
 
     def _read_list(self, element: Kind) -> list[Value]:
-        wire, count = self._list_head()
-        if count and wire != _wire_type(element):
+        code, count = self._list_head()
+        if count and code != element.code:
             raise self._damaged()
         return [self._read_value(element) for _ in range(count)]
 
@@ -211,25 +236,25 @@ class ThriftReader:
             return -(number >> 1) - 1
         return number >> 1
 
-    def _skip(self, wire: int, depth: int) -> None:
+    def _skip(self, code: int, depth: int) -> None:
         """Skip a value of this type code."""
         if depth > _DEEPEST:
             raise ValueError(f"{self._source} is nested too deeply")
-        if wire in (BOOL, _FALSE, BYTE):
+        if code in (_TRUE, _FALSE, _BYTE):
             self._byte()
-        elif wire in _BITS:
+        elif code in _INTEGERS:
             self._number()
-        elif wire == DOUBLE:
+        elif code == _DOUBLE:
             self._bytes(8)
-        elif wire == BINARY:
+        elif code == _BINARY:
             self._bytes(self._number())
-        elif wire in _LISTS:
+        elif code in _LISTS:
             element, count = self._list_head()
             for _ in range(count):
                 self._skip(element, depth + 1)
-        elif wire == _MAP:
+        elif code == _MAP:
             self._skip_map(depth)
-        elif wire == _STRUCT:
+        elif code == _STRUCT:
             self._skip_struct(depth)
         else:
             raise self._damaged()
@@ -250,7 +275,7 @@ class ThriftReader:
                 return
             if head < 16:  # the number of the field follows
                 self._number()
-            if head & 15 not in (BOOL, _FALSE):
+            if head & 15 not in (_TRUE, _FALSE):
                 self._skip(head & 15, depth + 1)
 
     def _cut_off(self) -> ValueError:
@@ -258,12 +283,3 @@ class ThriftReader:
 
     def _damaged(self) -> ValueError:
         return ValueError(f"{self._source} is damaged")
-
-
-def _wire_type(kind: Kind) -> int:
-    """The type code of a value in a file; of a boolean, that in a list."""
-    if isinstance(kind, ListOf):
-        return _LISTS[0]
-    if isinstance(kind, Mapping):
-        return _STRUCT
-    return kind
