@@ -277,7 +277,7 @@ def to_model(
 @cache
 def _adapter(model: Hashable) -> TypeAdapter[Any]:
     """The checker of a model's documents; making it takes longer than checking most documents."""
-    return TypeAdapter(model)
+    return TypeAdapter(cast(Any, model))
 
 
 def describe_error(error: ValidationError, content: object) -> str:

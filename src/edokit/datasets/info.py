@@ -1,4 +1,4 @@
-"""What a set of annotations holds, in figures."""
+"""Counts that describe annotations: items, annotators, labels, near-duplicates."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import EDOWarning
+from edokit._types import Bools
 from edokit.annotations.core import Annotations
 from edokit.datasets.near_duplicates import THRESHOLD, NearDuplicates
 
@@ -27,20 +28,25 @@ def describe_annotations(
     Returns
     -------
     dict
-        ``items``, ``annotators``, ``annotations``, ``classes``, ``scale``, ``columns`` (that
-        describe items), ``attributes`` (of the annotators), and ``splits`` with, for
+        ``items``, ``annotators``, ``annotations``, ``classes``, ``scale``, ``columns`` (those that
+        describe items), ``attributes`` (of the annotators) and ``splits``, with these entries for
         each split: ``items``, ``annotators``, ``annotations``, ``annotations_per_item`` [fewest,
         most], ``classes`` (items by hard label; for multi-label data, items with each label),
-        ``annotations_per_class`` (for probabilities, their sums), ``ratio`` (largest
-        class to smallest), ``ties`` (and how many of them lack a published label), ``unanimous``
-        (share of items), ``entropy`` (mean, nats) and ``coverage`` (share of the items that an
-        annotator labelled). ``item_groups``, where there are some, counts the ``groups`` and the
-        ``items`` in them. ``near_duplicates`` counts the items of each split whose text
-        is also in the first (train, if there is one): ``verbatim`` but for case, links, mentions
-        and punctuation, and ``near``, which includes these.
+        ``annotations_per_class`` (if annotators gave probabilities, their sums), ``ratio`` (items
+        of the largest class to those of the smallest), ``ties`` (tied ``items``, and those of them
+        ``without_published_label``), ``unanimous`` (share of items), ``entropy`` (mean, in nats)
+        and ``coverage`` (``min``, ``median`` and ``max`` of the share of the items that an
+        annotator labelled). If there are item groups, ``item_groups`` counts the ``groups`` and
+        their ``items``. If there are texts, ``near_duplicates`` counts the ``items`` that have
+        near-duplicates and their ``groups``, and for each of the other ``splits`` the items that
+        have one in the split ``also_in`` (train, or the first split): ``near``, and among these
+        ``verbatim``, whose texts differ only in case, links, mentions and punctuation.
     """
-    parts = {name: annotations.take(part) for name, part in _parts(annotations).items()}
-    parts = parts or {"all": annotations}
+    parts = {}
+    for name, is_inside in _split_masks(annotations).items():
+        parts[name] = annotations.take(is_inside)
+    if not parts:
+        parts = {"all": annotations}
     described: dict[str, object] = {
         "items": len(annotations.items),
         "annotators": len(annotations.annotators),
@@ -64,22 +70,26 @@ def describe_annotations(
 
 def _describe_split(part: Annotations) -> dict[str, object]:
     with warnings.catch_warnings():
-        # Ties are a figure of their own here.
+        # Ties are counted below instead.
         warnings.simplefilter("ignore", EDOWarning)
-        hard = part.hard_labels()
-    shares, per_item = part.scale.rows(part.soft_labels), part.annotations_per_item
-    # For multi-label data: how many items have each label.
-    per_class = hard.sum(axis=0) if hard.ndim > 1 else np.bincount(hard, minlength=shares.shape[1])
-    per_label = part.counts.sum(axis=0)
+        hard_labels = part.hard_labels()
+    if part.scale.is_multi_label:
+        items_per_class = hard_labels.sum(axis=0)
+    else:
+        items_per_class = np.bincount(hard_labels, minlength=len(part.classes))
+    annotations_per_class = part.counts.sum(axis=0)
+    per_item = part.annotations_per_item
     coverage = part.coverage
     return {
         "items": len(part.items),
         "annotators": len(part.annotators),
         "annotations": len(part),
         "annotations_per_item": [int(per_item.min()), int(per_item.max())],
-        "classes": dict(zip(part.classes, per_class.tolist(), strict=True)),
-        "annotations_per_class": dict(zip(part.classes, per_label.tolist(), strict=True)),
-        "ratio": class_ratio(per_class),
+        "classes": dict(zip(part.classes, items_per_class.tolist(), strict=True)),
+        "annotations_per_class": dict(
+            zip(part.classes, annotations_per_class.tolist(), strict=True)
+        ),
+        "ratio": class_ratio(items_per_class),
         "ties": {
             "items": int(part.evenly_split.sum()),
             "without_published_label": int(part.tied.sum()),
@@ -94,14 +104,15 @@ def _describe_split(part: Annotations) -> dict[str, object]:
     }
 
 
-def class_ratio(per_class: npt.NDArray[np.int64]) -> float | None:
-    """Items of the largest class to those of the smallest; none where there is nothing to weigh."""
-    if len(per_class) < 2 or not per_class.min():
+def class_ratio(items_per_class: npt.NDArray[np.int64]) -> float | None:
+    """The ratio of the largest class to the smallest; None for one class or an empty class."""
+    if len(items_per_class) < 2 or not items_per_class.min():
         return None
-    return float(per_class.max() / per_class.min())
+    return float(items_per_class.max() / items_per_class.min())
 
 
 def _describe_duplicates(annotations: Annotations) -> dict[str, object]:
+    """The counts of near-duplicates, overall and between splits."""
     assert annotations.whole_texts is not None
     duplicates = NearDuplicates.among(annotations.whole_texts)
     sizes = np.bincount(duplicates.groups)
@@ -110,26 +121,35 @@ def _describe_duplicates(annotations: Annotations) -> dict[str, object]:
         "items": int(sizes[sizes > 1].sum()),
         "groups": int((sizes > 1).sum()),
     }
-    parts = _parts(annotations)
-    if len(parts) > 1:
-        reference = "train" if "train" in parts else next(iter(parts))
-        reference_rows = parts[reference]
-        verbatim = duplicates.has_match(reference_rows, verbatim=True)
-        near = duplicates.has_match(reference_rows)
+    masks = _split_masks(annotations)
+    if len(masks) > 1:
+        reference = next(iter(masks))
+        if "train" in masks:
+            reference = "train"
+        verbatim = duplicates.has_match(masks[reference], verbatim=True)
+        near = duplicates.has_match(masks[reference])
+        by_split = {}
+        for name, is_inside in masks.items():
+            if name != reference:
+                by_split[name] = {
+                    "verbatim": int(verbatim[is_inside].sum()),
+                    "near": int(near[is_inside].sum()),
+                }
         counted["also_in"] = reference
-        counted["splits"] = {
-            name: {"verbatim": int(verbatim[rows].sum()), "near": int(near[rows].sum())}
-            for name, rows in parts.items()
-            if name != reference
-        }
+        counted["splits"] = by_split
     return counted
 
 
-def _parts(annotations: Annotations) -> dict[str, npt.NDArray[np.bool_]]:
-    """The items of each split as a mask [N]; last those without one, where others have one."""
+def _split_masks(annotations: Annotations) -> dict[str, Bools]:
+    """Which items are in each split [N]; empty without splits.
+
+    If only some items are in a split, the last entry is that of the others.
+    """
     names = annotations.split_names
     if annotations.splits is None or not names:
         return {}
-    parts = {name: annotations.splits == name for name in names}
-    none = annotations.splits == ""
-    return {**parts, **({"no split": none} if none.any() else {})}
+    masks: dict[str, Bools] = {name: annotations.splits == name for name in names}
+    has_none = annotations.splits == ""
+    if has_none.any():
+        masks["no split"] = has_none
+    return masks

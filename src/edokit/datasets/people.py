@@ -1,4 +1,4 @@
-"""Tables of people: what is known of annotators, in a file of its own."""
+"""Tables of people: attributes of annotators in a separate file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from edokit._errors import InputError, are, examples, headings, option, warn
 from edokit._io.documents import read_json
 from edokit._io.tables import read_table
 from edokit._names import as_name, encode
+from edokit._types import Strings
 from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import COLUMNS, ROLES
 
@@ -26,13 +27,14 @@ def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> p
         A table with a column ``annotator`` and a row per person (or several rows that agree, as in
         a table of annotations), or a JSON object with an object per annotator.
     columns : mapping of str to str, default=None
-        Other names of columns, as annotations are read with; ``annotator`` counts.
+        Names of columns, as for the annotations: the name of ``annotator`` is used, and the columns
+        of other roles are left out.
 
     Returns
     -------
     pandas.DataFrame
-        Values as text, a row per annotator; of a table of annotations, the columns that have one
-        value per annotator.
+        The attributes as text, with a row per annotator. From a table of annotations, the columns
+        with one value per annotator.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> p
     present = table.column_names
     key = names.get("annotator", "annotator")
     if key not in present:
-        # The table of people may call them by the plain name, whatever the annotations do.
+        # The table of people may use the default name even if the annotations use another one.
         key = "annotator"
     if key not in present:
         raise InputError(
@@ -77,12 +79,12 @@ def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> p
             "give each annotator one value",
             code="contradictory-rows",
         )
-    # In a table of annotations, columns that vary describe something else.
+    # In a table of annotations, columns that vary do not describe annotators.
     return by_person.first().loc[:, is_constant[is_constant].index]
 
 
 def _people_of_json(file: Path) -> pd.DataFrame:
-    """People of a JSON object with an object per annotator."""
+    """The attributes in a JSON object with an object per annotator."""
     content = read_json(file)
     if not isinstance(content, dict) or not all(isinstance(v, dict) for v in content.values()):
         raise InputError(
@@ -90,23 +92,23 @@ def _people_of_json(file: Path) -> pd.DataFrame:
             "write people as a table with a column annotator",
             code="wrong-content",
         )
-    rows = {}
+    rows: dict[str, dict[str, str]] = {}
     for annotator, entry in content.items():
-        rows[str(annotator)] = {
-            name: as_name(value)
-            for name, value in entry.items()
-            if value is not None and not isinstance(value, dict | list)
-        }
+        row = {}
+        for name, value in entry.items():
+            if value is not None and not isinstance(value, dict | list):
+                row[name] = as_name(value)
+        rows[annotator] = row
     return pd.DataFrame.from_dict(rows, orient="index", dtype=object).fillna("")
 
 
 def with_people(
     annotations: Annotations, path: str | Path, columns: Mapping[str, str] | None = None
 ) -> Annotations:
-    """Return the annotations with the attributes that a table of people has.
+    """Return the annotations with the attributes of a table of people.
 
-    A column that the annotations have, too, is replaced. Annotators who are not in the table have
-    no known level; a warning counts them.
+    They replace columns of the same name. The attributes of annotators who are not in the table are
+    unknown; a warning counts these annotators.
     """
     people = read_people(path, columns)
     ids = [str(name) for name in annotations.annotators]
@@ -115,26 +117,25 @@ def with_people(
         raise InputError(
             f"{path} describes none of the annotators: it has {examples(people.index)}, the"
             f" annotations have {examples(ids)}",
-            "check that both name people in the same way",
+            "check that both use the same names of people",
             code="unknown-annotator",
         )
     if missing:
         warn(
-            f"{are(len(missing), len(ids), noun='annotator')} not in {path}, so that nothing is"
-            f" known of them: {examples(missing)}"
+            f"{are(len(missing), len(ids), noun='annotator')} not in {path}, so their attributes"
+            f" are unknown: {examples(missing)}"
         )
     described = people.reindex(ids).fillna("")
     attributes = dict(annotations.attributes)
     for name in described:
         attributes[str(name)] = described[name].to_numpy(dtype=object)
-    item_columns = {
-        name: values for name, values in annotations.item_columns.items() if name not in described
-    }
-    varying = {
-        name: values
-        for name, values in annotations.annotation_columns.items()
-        if name not in described
-    }
     return replace(
-        annotations, attributes=attributes, item_columns=item_columns, annotation_columns=varying
+        annotations,
+        attributes=attributes,
+        item_columns=_without_columns(annotations.item_columns, described),
+        annotation_columns=_without_columns(annotations.annotation_columns, described),
     )
+
+
+def _without_columns(columns: Mapping[str, Strings], replaced: pd.DataFrame) -> dict[str, Strings]:
+    return {name: values for name, values in columns.items() if name not in replaced}

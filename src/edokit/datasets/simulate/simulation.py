@@ -1,12 +1,11 @@
-"""Simulating a regime: posts, annotators and their labels, with the truth behind them."""
+"""Simulates a regime: posts, annotators and labels, with the true label distributions."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,29 +29,39 @@ from edokit.datasets.simulate.regimes import REGIMES, Regime
 SPLITS: tuple[str, ...] = ("train", "dev", "test")
 
 
+class _SplitStreams(NamedTuple):
+    """Independent random numbers for each step of simulating a split."""
+
+    features: np.random.Generator
+    wording: np.random.Generator
+    coverage: np.random.Generator
+    labels: np.random.Generator
+    ties: np.random.Generator
+
+
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """Simulated annotations of N items, and what real ones hide.
+    """Simulated annotations of N items, with the facts that are unknown of real ones.
 
     The truth is the label distribution of all A annotators, each counted once, however active.
 
     Attributes
     ----------
     regime : Regime
-        What was simulated, with the sizes that were used.
+        The regime, with the numbers of items that were used.
     annotations : Annotations
         The annotations, with texts, splits, hard labels and the `group` of each annotator.
     annotators : Strings
-        Everyone in the population [A], also those without an annotation.
+        All annotators of the population [A], including those without an annotation.
     groups : Strings
-        The group of everyone in the population [A].
+        The groups of these annotators [A].
     features : Features
-        What the posts are about.
+        The features of the posts.
     population : Population
-        How the annotators see posts.
+        The views and the noise of the annotators.
     thresholds : Floats
-        How severe a post must be for each class above the first [C - 1]; for multi-label data, how
-        clear each label must be [L].
+        The severity from which a post is in each class above the first [C - 1]; for multi-label
+        data, the clearness from which each label is chosen [L].
     """
 
     regime: Regime
@@ -65,28 +74,32 @@ class Simulation:
 
     @cached_property
     def truth(self) -> Floats:
-        """Share of the population that would choose each class, or each label [N, C]."""
+        """The share of the population that would choose each class or label [N, C]."""
         truth: Floats = self.annotator_probabilities().mean(axis=1)
         return truth
 
     def rows(self, split: str | None = None) -> Ints:
-        """Positions of the items of a split, or of all, in `truth` and `texts`."""
+        """The positions of the items of a split, or of all items."""
         if split is None:
             return np.arange(len(self.features))
         one_of("split", split, SPLITS)
         return np.flatnonzero(self.annotations.splits == split)
 
     def annotator_probabilities(self, rows: npt.ArrayLike | None = None) -> Floats:
-        """Each annotator's probability of each class, or label, on these items, or on all:
-        [n, A, C]."""
-        selected = self.rows() if rows is None else np.asarray(rows)
+        """The probability that each annotator chooses each class or label [n, A, C].
+
+        ``rows`` are the positions of items; None means all items.
+        """
+        selected = self.rows()
+        if rows is not None:
+            selected = np.asarray(rows)
         scores = self.population.scores(self.features.take(selected))
         sets = bool(self.regime.labels)
         return answer_probabilities(scores, self.population.noise, self.thresholds, sets)
 
 
 def _draw(rng: np.random.Generator, p: Floats, regime: Regime) -> Codes:
-    """Labels drawn from probabilities [n, m, C]: codes [n, m], or 0 and 1 [n, m, L]."""
+    """Labels drawn from probabilities [n, m, C]: codes [n, m]; for labels, 0 or 1 [n, m, L]."""
     if regime.labels:
         return (rng.random(p.shape) < p).astype(np.int32)
     limits = np.cumsum(p, axis=-1)[..., :-1]
@@ -100,18 +113,18 @@ def simulate(
     random_state: int = 0,
     items: tuple[int, int, int] | None = None,
 ) -> Simulation:
-    """Simulate annotations of short posts, with the truth behind them known.
+    """Simulate annotations of short posts whose true label distributions are known.
 
     Parameters
     ----------
     regime : str or Regime, default="crowd"
-        Who annotates, how often and why they disagree: ``three-voices``, ``partial-panel``,
-        ``two-camps`` and ``crowd`` are shaped like the four datasets of LeWiDi 2023,
-        ``seven-points`` has an ordinal scale from 1 to 7, ``three-labels`` sets of labels.
+        Who annotates, how often, and why they disagree. ``three-voices``, ``partial-panel``,
+        ``two-camps`` and ``crowd`` resemble the four datasets of LeWiDi 2023, ``seven-points`` has
+        an ordinal scale from 1 to 7, and ``three-labels`` is multi-label.
     random_state : int, default=0
         Seed; the same seed gives the same data.
     items : tuple of three int, default=None
-        Items in train, dev and test; if None, as many as the regime has.
+        Numbers of items in train, dev and test; None means those of the regime.
 
     Returns
     -------
@@ -137,38 +150,46 @@ def simulate(
         regime = REGIMES[regime]
     if items is not None:
         regime = replace(regime, items=items)
-    people_stream, *streams = _streams(random_state)
-    # Five streams for each split: what posts are about, their words, who annotates, labels, ties.
-    topics, wording, coverage, labelling, ties = (streams[k::5] for k in range(5))
+    people_stream, split_streams = _streams(random_state)
     population = draw_population(people_stream, regime)
-    features = [
-        draw_features(stream, n, regime.hostile_share)
-        for stream, n in zip(topics, regime.items, strict=True)
-    ]
-    panels = [
-        choose_annotators(stream, n, regime.per_item, population.activity)
-        for stream, n in zip(coverage, regime.items, strict=True)
-    ]
-    assign_idle(coverage[0], panels[0], len(population))
-    thresholds = _thresholds(population, regime, features[0], panels[0])
-    parts = zip(features, panels, labelling, ties, strict=True)
-    drawn_labels = [_label(population, thresholds, regime, *part) for part in parts]
-    labels, published = map(np.concatenate, zip(*drawn_labels, strict=True))
+    features = []
+    chosen_parts = []
+    for streams, n in zip(split_streams, regime.items, strict=True):
+        features.append(draw_features(streams.features, n, regime.hostile_share))
+        chosen_parts.append(
+            choose_annotators(streams.coverage, n, regime.per_item, population.activity)
+        )
+    train_features = features[0]
+    train_chosen = chosen_parts[0]
+    assign_idle(split_streams[0].coverage, train_chosen, len(population))
+    thresholds = _thresholds(population, regime, train_features, train_chosen)
+    label_parts = []
+    published_parts = []
+    texts: list[str] = []
+    names = []
+    parts = zip(SPLITS, split_streams, features, chosen_parts, strict=True)
+    for split, streams, part_features, part_chosen in parts:
+        part_labels, part_published = _label(
+            population, thresholds, regime, part_features, part_chosen, streams
+        )
+        label_parts.append(part_labels)
+        published_parts.append(part_published)
+        texts += write_posts(streams.wording, part_features)
+        names += [f"sim-{split}-{number + 1}" for number in range(len(part_features))]
     annotators = as_names(f"ann-{number + 1}" for number in range(len(population)))
     groups = as_names(regime.groups[code].name for code in population.group)
-    splits = np.repeat(SPLITS, regime.items)
-    numbers = chain.from_iterable(range(1, n + 1) for n in regime.items)
-    names = as_names(f"sim-{split}-{n}" for split, n in zip(splits, numbers, strict=True))
-    texts = as_names(chain.from_iterable(map(write_posts, wording, features)))
-    panel = np.concatenate(panels)
-    rows, columns = np.nonzero(panel >= 0)
-    people = panel[rows, columns]
+    labels = np.concatenate(label_parts)
+    published = np.concatenate(published_parts)
+    chosen = np.concatenate(chosen_parts)
+    # A row of the table for each annotator of an item.
+    rows, columns = np.nonzero(chosen >= 0)
+    people = chosen[rows, columns]
     table = {
-        "item": names[rows],
+        "item": as_names(names)[rows],
         "annotator": annotators[people],
         "label": _names(labels[rows, columns], regime),
-        "text": texts[rows],
-        "split": splits[rows],
+        "text": as_names(texts)[rows],
+        "split": np.repeat(SPLITS, regime.items)[rows],
         "group": groups[people],
     }
     if not regime.labels:
@@ -187,21 +208,22 @@ def simulate(
 
 
 def _names(codes: Codes, regime: Regime) -> Strings:
-    """The classes of codes [M], or the sets of labels [M, L] as JSON."""
+    """The classes of codes [M]; for rows of 0 and 1 [M, L], the chosen labels as JSON lists."""
     classes = np.array(regime.classes, dtype=object)
     if not regime.labels:
         return classes[codes]
     return as_names(json.dumps(classes[row == 1].tolist()) for row in codes)
 
 
-def _thresholds(population: Population, regime: Regime, features: Features, panel: Ints) -> Floats:
-    """The thresholds between classes that give train its balance, as published figures are; dev
-    and test follow it by chance."""
-    shares = [(1 - share, share) for share in regime.balance] if regime.labels else [regime.balance]
-    scored = zip(population.scores(features), shares, strict=True)
-    thresholds = [
-        solve_thresholds(scores, population.noise, panel, balance) for scores, balance in scored
-    ]
+def _thresholds(population: Population, regime: Regime, features: Features, chosen: Ints) -> Floats:
+    """The thresholds that give train the balance of the regime; dev and test follow by chance."""
+    balances = [regime.balance]
+    if regime.labels:
+        # A label is like two classes: not chosen, and chosen.
+        balances = [(1 - share, share) for share in regime.balance]
+    thresholds = []
+    for scores, balance in zip(population.scores(features), balances, strict=True):
+        thresholds.append(solve_thresholds(scores, population.noise, chosen, balance))
     return np.concatenate(thresholds)
 
 
@@ -211,31 +233,39 @@ def _label(
     regime: Regime,
     features: Features,
     chosen: Ints,
-    labelling: np.random.Generator,
-    ties: np.random.Generator,
+    streams: _SplitStreams,
 ) -> tuple[Codes, Codes]:
-    """Labels [n, most per item], and hard labels [n] with ties drawn at random.
+    """Draw labels [n, most per item], and hard labels [n] with random choices between ties.
 
-    For multi-label data, whether each label was chosen [n, most per item, L], without hard labels.
+    For multi-label data, labels are 0 or 1 [n, most per item, L], and there are no hard labels.
     """
     is_asked = chosen >= 0
-    scores = tuple(
-        np.take_along_axis(of_all, np.where(is_asked, chosen, 0), axis=1)
-        for of_all in population.scores(features)
+    asked_scores = []
+    for scores in population.scores(features):
+        asked_scores.append(np.take_along_axis(scores, np.where(is_asked, chosen, 0), axis=1))
+    p = answer_probabilities(
+        tuple(asked_scores), population.noise[chosen], thresholds, bool(regime.labels)
     )
-    p = answer_probabilities(scores, population.noise[chosen], thresholds, bool(regime.labels))
-    labels = _draw(labelling, p, regime)
+    labels = _draw(streams.labels, p, regime)
     if regime.labels:
         return labels, np.empty(0, dtype=np.int32)
     classes = range(len(regime.balance))
     counts = np.stack([np.sum((labels == c) & is_asked, axis=1) for c in classes], axis=1)
-    # Counts are whole numbers, so a draw below one only decides between equal ones.
-    return labels, np.argmax(counts + ties.random(counts.shape), axis=1).astype(np.int32)
+    # Counts are whole numbers, so adding a draw below 1 only decides between equal counts.
+    hard_labels = np.argmax(counts + streams.ties.random(counts.shape), axis=1)
+    return labels, hard_labels.astype(np.int32)
 
 
-def _streams(random_state: int) -> Iterator[np.random.Generator]:
-    """Independent streams, always in the same order: more test items change nothing else."""
+def _streams(random_state: int) -> tuple[np.random.Generator, list[_SplitStreams]]:
+    """The random numbers for the annotators, and those for each split.
+
+    Each has a stream of its own, so that more items in one split change nothing else.
+    """
     check_seed(random_state)
-    # Only uniform draws are taken from them: those stay the same in every version of numpy.
+    # Only uniform numbers are drawn: they are the same in every version of numpy.
     sequences = np.random.SeedSequence(int(random_state)).spawn(1 + 5 * len(SPLITS))
-    return (np.random.default_rng(sequence) for sequence in sequences)
+    people_stream, *streams = map(np.random.default_rng, sequences)
+    split_streams = []
+    for start in range(0, len(streams), 5):
+        split_streams.append(_SplitStreams(*streams[start : start + 5]))
+    return people_stream, split_streams
