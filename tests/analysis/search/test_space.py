@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from edokit import SearchSpace
-from edokit.analysis.search.space import OBJECTIVE, STEERING, trial_settings
+from edokit.analysis.search.space import GUMBEL_PARAMETERS, OBJECTIVE_FIELDS, trial_settings
 from edokit.objective.settings import CHOSEN_STEPS, FLAT_NAMES, TERMS
 from tests.errors import raises_code
 
@@ -50,9 +50,11 @@ def test_the_default_takes_the_steps_that_the_items_need() -> None:
 
 def test_every_choice_of_objective_and_solver_can_be_searched() -> None:
     names = {field.name for field in fields(SearchSpace)}
-    assert names <= {*OBJECTIVE, *STEERING}
+    assert names <= {*OBJECTIVE_FIELDS, *GUMBEL_PARAMETERS}
     # Terms may be left out: they then keep their defaults.
-    assert {*OBJECTIVE, *STEERING} - names <= {term.flat_name for term in TERMS.values()}
+    assert {*OBJECTIVE_FIELDS, *GUMBEL_PARAMETERS} - names <= {
+        term.flat_name for term in TERMS.values()
+    }
 
 
 def test_a_term_that_the_space_does_not_name_keeps_its_default(
@@ -115,8 +117,8 @@ def test_every_point_of_the_space_is_a_configuration(data: st.DataObject) -> Non
             point[name] = data.draw(st.floats(value.low, value.high))
     config = space.fit_config(point, items=100)
     for name, value in point.items():
-        part = config.objective if name in OBJECTIVE else config.solver
-        assert getattr(part, OBJECTIVE.get(name, name)) == value
+        part = config.objective if name in OBJECTIVE_FIELDS else config.solver
+        assert getattr(part, OBJECTIVE_FIELDS.get(name, name)) == value
     assert trial_settings(config).keys() >= point.keys()
 
 

@@ -139,12 +139,12 @@ def test_a_worker_signs_while_it_fits(
 ) -> None:
     url = database_server.new_database()
     data, plan = data_and_plan()
-    monkeypatch.setattr(study_module, "SIGN_INTERVAL", 0.01)
+    monkeypatch.setattr(study_module, "HEARTBEAT_INTERVAL", 0.01)
     with open_storage(url) as opened:
         study = SearchStudy(opened, plan, data)
         claimed = study.claim(limit=2)
         silence_workers(url)
-        with study.signs_of_life(claimed):
+        with study.heartbeat(claimed):
             while signs(opened)[:2] == [0, 0]:
                 time.sleep(0.01)
         assert study.claim(limit=2), "they are not waiting any more"

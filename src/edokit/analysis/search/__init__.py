@@ -103,10 +103,12 @@ def search(
     >>> rng = np.random.default_rng(0)
     >>> P = rng.dirichlet([1, 1], size=(60, 4))
     >>> votes = rng.integers(0, 2, size=(60, 5))
-    >>> found = search(P, votes, trials=20)
-    >>> len(found.trials), found.chosen.ce == min(trial.ce for trial in found.front)
-    (20, True)
-    >>> found.ensemble.predict_proba(P).shape
+    >>> result = search(P, votes, trials=20)
+    >>> len(result.trials)
+    20
+    >>> result.chosen.ce == min(trial.ce for trial in result.front)
+    True
+    >>> result.ensemble.predict_proba(P).shape
     (60, 2)
     """
     changes, arguments = separate_settings(settings, SearchOptions)
@@ -132,33 +134,36 @@ def search(
         elif folder is not None:
             guard = output_folder(folder, "search", *inputs, overwrite=overwrite)
             stack.enter_context(guard)
-        members = stack.enter_context(open_inputs(predictions, annotations, reading))
-        data = members
+        data = stack.enter_context(open_inputs(predictions, annotations, reading))
+        searched_data = data
         if options.groups:
-            data = members.grouped()
-        plan = _checked(options, data)
+            searched_data = data.grouped()
+        plan = _plan_for_data(options, searched_data)
         opened = stack.enter_context(open_storage(plan.storage or journal))
-        trials, done_before = run_study(opened, plan, data, progress=progress)
+        trials, done_before = run_study(opened, plan, searched_data, progress=progress)
         result = SearchResult(
-            tuple(trials), plan, tuple(data.members), members, opened.location, done_before
+            tuple(trials), plan, tuple(searched_data.members), data, opened.location, done_before
         )
-        if isinstance(members, ShardedData):
-            # Shards are open now, and may not be when someone asks for it.
+        if isinstance(data, ShardedData):
+            # The ensemble is fitted when it is first read, and the shards are closed by then. So it
+            # is read here, while they are open.
             _ = result.ensemble
         if folder is not None:
             guard = output_folder(folder, "search", *inputs, overwrite=overwrite, wait=plan.worker)
             stack.enter_context(guard)
             begin_run(folder)
             result.save(folder, overwrite=overwrite)
-            words = command_text(command)
-            RunRecord("search", members.inputs, seed=plan.random_state, command=words).save(folder)
+            record = RunRecord(
+                "search", data.inputs, seed=plan.random_state, command=command_text(command)
+            )
+            record.save(folder)
     return result
 
 
 def _input_files(sources: Sequence[object], journal: Path | None, plan: SearchPlan) -> list[Path]:
-    """The files that are read, and a storage other than the journal of the output folder.
+    """The files that the search must not overwrite.
 
-    None of them may be overwritten.
+    They are those that it reads, and a storage other than the journal of the output folder.
     """
     files = [Path(source) for source in sources if isinstance(source, str | Path)]
     storage = find_storage(plan.storage)
@@ -169,18 +174,19 @@ def _input_files(sources: Sequence[object], journal: Path | None, plan: SearchPl
     return files
 
 
-def _checked(options: SearchOptions, data: FitData) -> SearchPlan:
-    """The plan, if it fits the data; without held-out folds where these leave too little."""
+def _plan_for_data(options: SearchOptions, data: FitData) -> SearchPlan:
+    """The plan of these options; trials compete in-sample where the data are too few for folds."""
     plan = options.plan()
     if options.folds is not None:
         return plan
     sums = data.summaries()
-    singles = sums.class_counts[sums.soft_counts > 0] == 1
+    is_used = sums.soft_counts > 0
+    has_single_item = sums.class_counts[is_used] == 1
     reason = None
-    if plan.space.class_weights is not False and singles.any():
+    if plan.space.class_weights is not False and has_single_item.any():
         reason = "a class has a single item"
     elif len(data) < 2 * plan.folds:
-        reason = f"the data hold {counted(len(data), 'item')}"
+        reason = f"there are only {counted(len(data), 'item')}"
     if reason is None:
         return plan
     warn(

@@ -80,11 +80,12 @@ class SearchOptions:
         self.plan()
 
     def plan(self) -> SearchPlan:
-        """The same with everything filled in, checked.
+        """Return the options with every default resolved, checked.
 
-        There are five folds, and trials compete by the held-out estimate, but in-sample where
-        gumbel takes the paper's steps: these learn too little to overfit
-        (``benchmarks/selection.py``). Given folds are there to compete by.
+        By default there are five folds, and trials compete by the held-out estimate. Where gumbel
+        takes the paper's steps, they compete in-sample: these steps learn too little to overfit
+        (``benchmarks/selection.py``). With a given number of folds, trials compete by these folds,
+        or in-sample if it is 0.
         """
         if isinstance(self.space, str):
             space = SearchSpace.named(self.space)
@@ -114,7 +115,10 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class SearchPlan(SearchOptions):
-    """The options of a search with everything filled in; all but the trials stay the same."""
+    """The options of a search with every default resolved.
+
+    When a search is continued, only the number of trials may change.
+    """
 
     space: SearchSpace = field(default_factory=SearchSpace)
     folds: int = FOLDS
@@ -128,8 +132,8 @@ class SearchPlan(SearchOptions):
     def __post_init__(self) -> None:
         check_number("trials", self.trials, 1, whole=True, hint="the paper runs 50")
         check_seed(self.random_state)
-        two = "NSGA-II needs two parents; the usual is 10"
-        check_number("population", self.population, 2, whole=True, hint=two)
+        population_hint = "NSGA-II needs two parents; the usual is 10"
+        check_number("population", self.population, 2, whole=True, hint=population_hint)
         check_number("folds", self.folds, 0, whole=True, hint="choose 5, or 0 for none")
         if self.folds == 1:
             raise InputError(
@@ -165,7 +169,7 @@ class SearchPlan(SearchOptions):
         )
 
     def identity(self, data: dict[str, Any]) -> dict[str, Any]:
-        """What must be the same for a search to be continued, in plain values."""
+        """What must be the same when a search is continued, in plain values."""
         return {
             "format": FORMAT,
             "solver": self.solver,

@@ -25,7 +25,7 @@ DIRECTIONS = (StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE, StudyDirection.M
 
 
 class Proposals:
-    """Proposes values for each place of a search with Optuna's NSGA-II.
+    """Proposes parameter values for each place of a search with Optuna's NSGA-II.
 
     The draws depend on the seed and the place, and the parents on the finished generations. All
     processes of a search propose the same values for a place, whenever they do it.
@@ -38,14 +38,17 @@ class Proposals:
         self, distributions: Mapping[str, BaseDistribution], population: int, seed: int
     ) -> None:
         self._distributions = distributions
-        # The sampler crosses parameters that have several values.
-        self._crossed = {name: d for name, d in distributions.items() if not d.single()}
+        # The sampler crosses over only parameters that have several values.
+        self._crossover_space: dict[str, BaseDistribution] = {}
+        for name, distribution in distributions.items():
+            if not distribution.single():
+                self._crossover_space[name] = distribution
         self._population = population
         self._seed = seed
         self._generation = 0
         self._sampler = NSGAIISampler(population_size=population)
         self._study = optuna.create_study(directions=DIRECTIONS, sampler=self._sampler)
-        self._representative = self._ask()
+        self._open_trial = self._ask()
 
     def propose(self, place: Place, finished: Mapping[Place, FrozenTrial]) -> dict[str, Value]:
         """Values for a place; all places of the generations before it are finished."""
@@ -58,13 +61,16 @@ class Proposals:
         inherited: dict[str, Value] = {}
         if generation > 0:
             sampler = NSGAIISampler(population_size=self._population, seed=int(crossover_seed))
-            inherited = sampler.sample_relative(self._study, self._representative, self._crossed)
+            inherited = sampler.sample_relative(
+                self._study, self._open_trial, self._crossover_space
+            )
         rng = np.random.default_rng(draw_seed)
         values: dict[str, Value] = {}
         for name, distribution in self._distributions.items():
             if name in inherited:
                 values[name] = inherited[name]
-            else:  # in the first generation, or mutated
+            else:
+                # In the first generation every value is drawn, later those that mutate.
                 values[name] = _draw(distribution, rng)
         return values
 
@@ -77,11 +83,11 @@ class Proposals:
                     params=trial.params,
                     distributions=trial.distributions,
                     values=trial.values,
-                    system_attrs=self._representative.system_attrs,
+                    system_attrs=self._open_trial.system_attrs,
                 )
             )
         self._generation += 1
-        self._representative = self._ask()
+        self._open_trial = self._ask()
 
     def _ask(self) -> FrozenTrial:
         """A trial that the sampler has assigned to the current generation."""
@@ -111,6 +117,7 @@ def _draw(distribution: BaseDistribution, rng: np.random.Generator) -> Value:
 
 
 def _draw_between(low: float, high: float, is_log: bool, rng: np.random.Generator) -> float:
+    """Draw a number uniformly between two others, or its logarithm between theirs."""
     if is_log:
         return math.exp(rng.uniform(math.log(low), math.log(high)))
     return rng.uniform(low, high)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 JOURNAL = "search/journal.log"
 TRIALS = "search/trials.parquet"
 SUMMARY = "search/search.json"
-# F1 is the larger the better, the others the smaller.
+# A higher F1 is better, as is a lower value of the other two.
 _SIGNS = np.array([-1.0, 1.0, 1.0])
 
 
@@ -50,17 +50,19 @@ class SearchTrial:
     judge: str
     """The estimate by which it competes: ``cross-fitted`` or ``optimistic``."""
     estimates: Mapping[str, Mapping[str, float] | None]
-    """``optimistic`` and ``cross-fitted``: f1, ce, md and ce_se, the standard error of ce; of
-    ordered classes also rps, rps_se and w1."""
+    """Metrics by estimate, ``optimistic`` and ``cross-fitted`` (None without folds).
+
+    They are f1, ce, md, and ce_se, the standard error of ce; on an ordinal scale also rps, rps_se
+    and w1."""
     size: int
     weights: tuple[float, ...]
-    """[K] fitted on all data."""
+    """The members' weights [K], fitted on all data."""
     metrics: tuple[str, ...] = search_metrics()
     """What the search optimises: F1, the headline metric and a distance."""
 
     @property
-    def headline(self) -> str:
-        """The metric by which the best trial comes first."""
+    def headline_metric(self) -> str:
+        """The metric that ranks trials: CE, or RPS on an ordinal scale."""
         return self.metrics[1]
 
     @property
@@ -128,12 +130,15 @@ class ParetoFront:
 
 
 def _best_first(trial: SearchTrial) -> tuple[float, float, int, int]:
-    # Places break ties, since a trial that was interrupted gets another number.
-    return trial.value(trial.headline), -trial.f1, trial.generation, trial.slot
+    """Sort key: the headline metric, then F1, then the place.
+
+    Places break ties rather than numbers: a trial that is done again gets another number.
+    """
+    return trial.value(trial.headline_metric), -trial.f1, trial.generation, trial.slot
 
 
 def _points(trials: Sequence[SearchTrial]) -> Floats:
-    """[T, 3] the three metrics, all the smaller the better."""
+    """The three metrics of each trial [T, 3], with such signs that lower is better."""
     values = np.array([[trial.value(name) for name in trial.metrics] for trial in trials])
     return np.asarray(values * _SIGNS)
 
@@ -146,8 +151,8 @@ class SearchResult:
     ----------
     trials : tuple of SearchTrial
         By generation.
-    plan : SearchOptions
-        What was searched, and how, with everything filled in.
+    plan : SearchPlan
+        The options of the search with every default resolved.
     members : tuple of str
         Names of the members, in the order of the trials' weights.
     data : FitData
@@ -155,7 +160,7 @@ class SearchResult:
     storage : str, default="memory"
         Where the trials are stored, without credentials.
     done_before : int, default=0
-        How many of the trials were there before.
+        How many of the trials an earlier run had finished.
 
     Attributes
     ----------
@@ -171,8 +176,8 @@ class SearchResult:
     >>> import numpy as np
     >>> from edokit import search
     >>> P = np.random.default_rng(0).dirichlet([1, 1], size=(40, 3))
-    >>> found = search(P, np.arange(40) % 2, trials=10, solver="exact", folds=2)
-    >>> sorted(found.to_dict())[:4]
+    >>> result = search(P, np.arange(40) % 2, trials=10, solver="exact", folds=2)
+    >>> sorted(result.to_dict())[:4]
     ['chosen', 'folds', 'front', 'judge']
     """
 
@@ -196,7 +201,7 @@ class SearchResult:
     @property
     def rule(self) -> str:
         """How the trial was chosen from the front."""
-        return f"lowest-{self.chosen.headline}"
+        return f"lowest-{self.chosen.headline_metric}"
 
     @cached_property
     def ensemble(self) -> EDOEnsemble:
@@ -207,7 +212,8 @@ class SearchResult:
         """A trial's configuration, fitted on all of the data."""
         ensemble = EDOEnsemble(**to_parameters(trial.configuration, "paper-fixed"))
         with warnings.catch_warnings():
-            # What concerns the data was reported before, and the settings are the search's choice.
+            # Warnings about the data were given before; those about settings concern no one, since
+            # the search has chosen them.
             warnings.simplefilter("ignore", EDOWarning)
             return ensemble.fit(self.data)
 
@@ -224,22 +230,22 @@ class SearchResult:
                 "generation": trial.generation,
                 "slot": trial.slot,
             }
+            # Settings leave out terms of ordered classes that are 0.
             for name in SCALE_TERMS:
                 if name in trial.searched:
                     row[name] = 0.0
             for name, value in settings.items():
-                # Here "ce" is the kind of cross-entropy, and below its value.
+                # As a setting, "ce" is the kind of cross-entropy; the metric has the name below.
                 column = "ce_variant" if name == "ce" else name
                 row[column] = value
-            for prefix, kind in (
-                ("", trial.judge),
-                ("optimistic_", "optimistic"),
-                ("cross_fitted_", "cross-fitted"),
-            ):
-                estimate = trial.estimates.get(kind) or {}
-                for name in trial.values:
-                    row[prefix + name] = estimate.get(name)
-            weights = dict(zip(self.members, trial.weights, strict=False))
+            row.update(trial.values)
+            optimistic = trial.estimates.get("optimistic") or {}
+            for name in trial.values:
+                row[f"optimistic_{name}"] = optimistic.get(name)
+            cross_fitted = trial.estimates.get("cross-fitted") or {}
+            for name in trial.values:
+                row[f"cross_fitted_{name}"] = cross_fitted.get(name)
+            weights = dict(zip(self.members, trial.weights, strict=True))
             row["size"] = trial.size
             row["weights"] = json.dumps(weights, ensure_ascii=False)
             row["on_front"] = trial.number in on_front

@@ -1,4 +1,4 @@
-"""What a search varies (ranges and choices by name, everything else fixed), and its options."""
+"""The space of a search: parameters with ranges, choices or fixed values."""
 
 from __future__ import annotations
 
@@ -36,14 +36,17 @@ Value = float | int | str | bool | None
 ParameterSpace = Value | Sequence[Value] | BaseDistribution
 """One fixed value, a range (a pair of numbers), choices, or a distribution of Optuna's."""
 SOLVERS = ("gumbel", "exact")
-OBJECTIVE = {**{flat: name for name, flat in FLAT_NAMES.items()}, "pool": "pool"}
-"""Parameters of the space that are the objective's, and its fields."""
-STEERING = tuple(field.name for field in fields(Gumbel))
-SPACES = ("thorough", "paper", "ordinal")
-_LOG = ("lambda_reg", "learning_rate")  # parameters whose ranges are on a log scale
+OBJECTIVE_FIELDS = {**{flat: name for name, flat in FLAT_NAMES.items()}, "pool": "pool"}
+"""Field of `Objective` for each parameter of the space that belongs to the objective."""
+GUMBEL_PARAMETERS = tuple(field.name for field in fields(Gumbel))
+"""Parameters of the space that belong to the gumbel solver."""
+SPACE_NAMES = ("thorough", "paper", "ordinal")
+_LOG_SCALE = ("lambda_reg", "learning_rate")
+"""Parameters whose ranges are on a log scale."""
 WHOLE_NUMBERS = ("epochs", "batch_size", "min_members", "max_members")
 _MODES = {"ce": CE, "diversity": Diversity, "pool": Pool}
-WITHOUT_RANGE = (*_MODES, "class_weights")
+"""Parameters whose values are those of an enumeration."""
+_WITHOUT_RANGE = (*_MODES, "class_weights")
 
 
 def trial_settings(config: FitConfig) -> dict[str, Any]:
@@ -68,8 +71,8 @@ class SearchSpace:
 
     Each parameter is a range ``(low, high)``, a list of choices, or one fixed value; a distribution
     of Optuna's will do, too. The ranges of ``lambda_reg`` and ``learning_rate`` are on a log scale.
-    ``None``, for the parameters that have it as their default, takes what comes close to the
-    optimum on the items there are.
+    ``None``, for the parameters that have it as their default, takes a value that depends on the
+    number of items, with which the weights come close to the optimum.
 
     Parameters
     ----------
@@ -80,7 +83,7 @@ class SearchSpace:
     lambda_reg : default=(1e-5, 1e-2)
         Weight of the squared norm.
     ce : default=["mean", "all", "random"]
-        What the cross-entropy is taken of.
+        What the cross-entropy is computed for: the pool, all members, or one drawn at random.
     class_weights : default=True
         Weigh rare classes up.
     pool : default="linear"
@@ -140,7 +143,7 @@ class SearchSpace:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            object.__setattr__(self, name, _clean(name, value))
+            object.__setattr__(self, name, _checked_parameter(name, value))
         terms = [name for name in vars(self) if name.startswith("lambda_")]
         if all(getattr(self, name) == 0 for name in terms):
             raise InputError(
@@ -148,10 +151,10 @@ class SearchSpace:
                 "leave lambda_ce at its default",
                 code="no-objective",
             )
-        if self._on_scale and "log" in _values(self.pool):
+        if self._has_scale_terms and "log" in _possible_values(self.pool):
             check_pool(Objective(rps=1.0), Pool.LOG)
-        largest_minimum = max(_values(self.min_members))
-        smallest_maximum = min(_values(self.max_members))
+        largest_minimum = max(_possible_values(self.min_members))
+        smallest_maximum = min(_possible_values(self.max_members))
         if largest_minimum > smallest_maximum:
             raise InputError(
                 f"min_members goes up to {largest_minimum}, and max_members starts below it, at"
@@ -187,7 +190,7 @@ class SearchSpace:
     def named(cls, name: str) -> SearchSpace:
         """The space of this name: ``thorough``, which is the default, ``paper``, or ``ordinal``
         with the terms of ordered classes."""
-        one_of("space", name, SPACES)
+        one_of("space", name, SPACE_NAMES)
         if name == "ordinal":
             return cls(**dict.fromkeys(SCALE_TERMS, (0.0, 1.0)))
         if name == "paper":
@@ -201,29 +204,34 @@ class SearchSpace:
         return replace(self, **changes)
 
     def for_solver(self, solver: str) -> SearchSpace:
-        """What is left to search for this solver.
+        """The space with the parameters fixed that this solver does not have.
 
-        The exact solver takes no steps, and ``ce="random"`` in expectation, which is ``"all"``.
+        The exact solver takes no steps. It draws no members either: in expectation,
+        ``ce="random"`` is ``"all"``.
         """
         one_of("solver", solver, SOLVERS)
         if solver == "gumbel":
             return self
-        fixed = {name: getattr(PAPER_STEPS, name) for name in STEERING if name != "max_members"}
-        expected = ["all" if kind == "random" else kind for kind in _values(self.ce)]
+        fixed = {
+            name: getattr(PAPER_STEPS, name) for name in GUMBEL_PARAMETERS if name != "max_members"
+        }
+        expected = ["all" if kind == "random" else kind for kind in _possible_values(self.ce)]
         return replace(self, **fixed, ce=expected)
 
     @property
-    def _on_scale(self) -> bool:
-        """Whether terms of ordered classes are searched, or fixed above 0."""
+    def _has_scale_terms(self) -> bool:
+        """Whether terms of ordered classes are searched, or fixed at a value other than 0."""
         return any(getattr(self, name) != 0 for name in SCALE_TERMS)
 
     @property
     def searched(self) -> tuple[str, ...]:
-        """The parameters that vary."""
-        return tuple(name for name, v in vars(self).items() if isinstance(v, BaseDistribution))
+        """Names of the parameters that vary."""
+        return tuple(
+            name for name, value in vars(self).items() if isinstance(value, BaseDistribution)
+        )
 
     def distributions(self) -> dict[str, BaseDistribution]:
-        """The parameters that vary."""
+        """The distribution of each parameter that varies."""
         return {name: getattr(self, name) for name in self.searched}
 
     def fit_config(
@@ -247,7 +255,7 @@ class SearchSpace:
         objective = Objective(
             **{name: values[flat] for name, flat in FLAT_NAMES.items() if flat in values}
         )
-        steps = Gumbel(**{name: values[name] for name in STEERING}).resolve(items)
+        steps = Gumbel(**{name: values[name] for name in GUMBEL_PARAMETERS}).resolve(items)
         trial_solver: Exact | Gumbel = Gumbel(**asdict(steps))
         if solver == "exact":
             trial_solver = Exact(steps.max_members)
@@ -270,7 +278,7 @@ class SearchSpace:
         """The space in plain values, ready for JSON."""
         content = dict(vars(self))
         for name, value in vars(self).items():
-            if name in SCALE_TERMS and not self._on_scale:
+            if name in SCALE_TERMS and not self._has_scale_terms:
                 del content[name]
             elif isinstance(value, CategoricalDistribution):
                 content[name] = list(value.choices)
@@ -279,15 +287,15 @@ class SearchSpace:
         return content
 
 
-def _clean(name: str, value: ParameterSpace) -> Value | BaseDistribution:
-    """A distribution, or one value; each checked."""
+def _checked_parameter(name: str, value: ParameterSpace) -> Value | BaseDistribution:
+    """A distribution for a range or choices, or the fixed value; every value is checked."""
     if name in CHOSEN_STEPS and value in (None, AUTO):
         return None
     if _is_pair(value):
         low, high = value
         return _range(name, low, high)
-    unchecked_choices = value if isinstance(value, list | tuple) else _values(value)
-    choices = [_one_value(name, choice) for choice in unchecked_choices]
+    unchecked = value if isinstance(value, list | tuple) else _possible_values(value)
+    choices = [_checked_value(name, choice) for choice in unchecked]
     if isinstance(value, FloatDistribution | IntDistribution):
         return value
     if not choices:
@@ -301,16 +309,16 @@ def _clean(name: str, value: ParameterSpace) -> Value | BaseDistribution:
 
 
 def _range(name: str, low: float, high: float) -> BaseDistribution:
-    """All numbers from low to high."""
-    if name in WITHOUT_RANGE:
+    """The distribution of the numbers from low to high."""
+    if name in _WITHOUT_RANGE:
         raise InputError(
             f"{name} has choices and no range, such as {low!r} to {high!r}",
             f"write {name}=[…]",
             code="invalid-range",
         )
     for end in (low, high):
-        _one_value(name, end)
-    log = name in _LOG
+        _checked_value(name, end)
+    log = name in _LOG_SCALE
     if not low < high or (log and low <= 0):
         hint = "give its lower end first, or a single value to fix it"
         if log:
@@ -325,7 +333,7 @@ def _range(name: str, low: float, high: float) -> BaseDistribution:
     return FloatDistribution(low, high, log=log)
 
 
-def _one_value(name: str, value: Any) -> Value:
+def _checked_value(name: str, value: Any) -> Value:
     """The value, if the objective or the solver takes it."""
     if name in _MODES:
         return str(_MODES[name](value))
@@ -336,8 +344,8 @@ def _one_value(name: str, value: Any) -> Value:
                 "choose one, or both",
                 code="invalid-option",
             )
-    elif name in OBJECTIVE:
-        Objective(**{OBJECTIVE[name]: value})
+    elif name in OBJECTIVE_FIELDS:
+        Objective(**{OBJECTIVE_FIELDS[name]: value})
     else:
         if value in (None, AUTO):
             raise InputError(
@@ -349,7 +357,7 @@ def _one_value(name: str, value: Any) -> Value:
 
 
 def _is_pair(value: object) -> TypeGuard[tuple[float, float]]:
-    """(low, high)"""
+    """Whether a value is a range: a tuple of two numbers."""
     return isinstance(value, tuple) and len(value) == 2 and all(map(_is_number, value))
 
 
@@ -357,8 +365,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _values(value: object) -> Sequence[Any]:
-    """The values that a parameter may have; of a range, its ends."""
+def _possible_values(value: object) -> Sequence[Any]:
+    """The choices of a parameter, the two ends of its range, or its one value."""
     if isinstance(value, FloatDistribution | IntDistribution):
         return value.low, value.high
     if isinstance(value, CategoricalDistribution):

@@ -17,8 +17,8 @@ from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel, warn_if_sampled
 
-# The last digits of a fit depend on how many configurations it is batched with. Without them, a
-# search that was interrupted within a generation goes on as if it had not been.
+# The last digits of a fit depend on how many configurations are in its batch. Rounded to so many
+# digits, results don't, and a search that was interrupted within a generation continues alike.
 _DIGITS = 12
 
 
@@ -32,7 +32,7 @@ class TrialEvaluation:
     """Metrics on held-out folds; None without folds."""
     size: int
     weights: tuple[float, ...]
-    """[K] fitted on all data."""
+    """The members' weights [K], fitted on all data."""
 
 
 class Evaluator:
@@ -70,7 +70,7 @@ class Evaluator:
 
 
 def solve(data: FitData, configurations: Sequence[FitConfig], plan: SearchPlan) -> list[Solution]:
-    """A solution per configuration."""
+    """A solution for each configuration by the plan's solver."""
     if plan.solver == "exact":
         return [
             solve_exact(
@@ -102,19 +102,20 @@ def solve(data: FitData, configurations: Sequence[FitConfig], plan: SearchPlan) 
 
 
 def non_dominated(points: Floats) -> Bools:
-    """[T] whether no other point [T, M] is as small in every column and smaller in one."""
+    """Whether no other of the points [T, M] is as low in every column and lower in one [T]."""
     on_front = np.ones(len(points), dtype=bool)
     for t, point in enumerate(points):
-        as_small = (points <= point).all(axis=1)
-        smaller = (points < point).any(axis=1)
-        on_front[t] = not (as_small & smaller).any()
+        is_as_low = (points <= point).all(axis=1)
+        is_lower_somewhere = (points < point).any(axis=1)
+        on_front[t] = not (is_as_low & is_lower_somewhere).any()
     return on_front
 
 
 def _stack_weights(solutions: Sequence[Solution]) -> Floats:
-    """[T, K]"""
+    """The weights of all solutions [T, K]."""
     return np.stack([solution.weights for solution in solutions])
 
 
 def _rounded(estimate: dict[str, float]) -> dict[str, float]:
+    """The metrics without the digits that depend on the batch."""
     return {name: round(value, _DIGITS) for name, value in estimate.items()}

@@ -25,7 +25,8 @@ from edokit._io.locks import FileLock, Timeout, drop_lock, take_lock
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
-_TABLES = 0xED0  # key of PostgreSQL's advisory lock
+_TABLES_LOCK = 0xED0
+"""Key of the advisory lock of PostgreSQL that is held while tables are made."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def open_storage(location: str | Path | None = None) -> Iterator[StudyStorage]:
 
 @contextmanager
 def _journal(path: Path) -> Iterator[BaseStorage]:
+    """Lock and read a journal; a new one without finished trials is removed after an error."""
     storage: BaseStorage | None = None
     try:
         new_paths = [place for place in (path, *path.parents) if not place.exists()]
@@ -100,9 +102,10 @@ def _read_journal(path: Path, lock: FileLock) -> BaseStorage:
             with path.open("r+b") as stream:
                 content = stream.read()
                 if not content.startswith(start) and not start.startswith(content):
-                    raise ValueError("it begins otherwise")
+                    raise ValueError("it does not start like a journal")
                 stream.truncate(content.rfind(b"\n") + 1)
-        # The lock of the system goes with the process; Optuna's own stay behind when it is killed.
+        # The operating system drops this lock when the process ends; of a killed one, Optuna's own
+        # locks would stay.
         backend = JournalFileBackend(str(path), lock_obj=lock)  # type: ignore[arg-type]
         storage = JournalStorage(backend)
         # Optuna copies the studies, which fails for lists nested too deeply.
@@ -132,6 +135,7 @@ def _has_finished(storage: BaseStorage) -> bool:
 
 @contextmanager
 def _database(url: URL) -> Iterator[BaseStorage]:
+    """Connect to a database; its errors are raised without credentials."""
     from sqlalchemy.exc import SQLAlchemyError
 
     storage: RDBStorage | None = None
@@ -147,7 +151,7 @@ def _database(url: URL) -> Iterator[BaseStorage]:
 
 
 def _connect(url: URL) -> RDBStorage:
-    """The database, its tables made if need be."""
+    """The database; its tables are made if there are none."""
     from sqlalchemy import create_engine, text
 
     is_postgres = url.drivername.startswith("postgresql")
@@ -160,7 +164,7 @@ def _connect(url: URL) -> RDBStorage:
         with engine.connect() as connection, quiet():
             if is_postgres:
                 # Several workers may find an empty database at once: one of them makes the tables.
-                connection.execute(text(f"SELECT pg_advisory_xact_lock({_TABLES})"))
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({_TABLES_LOCK})"))
             return RDBStorage(
                 url.render_as_string(hide_password=False),
                 engine_kwargs={"pool_pre_ping": True},
@@ -176,7 +180,7 @@ def _connect(url: URL) -> RDBStorage:
 
 
 def _failure(url: URL, error: BaseException) -> InputError:
-    """One line on what is wrong, without credentials: that of the first cause that has words."""
+    """One line on what is wrong, without credentials: the message of the deepest cause."""
     reply = type(error).__name__
     cause = error.__cause__ or error.__context__
     while cause is not None:
@@ -203,15 +207,17 @@ _DIALECTS = {
 
 
 def find_storage(location: str | Path | None) -> Path | URL | None:
-    """A file, a database, or None for memory; an address that is refused may be a secret."""
+    """A file, a database, or None for memory.
+
+    An address that is refused may have a password in it, so that no message quotes it.
+    """
     if location is None:
         return None
     text = str(location).strip()
     scheme, _, address = text.partition("://")
     if scheme.lower() in _DIALECTS:
         return _database_url(_DIALECTS[scheme.lower()], address)
-    # A path would fold "postgresql:/x" and the like into an innocent name, and would not mind
-    # "host=… password=…".
+    # As paths, "postgresql:/x" and "host=… password=…" would be names of files, and would be shown.
     if not text or "://" in text or re.match("[A-Za-z+]{2,}:", text) or is_connection(text):
         kind = f"{scheme}://…" if scheme.isalpha() else "this address"
         raise InputError(
@@ -223,6 +229,7 @@ def find_storage(location: str | Path | None) -> Path | URL | None:
 
 
 def _database_url(dialect: str, address: str) -> URL:
+    """The URL of a database, if it is of the form that hides its password in messages."""
     from sqlalchemy.engine import make_url
 
     try:
@@ -251,9 +258,9 @@ def masked(url: URL) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without log lines of Optuna and of its database, nor warnings of experimental methods.
+    """Suppress log lines of Optuna and its database, and warnings of experimental methods.
 
-    A lost database is an error by itself, which needs no log line.
+    A lost database raises an error, so that no log line is needed.
     """
     level = optuna.logging.get_verbosity()
     pool_log = getLogger("sqlalchemy.pool")

@@ -6,6 +6,7 @@ interrupted search is continued. Only Optuna's public interface is used.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -36,14 +37,15 @@ RESULT = "result"
 PLACE = "place"
 """Attribute of a trial: its generation and its slot in it."""
 ALIVE = "alive"
-"""Attribute of a trial in a shared study: when its worker last signed, in seconds since 1970."""
-SIGN_INTERVAL = 10.0
-"""Seconds between two signs of life of a worker."""
-GRACE = 60.0
-"""Seconds without a sign of life until the trials of a worker are given to others."""
-_POLL = 0.25  # seconds
-# A worker takes a quarter of a generation: few enough to share, enough to be solved in batches.
-_SHARE = 4
+"""Attribute of a trial in a shared study: its last heartbeat, in seconds since 1970."""
+HEARTBEAT_INTERVAL = 10.0
+"""Seconds between two heartbeats of a worker."""
+GRACE_PERIOD = 60.0
+"""Seconds without a heartbeat after which the trials of a worker are given to others."""
+_POLL_INTERVAL = 0.25
+"""Seconds until a worker that found no trial to do looks again."""
+_SHARES = 4
+"""A worker takes a quarter of a generation: few enough to share, enough to solve as a batch."""
 
 
 def run_study(
@@ -66,15 +68,15 @@ def run_study(
         evaluator = Evaluator(data, plan)
         limit = None
         if plan.worker:
-            limit = -(-plan.population // _SHARE)
+            limit = math.ceil(plan.population / _SHARES)
         while (done := len(study.finished())) < plan.trials:
             if progress is not None:
                 progress(done, plan.trials, "searching")
             batch = study.claim(limit)
             if not batch:  # other processes have the rest of the generation
-                time.sleep(_POLL)
+                time.sleep(_POLL_INTERVAL)
                 continue
-            with study.signs_of_life(batch):
+            with study.heartbeat(batch):
                 evaluations = evaluator.evaluate(
                     [plan.fit_config(trial.params, study.rows) for trial in batch]
                 )
@@ -118,7 +120,7 @@ class SearchStudy:
                 self._fail(self._study.get_trials(deepcopy=False, states=[TrialState.RUNNING]))
 
     def finished(self) -> dict[Place, FrozenTrial]:
-        """The finished trials in the order of their places; of two for a place the first."""
+        """The finished trials in the order of their places; of two for one place, the first."""
         by_place: dict[Place, FrozenTrial] = {}
         for trial in self._trials():
             if trial.state.is_finished():
@@ -134,36 +136,37 @@ class SearchStudy:
         if self._is_shared:
             self._fail_lost_trials()
         self._add_missing_trials()
+        # The first place beyond the plan. The storage may have more trials, of a longer search.
         end = divmod(self.plan.trials, self.plan.population)
-        holders: dict[Place, int] = {}
-        waiting = 0
+        # If two processes add a trial for the same place at once, the first one counts.
+        first_numbers: dict[Place, int] = {}
+        n_waiting = 0
         n_wanted = 0
         for trial in self._trials():
-            number = holders.setdefault(_place(trial), trial.number)
+            first_number = first_numbers.setdefault(_place(trial), trial.number)
             if trial.state is TrialState.WAITING:
-                waiting += 1
-                if number == trial.number and _place(trial) < end:
+                n_waiting += 1
+                if first_number == trial.number and _place(trial) < end:
                     n_wanted += 1
         if limit is not None:
             n_wanted = min(n_wanted, limit)
         claimed: list[Trial] = []
-        while waiting and len(claimed) < n_wanted:
-            waiting -= 1
-            claimed_trial = self._study.ask()
-            # Of two processes that add a trial for the same place at once, the first one counts.
-            # If others have taken all of them, `ask` makes a trial without a place.
-            place = _place(claimed_trial) if PLACE in claimed_trial.user_attrs else end
-            if place < end and holders.get(place) == claimed_trial.number:
-                claimed.append(claimed_trial)
+        while n_waiting > 0 and len(claimed) < n_wanted:
+            n_waiting -= 1
+            asked = self._study.ask()
+            # If others have taken all waiting trials, `ask` makes one without a place.
+            place = _place(asked) if PLACE in asked.user_attrs else end
+            if place < end and first_numbers.get(place) == asked.number:
+                claimed.append(asked)
             else:
-                self._study.tell(claimed_trial, state=TrialState.FAIL)
+                self._study.tell(asked, state=TrialState.FAIL)
         if self._is_shared:
-            _sign(claimed)
+            _record_heartbeat(claimed)
         return claimed
 
     @contextmanager
-    def signs_of_life(self, trials: Sequence[Trial]) -> Iterator[None]:
-        """Tell other workers every few seconds that these trials are being worked on."""
+    def heartbeat(self, trials: Sequence[Trial]) -> Iterator[None]:
+        """Tell other workers every few seconds that this one is alive and has these trials."""
         if not self._is_shared:
             yield
             return
@@ -171,13 +174,13 @@ class SearchStudy:
 
         is_done = threading.Event()
 
-        def sign_regularly() -> None:
-            while not is_done.wait(SIGN_INTERVAL):
+        def beat() -> None:
+            while not is_done.wait(HEARTBEAT_INTERVAL):
                 # A lost database ends the search when the results are told.
                 with suppress(SQLAlchemyError, StorageInternalError):
-                    _sign(trials)
+                    _record_heartbeat(trials)
 
-        thread = threading.Thread(target=sign_regularly, daemon=True)
+        thread = threading.Thread(target=beat, daemon=True)
         thread.start()
         try:
             yield
@@ -222,7 +225,7 @@ class SearchStudy:
         return trials
 
     def _trials(self) -> list[FrozenTrial]:
-        """Trials that hold a place: they wait, run or are finished, and were not given up."""
+        """Trials of a place that wait, run or are finished, and were not given up."""
         trials = []
         for trial in self._study.get_trials(deepcopy=False):
             if PLACE in trial.user_attrs and trial.state is not TrialState.FAIL:
@@ -237,7 +240,7 @@ class SearchStudy:
             if place not in taken_places:
                 attributes: dict[str, object] = {PLACE: list(place)}
                 if self._is_shared:
-                    # A worker that is killed before its first sign has this one.
+                    # A worker that is killed before its first heartbeat has this one.
                     attributes[ALIVE] = time.time()
                 self._study.add_trial(
                     create_trial(
@@ -249,18 +252,20 @@ class SearchStudy:
                 )
 
     def _fail_lost_trials(self) -> None:
-        """Give up the trials of workers that have not signed for a while."""
-        latest = time.time() - GRACE
+        """Give up the trials of workers that have had no heartbeat for a while."""
+        latest = time.time() - GRACE_PERIOD
         running = self._study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
         self._fail([trial for trial in running if trial.user_attrs.get(ALIVE, 0.0) < latest])
 
     def _fail(self, trials: Sequence[FrozenTrial]) -> None:
+        """Give up these trials, so that their places are free."""
         for trial in trials:
             with suppress(UpdateFinishedTrialError):
                 self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
 
 
 def _place(trial: FrozenTrial | Trial) -> Place:
+    """The generation of a trial, and its slot in it."""
     generation, slot = trial.user_attrs[PLACE]
     return generation, slot
 
@@ -275,7 +280,8 @@ def _current_generation(plan: SearchPlan, finished: Collection[Place]) -> list[P
     return []
 
 
-def _sign(trials: Sequence[Trial]) -> None:
+def _record_heartbeat(trials: Sequence[Trial]) -> None:
+    """Store the present time in each of these trials that is still running."""
     for trial in trials:
         with suppress(UpdateFinishedTrialError):
             trial.set_user_attr(ALIVE, time.time())
@@ -296,7 +302,8 @@ def _open_study(storage: BaseStorage, plan: SearchPlan, data: FitData) -> Study:
             sampler=sampler,
             load_if_exists=True,
         )
-    # Trials before the identity: another worker writes them in the opposite order.
+    # Trials are read before the identity. Another worker writes its identity before its trials, so
+    # that there are never trials without one.
     is_empty = not study.get_trials(deepcopy=False)
     begun = study.user_attrs.get(IDENTITY)
     identity = plan.identity(data.describe())

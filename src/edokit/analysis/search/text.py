@@ -8,7 +8,7 @@ from edokit._errors import counted
 from edokit.analysis.search.result import SearchResult, SearchTrial
 from edokit.metrics import METRIC
 
-_DATA = {"cross-fitted": "on held-out folds", "optimistic": "on the data it was fitted on"}
+_ESTIMATED_ON = {"cross-fitted": "on held-out folds", "optimistic": "on the data it was fitted on"}
 
 
 def title(result: SearchResult) -> str:
@@ -18,29 +18,29 @@ def title(result: SearchResult) -> str:
 
 def front_rows(result: SearchResult) -> list[dict[str, object]]:
     """The front; trials of equal scores share a row, which names the chosen one among them."""
-    alike: dict[tuple[str, ...], list[SearchTrial]] = {}
+    same_scores: dict[tuple[str, ...], list[SearchTrial]] = {}
     for trial in result.front:
         scores = [f"{trial.value(name):.4f}" for name in trial.metrics]
-        alike.setdefault((*scores, str(trial.size)), []).append(trial)
+        same_scores.setdefault((*scores, str(trial.size)), []).append(trial)
     columns = [METRIC[name].label for name in result.chosen.metrics]
     columns.append("size")
     rows: list[dict[str, object]] = []
-    for values, trials in alike.items():
+    for values, trials in same_scores.items():
         trial = trials[0]
         name = str(trial.number)
         if result.chosen in trials:
             trial = result.chosen
             name = f"{trial.number} ←"
-        same_scores = None
+        others = None
         if len(trials) > 1:
-            same_scores = f"{len(trials) - 1} more"
+            others = f"{len(trials) - 1} more"
         objective = trial.configuration.objective
         rows.append(
             {
                 "trial": name,
                 **dict(zip(columns, values, strict=True)),
                 "diversity, CE": f"{objective.diversity}, {objective.ce}",
-                "same scores": same_scores,
+                "same scores": others,
             }
         )
     return rows
@@ -51,7 +51,7 @@ def choice(result: SearchResult) -> list[str]:
     chosen_trial = result.chosen
     members = counted(len(result.members), "member")
     lines = [f"Chosen (←, {result.rule}): {chosen_trial.size} of {members}."]
-    for kind, data in _DATA.items():
+    for kind, data in _ESTIMATED_ON.items():
         estimate = chosen_trial.estimates.get(kind)
         if estimate is None:
             continue
@@ -63,7 +63,7 @@ def choice(result: SearchResult) -> list[str]:
 
 
 def resumption(result: SearchResult, requested: int) -> list[str]:
-    """How many of the trials were there before; ``requested``: trials in all."""
+    """How many of the trials an earlier run had finished; ``requested`` is the number in all."""
     if not result.done_before:
         return []
     line = f"{result.done_before} of these had been done before"
@@ -73,4 +73,5 @@ def resumption(result: SearchResult, requested: int) -> list[str]:
 
 
 def _scores(estimate: Mapping[str, float], metrics: Sequence[str]) -> str:
+    """Metrics with their values: ``F1 0.8750, CE 0.1974``."""
     return ", ".join(f"{name.upper()} {estimate[name]:.4f}" for name in metrics)
