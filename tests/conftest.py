@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,17 @@ def _frozen() -> None:
     """Leave what earlier modules imported out of garbage collections, which training asks for."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_diagnoses() -> Iterator[None]:
+    """Permute little for the diagnosis on a page: it takes most of the time of making one.
+
+    What permutations find, and how many are needed, is tested in tests/analysis/diagnosis.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("edokit.report.data._PERMUTATIONS", 39)
+        yield
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -156,7 +156,7 @@ def test_groups_are_drawn_by_attribute_and_class() -> None:
         "label": rng.integers(0, 2, 480),
         "team": np.tile(["red"] * 6 + ["blue"] * 6, 40),
     }
-    diagnosis = edokit.diagnose(edokit.Annotations.from_table(rows), by=["team"])
+    diagnosis = edokit.diagnose(edokit.Annotations.from_table(rows), by=["team"], permutations=99)
     figure = figures.group_differences(diagnosis, "team")
     assert "share of '1'" in figure.title
     assert "share of '0'" in figures.group_differences(diagnosis.groups, "team", "0").title

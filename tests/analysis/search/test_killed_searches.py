@@ -24,6 +24,8 @@ import pytest
 from optuna.trial import TrialState
 from postgres import QUOTED, USER, Server, silence_workers
 
+from tests.commands import edo
+
 TRIALS = 20
 ITEMS, MEMBERS = 60, 4
 
@@ -51,10 +53,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def command(*words: object) -> list[str]:
     code = "from edokit.cli import main; main()"
     return [sys.executable, "-W", "ignore", "-c", code, "search", *map(str, words)]
-
-
-def edo_search(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*words), capture_output=True, text=True, timeout=300)
 
 
 @contextmanager
@@ -92,7 +90,7 @@ def almost(value: Any) -> Any:
 @pytest.fixture(scope="module")
 def undisturbed(inputs: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("undisturbed") / "run"
-    done = edo_search(*inputs, "--out", out)
+    done = edo("search", *inputs, "--out", out)
     assert done.returncode == 0, done.stderr
     assert len(table(out)) == TRIALS
     return out
@@ -123,7 +121,7 @@ def test_a_killed_workers_trials_are_done_by_the_other(
         assert victim.wait() == -signal.SIGKILL
         # Instead of waiting until it is given up.
         silence_workers(url)
-        done = edo_search(*shared, "--out", tmp_path / "run")
+        done = edo("search", *shared, "--out", tmp_path / "run")
         assert done.returncode == 0, done.stderr
     storage = optuna.storages.RDBStorage(url.replace("postgresql://", "postgresql+psycopg://"))
     trials = optuna.load_study(study_name="edo", storage=storage).trials
@@ -167,16 +165,18 @@ def test_the_command_says_in_one_line_why_there_is_no_storage(
     inputs: list[str], database_server: Server
 ) -> None:
     url = database_server.url("postgres", password="s3cret")
-    for debug in ([], ["--debug"]):
-        done = subprocess.run(
-            [*command()[:-1], *debug, "search", *inputs, "--storage", url, "--worker"],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            env={**os.environ, "PYTHONWARNINGS": "default"},
-        )
+    words = ["search", *inputs, "--storage", url, "--worker"]
+    # In a process of its own, whatever libraries write into its stderr would be seen.
+    plain = subprocess.run(
+        command(*words[1:]),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONWARNINGS": "default"},
+    )
+    for done in (plain, edo("--debug", *words)):
         assert done.returncode == 2
         assert done.stderr.splitlines()[-1].startswith("edo: the storage postgresql://")
-        assert debug or len(done.stderr.splitlines()) == 1
         assert "s3cret" not in done.stdout + done.stderr
         assert USER not in done.stdout + done.stderr
+    assert len(plain.stderr.splitlines()) == 1
