@@ -30,15 +30,16 @@ _FIT_PREDICTIONS = Path("members") / "predictions" / "fit.npz"
 
 @dataclass(frozen=True, eq=False)
 class FitItems:
-    """Labels of the items of a fit with answers that were made without them.
+    """Labels of the items of a fit, and answers to these items.
 
     Attributes
     ----------
     labels : Annotations
     members : Predictions
-        Of the same items, in the same order and classes.
+        The members' predictions of the same items, in the same order and classes.
     pooled : Pooled
-        The pool, with weights that were learned without the item (see `held_out_pool`).
+        The pool of each item by weights learned without it, where the fit kept these answers (see
+        `held_out_pool`).
     clusters : ndarray of int of shape (N,) or None
         Items with the same number belong together.
     """
@@ -65,7 +66,7 @@ class FitItems:
 
 
 def ensemble_folder(folder: Path) -> Path:
-    """The folder with the record of the fit: that of a run has it inside."""
+    """The folder with the record of the fit: the folder ``ensemble`` of a run, else the folder."""
     if (folder / "ensemble" / RUN_RECORD).exists():
         return folder / "ensemble"
     return folder
@@ -79,7 +80,7 @@ def is_fit_folder(path: Path) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class FitLabels:
-    """The labels of a fit, and the file that they are from.
+    """The labels of a fit, and the file that they were read from.
 
     Attributes
     ----------
@@ -97,7 +98,7 @@ class FitLabels:
 def read_fit_labels(folder: Path) -> FitLabels:
     """Read the annotations that the ensemble in a folder was fitted on, as its record says."""
     place = ensemble_folder(folder)
-    record = _found_record(place, folder)
+    record = _record_with_moved_files(place, folder)
     annotations = record.annotations("annotations", place)
     path = record.path("annotations", place)
     if annotations is None or path is None:
@@ -110,27 +111,33 @@ def read_fit_labels(folder: Path) -> FitLabels:
 
 
 def fit_columns(folder: Path | None, file: object, given: Mapping[str, str]) -> dict[str, str]:
-    """The names of a new file's columns: those that are given, and those of the fit's table.
+    """The names of a new file's columns: those that the user gave, and those of the fit's table.
 
-    The fit's names apply where the file has such a column, and none with the default name.
+    The fit's name of a column applies if the file has a column of this name, and has none of the
+    default name.
 
     Parameters
     ----------
     folder : Path or None
-        A run, or the folder of a fitted ensemble; without the record of a fit, ``given`` is all.
+        A run, or the folder of a fitted ensemble; without the record of a fit, only ``given`` is
+        returned.
     file : object
-        The path of a table; of anything else, ``given`` is all.
+        The path of a table; for anything else, only ``given`` is returned.
     given : mapping of str to str
         Names that the user gave, by role.
     """
-    place = None if folder is None else ensemble_folder(folder)
-    if place is None or not (place / RUN_RECORD).exists() or not isinstance(file, str | Path):
+    if folder is None or not isinstance(file, str | Path):
+        return dict(given)
+    place = ensemble_folder(folder)
+    if not (place / RUN_RECORD).exists():
         return dict(given)
     path = local_path(file)
     if path.suffix.lower() not in READABLE_SUFFIXES or not path.is_file():
         return dict(given)
     source = RunRecord.load(place).inputs.get("annotations")
-    columns = source.options.get("columns") if source is not None else None
+    if source is None:
+        return dict(given)
+    columns = source.options.get("columns")
     if not isinstance(columns, Mapping):
         return dict(given)
     present = read_table(path).column_names
@@ -169,7 +176,7 @@ def read_fit_items(folder: Path, ensemble: EDOEnsemble) -> FitItems:
             "give the folder of `edo run` or `edo fit`, not a bundle",
             code="wrong-folder",
         )
-    record = _found_record(place, folder)
+    record = _record_with_moved_files(place, folder)
     labels = record.annotations("annotations", place)
     predictions = record.predictions("predictions", place)
     if labels is None or predictions is None:
@@ -185,7 +192,7 @@ def read_fit_items(folder: Path, ensemble: EDOEnsemble) -> FitItems:
             code="pairs-for-items",
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EDOWarning)  # the fit said them
+        warnings.simplefilter("ignore", EDOWarning)  # the fit has given them
         predictions = predictions.select(ensemble.members_)
         predictions, labels = align_inputs(predictions, labels)
         clusters = item_clusters(labels)
@@ -193,17 +200,18 @@ def read_fit_items(folder: Path, ensemble: EDOEnsemble) -> FitItems:
     return FitItems(labels, predictions, pooled, clusters)
 
 
-def _found_record(place: Path, folder: Path) -> RunRecord:
-    """The record of a fit; files that moved with the run's folder are found in it."""
+def _record_with_moved_files(place: Path, folder: Path) -> RunRecord:
+    """The record of a fit; where a file is gone from its place, it is looked for beside the run."""
     record = RunRecord.load(place)
     home = folder.resolve()
     inputs = dict(record.inputs)
     for role, source in record.inputs.items():
-        name = Path(source.path).name
-        places = [Path(source.path), home / name, home.parent / name]
+        recorded = Path(source.path)
+        candidates = [recorded]
         if role == "predictions":
-            places.insert(1, home / _FIT_PREDICTIONS)
-        for path in places:
+            candidates.append(home / _FIT_PREDICTIONS)
+        candidates.extend((home / recorded.name, home.parent / recorded.name))
+        for path in candidates:
             if path.exists():
                 inputs[role] = replace(source, path=str(path.absolute()))
                 break
@@ -211,14 +219,16 @@ def _found_record(place: Path, folder: Path) -> RunRecord:
 
 
 def held_out_pool(ensemble: EDOEnsemble, predictions: Predictions, labels: Annotations) -> Pooled:
-    """The pool of each item with weights that were learned without it, as the fit kept it.
+    """The pool of each item by weights learned without it, where the fit kept these answers.
 
-    The weights of the fit serve all items where it kept a part of them, or none.
+    Where it kept none, or only those of a sample of the items, it is pooled by the weights of the
+    fit.
     """
     pooled = ensemble.describe(predictions)
     held_out = ensemble.fitted_.held_out
     if held_out is None or held_out.shares.shape != labels.soft_labels.shape:
         return pooled
-    if not np.allclose(held_out.shares, labels.soft_labels, atol=1e-5):  # in another order
+    # Answers that were kept have no names: other labels mean other items, or another order.
+    if not np.allclose(held_out.shares, labels.soft_labels, atol=1e-5):
         return pooled
     return replace(pooled, probabilities=held_out.answers)

@@ -1,4 +1,4 @@
-"""The labels of the annotators as vectors, for audits of juries and plans of annotation.
+"""The labels of the annotators as vectors, which audits, plans, gates and checks of labels share.
 
 Labels are compared as vectors whose squared distance says how much two of them disagree, from 0 to
 1 (`Scale.vectors`), so that one formula serves nominal, ordinal and multi-label data.
@@ -32,45 +32,47 @@ def match_jury(
 
 
 class HumanLabels:
-    """The first label of each annotator for each item, M in all, and how those of an item differ.
+    """The labels of N items, M in all: of each annotator, only the first one for an item.
 
     Attributes
     ----------
     annotations : Annotations
     scale : Scale
-    classes : int
+    n_classes : int
         Number of classes, C.
     shares : Floats
         The labels as distributions over the classes [M, C].
     item_codes, annotator_codes : Ints
         Item and annotator of each label [M].
     counts : Ints
-        Labels per item [N].
+        Number of labels of each item [N].
     """
 
     def __init__(self, annotations: Annotations) -> None:
         is_first = ~annotations.repeated
         self.annotations = annotations
         self.scale = annotations.scale
-        self.classes = len(annotations.classes)
-        self.shares: Floats = label_shares(annotations, self.classes)[is_first]
+        self.n_classes = len(annotations.classes)
+        self.shares: Floats = label_shares(annotations, self.n_classes)[is_first]
         self.item_codes: Ints = annotations.item_codes[is_first].astype(np.int64)
         self.annotator_codes: Codes = annotations.annotator_codes[is_first]
         self.counts: Ints = np.bincount(self.item_codes, minlength=len(annotations.items))
 
     def vectors(self, shares: Floats, *, absolute: bool = True) -> Floats:
-        """Distributions [..., C] as vectors [..., D]."""
-        return shares @ self.scale.vectors(self.classes, absolute=absolute)
+        """Distributions [..., C] as vectors [..., D], compared as `Scale.vectors` says."""
+        return shares @ self.scale.vectors(self.n_classes, absolute=absolute)
 
     def single_answers(self, p: Floats) -> Floats:
         """The single answer of each distribution, with all probability on it [N, C]."""
         codes = decisions(p, self.scale)
-        return self.scale.indicators(codes, self.classes).astype(np.float64)
+        return self.scale.indicators(codes, self.n_classes).astype(np.float64)
 
     def mean_by_item(self, values: Floats) -> Floats:
-        """The mean of the labels' values [M, ...] over those of each item [N, ...]."""
+        """The mean over each item's labels [N] or [N, D] of a value or vector per label [M, …]."""
         totals = sums(values, self.item_codes, len(self.counts))
-        counts = self.counts.reshape(-1, *[1] * (totals.ndim - 1))
+        counts = self.counts
+        if totals.ndim > 1:
+            counts = counts[:, None]
         return np.asarray(totals / counts)
 
     @cached_property
@@ -87,8 +89,8 @@ class HumanLabels:
             return self.mean_by_item(squares) * self.counts / (self.counts - 1)
 
     @property
-    def are_chosen(self) -> bool:
-        """Whether every label is a class or a set of labels, not probabilities."""
+    def are_hard(self) -> bool:
+        """Whether every label is a class, or a set of labels, and none a distribution."""
         return bool(((self.shares == 0) | (self.shares == 1)).all())
 
     @property

@@ -1,9 +1,10 @@
 """Monte Carlo p-values with enough permutations for a verdict that does not depend on the seed.
 
-After a look, an exact (Clopper–Pearson) interval says where each p-value can lie. Holm's procedure
-is monotone in the p-values: what it rejects with all upper ends it rejects for certain, and what it
-keeps with all lower ends it keeps for certain (Gandy & Hahn, 2014). Permutations go on until every
-test is decided, or until a bound; then the verdict is that one can't tell.
+After each look, an exact (Clopper–Pearson) interval says where each p-value can lie. Holm's
+procedure is monotone in the p-values: a test that it rejects with all upper ends is rejected
+wherever the p-values lie in their intervals, and one that it retains with all lower ends is
+retained (Gandy & Hahn, 2014). Permutations go on until every test is decided, or up to a largest
+number. The verdict on a test that is still open is then "can't tell".
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from edokit._types import Bools, Floats, Ints
 LEVEL = 0.05
 """Level of all tests of a family together."""
 RISK = 0.001
-"""Probability that a verdict differs from that of infinitely many permutations."""
+"""Probability, over all looks, that an interval misses the p-value of endless permutations."""
 FIRST_LOOK = 199
 """Fewer permutations can't show that a p-value is below 5 %."""
 _GROWTH = 2
+"""Factor by which the number of permutations grows from one look to the next."""
 
 Verdict = Literal["yes", "no", "can't tell"]
 
@@ -56,13 +58,16 @@ class MonteCarloTests:
 def holm(p: Floats, weights: Floats | None = None) -> Floats:
     """Return p-values corrected for the number of tests by Holm's procedure.
 
-    Tests have their ``weights`` as shares of the level, equal ones if None.
+    The tests share the level by their ``weights``, or equally if these are None.
     """
-    shares = np.ones(len(p)) if weights is None else weights
-    weighted = p / shares
+    if weights is None:
+        weights = np.ones(len(p))
+    weighted = p / weights
     order = np.argsort(weighted, kind="stable")
-    # What is left to share at each step: the weights of this test and of those after it.
-    remaining = np.cumsum(shares[order][::-1])[::-1]
+    # At each step, the level is shared by this test and those with a larger weighted p-value: their
+    # weights are summed from the end.
+    from_the_end = np.cumsum(weights[order][::-1])
+    remaining = from_the_end[::-1]
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(np.maximum.accumulate(weighted[order] * remaining), 1.0)
     return adjusted
@@ -78,7 +83,7 @@ def p_interval(exceeding: Ints, permutations: Ints, risk: float) -> tuple[Floats
 
 
 def look_sizes(most: int) -> list[int]:
-    """Return after how many permutations to look: 199, 399, 799, …, and the most of all."""
+    """Return after how many permutations to look: 199, 399, 799, …, and last ``most``."""
     sizes = []
     size = FIRST_LOOK
     while size < most:
@@ -90,7 +95,7 @@ def look_sizes(most: int) -> list[int]:
 def decide(
     low: Floats, high: Floats, weights: Floats | None = None, level: float = LEVEL
 ) -> tuple[Verdict, ...]:
-    """Return what Holm's procedure says of p-values that lie within these intervals."""
+    """Return whether Holm's procedure rejects each test, given intervals of the p-values."""
     rejected = holm(high, weights) <= level
     retained = holm(low, weights) > level
     verdicts: list[Verdict] = []
@@ -117,12 +122,13 @@ def run_tests(
     weights : ndarray of shape (T,)
         Share of the level that each test has.
     count_exceeding : callable
-        Takes which tests are open [T] and how many permutations to make; returns how many of them
-        reach the statistic of each test [T], anything for those that are not open.
+        Called with which tests are open [T] and how many permutations to make. Returns in how many
+        of these each statistic is at least that of the data [T]; counts of tests that are not open
+        are ignored.
     most : int
-        Permutations at most.
+        Largest number of permutations.
     progress : callable, default=no_progress
-        Called with the permutations done and their largest number.
+        Called with the permutations done and the largest number.
 
     Returns
     -------
@@ -147,7 +153,8 @@ def run_tests(
         low, high = p_interval(exceeding, permutations, RISK / len(sizes))
         verdicts = decide(low, high, weights)
         if most < FIRST_LOOK:
-            # So few were asked for; the estimates decide, and may move with the seed.
+            # So few permutations can't decide through intervals. The estimates decide, and the
+            # verdict may change with the seed.
             estimates = (exceeding + 1) / (permutations + 1)
             verdicts = decide(estimates, estimates, weights)
         is_open = np.array([verdict == "can't tell" for verdict in verdicts])

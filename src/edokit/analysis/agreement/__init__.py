@@ -97,7 +97,7 @@ def agreement(
     kind = _weight_kind(weights, annotations.scale)
     labels = HumanLabels(annotations)
     per_item = np.full(len(annotations.rows), np.nan)
-    if not labels.are_chosen:
+    if not labels.are_hard:
         reason = "the labels are probabilities; coefficients of agreement are for classes"
         return _undefined(kind, level, per_item, reason)
     if not labels.has_several.any():

@@ -172,7 +172,7 @@ def audit(
     people = None
     judges_and_people: list[JudgeRow] = []
     confusion: list[ConfusionRow] = []
-    if labels.are_chosen:
+    if labels.are_hard:
         answering = _judges(jury)
         people = agreement(labelled, level=options.level).cohen_kappa
         judges_and_people = judge_rows(answering, labels, options.level, clusters)

@@ -69,13 +69,13 @@ def check_annotations(annotations: Annotations, pool: Floats | None) -> LabelChe
     classes; NaN for items without one.
     """
     labels = HumanLabels(annotations)
-    if not labels.are_chosen:
+    if not labels.are_hard:
         raise InputError(
             "the labels are probabilities, which are neither right nor wrong",
             "give single labels, a row for each annotator and item",
             code="missing-labels",
         )
-    if labels.classes < 2:
+    if labels.n_classes < 2:
         raise InputError(
             "there is a single class, so no label is less likely than another",
             "check that this is the right column of labels",

@@ -107,7 +107,7 @@ def predict_labels(
 
 def _priors(labels: HumanLabels, pool: Floats | None) -> Floats:
     """What is expected of each item before anybody labels it [N, C]."""
-    overall = np.broadcast_to(labels.shares.mean(axis=0), (len(labels.counts), labels.classes))
+    overall = np.broadcast_to(labels.shares.mean(axis=0), (len(labels.counts), labels.n_classes))
     if pool is None:
         return np.array(overall)
     return np.where(np.isnan(pool), overall, pool)
