@@ -174,3 +174,13 @@ def test_a_diagnosis_has_every_coefficient_with_its_interval() -> None:
     text = str(found)
     for name in ("Krippendorff's alpha", "Fleiss' kappa", "Cohen's kappa", "Gwet's AC1"):
         assert name in text
+
+
+def test_the_table_has_the_coefficients_that_are_defined() -> None:
+    labels = [["a", "a", "b"], ["b", "b", "b"], ["a", "b", "a"]] * 10
+    result = agreement(Annotations.from_matrix(labels), level=0.9)
+    table = result.to_table()
+    assert table.rows[0][0] == "Krippendorff's alpha"
+    assert table.rows[0][1] == result.krippendorff_alpha.estimate
+    assert "90 %" in table.notes[0]
+    assert not agreement(Annotations.from_matrix([["a"], ["b"]])).to_table().rows

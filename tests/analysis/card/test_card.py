@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -148,3 +149,14 @@ def test_repeated_labels_of_one_annotator_are_not_labels_of_two() -> None:
     columns = {"item": [0, 0, 1, 1], "annotator": ["a", "a", "b", "b"], "label": [0, 1, 0, 0]}
     repeated = Annotations.from_table(columns, duplicates="all")
     assert disagreement_card(repeated, by=[]).plan is None
+
+
+def test_probabilities_have_no_coefficients_and_the_card_says_so() -> None:
+    columns = {"item": [0, 0, 1, 1] * 10, "annotator": ["a", "b"] * 20, "label": ["x", "y"] * 20}
+    people = Annotations.from_table({**columns, "item": np.repeat(np.arange(20), 2)})
+    probabilities = replace(
+        people, label_codes=None, label_probabilities=np.tile([0.3, 0.7], (40, 1))
+    )
+    agreement = disagreement_card(probabilities, by=[]).sections()[1]
+    assert "probabilities" in agreement.sentences[-1]
+    assert not agreement.tables

@@ -7,6 +7,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from edokit._io.markup import Table
 from edokit._types import Floats
 from edokit.analysis.agreement.coefficients import WeightKind
 from edokit.metrics import Interval
@@ -89,6 +90,17 @@ class Agreement:
             if interval is not None:
                 values[name] = asdict(interval)
         return values
+
+    def to_table(self) -> Table:
+        """Return the coefficients that are defined, with their intervals.
+
+        Returns
+        -------
+        Table
+        """
+        from edokit.analysis.agreement.text import coefficient_table
+
+        return coefficient_table(self.coefficients(), self.weights, self.level)
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as plain values.

@@ -6,24 +6,17 @@ from typing import TYPE_CHECKING
 
 from edokit._errors import counted
 from edokit._io.markup import Cell, Table
+from edokit.analysis.agreement.text import coefficient_table
 from edokit.analysis.card.result import CardSection
 from edokit.analysis.diagnose.groups.result import GroupComparison, LevelComparison, value_of
 from edokit.analysis.diagnose.groups.text import LIMITS, method_sentence, shown_class
 from edokit.analysis.plan.text import soft_label_table
 from edokit.metrics import METRIC
-from edokit.scales import DeclaredScale
 
 if TYPE_CHECKING:
     from edokit.analysis.card.result import DisagreementCard
     from edokit.analysis.plan.result import Plan
 
-COEFFICIENT_TITLES = {
-    "krippendorff_alpha": "Krippendorff's alpha",
-    "fleiss_kappa": "Fleiss' kappa",
-    "cohen_kappa": "Cohen's kappa (mean of pairs)",
-    "gwet_ac1": "Gwet's AC1",
-    "gwet_ac2": "Gwet's AC2",
-}
 VARIANCE_TITLES = {
     "item": "items",
     "annotator": "annotators (strictness)",
@@ -85,11 +78,6 @@ def _agreement(card: DisagreementCard) -> CardSection:
     agreement = card.diagnosis.agreement
     if agreement["pairwise"] is None:
         return CardSection("Agreement", [f"Unknown: {agreement['reason']}."])
-    records: list[dict[str, Cell]] = []
-    for name, title in COEFFICIENT_TITLES.items():
-        value = agreement[name]
-        if value is not None and value["estimate"] is not None:
-            records.append({"coefficient": title, **value})
     sentences = []
     if agreement["distance"] is None:
         sentences.append(
@@ -103,8 +91,10 @@ def _agreement(card: DisagreementCard) -> CardSection:
             f" ({distance['by_chance']:.2f} by chance)."
         )
     sentences.append(f"{card.diagnosis.entropy['unanimous']:.0%} of the items are unanimous.")
-    note = f"95 % intervals over items; {agreement['weights']} weights."
-    table = Table.from_records("Agreement beyond chance", records, [note], digits=3)
+    table = coefficient_table(agreement, agreement["weights"], level=0.95)
+    if not table.rows:
+        sentences.append(f"Coefficients of agreement are undefined: {agreement['reason']}.")
+        return CardSection("Agreement", sentences)
     return CardSection("Agreement", sentences, [table])
 
 
@@ -201,13 +191,13 @@ def _annotators_needed(card: DisagreementCard) -> CardSection:
 
 def _needed_sentence(card: DisagreementCard, plan: Plan) -> str:
     """How many annotators bring the soft label close to that of everybody."""
-    scale = DeclaredScale(card.diagnosis.scale).resolve(card.diagnosis.classes)
+    span = card.diagnosis.answer_scale.span
     metric = "md"
     limit = f"{SMALL_ERROR:g}"
     largest_error = SMALL_ERROR
-    if scale.span is not None:
+    if span is not None:
         metric = "w1"
-        largest_error = SMALL_ERROR / 2 * scale.span
+        largest_error = SMALL_ERROR / 2 * span
         limit = f"{largest_error:g} (a twentieth of the scale)"
     short = METRIC[metric].short
     for row in plan.curve:

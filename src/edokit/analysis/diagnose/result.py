@@ -11,6 +11,7 @@ from typing import Any
 from edokit._package import notebook_html
 from edokit.analysis.diagnose.advice import Advice
 from edokit.analysis.diagnose.groups.result import GroupComparison
+from edokit.scales import DeclaredScale, Scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +89,11 @@ class Diagnosis:
     groups: GroupComparison | None = None
     people: str = ""
 
+    @property
+    def answer_scale(self) -> Scale:
+        """The answer scale, which ``scale`` names."""
+        return DeclaredScale(self.scale).resolve(self.classes)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``edo diagnose --json`` prints it.
 
@@ -151,7 +157,7 @@ class Diagnosis:
         """
         from edokit.analysis.diagnose.text import lines
 
-        return lines(self.to_dict(), self.groups)
+        return lines(self)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

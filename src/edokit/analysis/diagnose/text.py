@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from edokit._errors import counted
-from edokit.analysis.diagnose.groups.result import GroupComparison
 from edokit.analysis.diagnose.groups.text import group_lines
-from edokit.scales import DeclaredScale
+
+if TYPE_CHECKING:
+    from edokit.analysis.diagnose.result import Diagnosis
 
 # With fewer labels, an annotator's agreement with the others says little.
 _FEWEST_LABELS = 10
@@ -46,14 +47,14 @@ def render_lines(
     return [line.replace("\0", "\n") for line in text.rstrip("\n").split("\n")]
 
 
-def lines(content: dict[str, Any], groups: GroupComparison | None = None) -> list[str]:
+def lines(diagnosis: Diagnosis) -> list[str]:
     """Coverage, agreement, annotators, groups, variance, test, advice and limits, line by line."""
-    scale = DeclaredScale(content["scale"]).resolve(content["classes"])
-    compared = [person for person in content["people"] if person["agreement"] is not None]
+    scale = diagnosis.answer_scale
+    compared = [person for person in diagnosis.per_annotator if person["agreement"] is not None]
     ranked = compared
     if len(compared) > _MOST_LISTED:
-        ranked = _least_agreeing(compared, content)
-    shares = list(content["balance"]["shares"].values())
+        ranked = _least_agreeing(compared, diagnosis.agreement["pairwise"])
+    shares = list(diagnosis.balance["shares"].values())
     mean = None
     if scale.positions is not None:
         mean = sum(
@@ -61,7 +62,7 @@ def lines(content: dict[str, Any], groups: GroupComparison | None = None) -> lis
         )
     return render_lines(
         "diagnosis.txt",
-        **content,
+        **diagnosis.to_dict(),
         span=scale.span,
         positions=scale.positions,
         is_binary=scale.is_binary(len(shares)),
@@ -69,20 +70,21 @@ def lines(content: dict[str, Any], groups: GroupComparison | None = None) -> lis
         compared=compared,
         ranked=ranked,
         fewest=_FEWEST_LABELS,
-        group_lines=[] if groups is None else group_lines(groups),
+        group_lines=[] if diagnosis.groups is None else group_lines(diagnosis.groups),
     )
 
 
-def _least_agreeing(people: list[dict[str, Any]], content: dict[str, Any]) -> list[dict[str, Any]]:
-    """The annotators who agree least with the others, beside how much those agree.
+def _least_agreeing(people: list[dict[str, Any]], pairwise: float) -> list[dict[str, Any]]:
+    """The annotators who agree with the others least, compared with how much those agree.
 
-    A difference counts by how many standard errors of a mean it is.
+    ``pairwise`` is the agreement of all pairs of labels. A difference counts the more, the more
+    labels it rests on.
     """
 
     def surplus(person: dict[str, Any]) -> float:
         expected = person["expected"]
         if expected is None:
-            expected = content["agreement"]["pairwise"]
+            expected = pairwise
         return float((person["agreement"] - expected) * person["annotations"] ** 0.5)
 
     with_enough = [person for person in people if person["annotations"] >= _FEWEST_LABELS]
