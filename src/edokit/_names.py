@@ -29,7 +29,7 @@ from edokit._errors import (
     warn,
     word,
 )
-from edokit._types import Codes, Strings
+from edokit._types import Bools, Codes, Strings
 
 _FEW_UNKNOWN = 5
 """With more labels outside the declared classes, the column is probably the wrong one."""
@@ -202,10 +202,24 @@ def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.int
 
 
 class Encoded(NamedTuple):
-    """A column of names as codes [n] into the distinct names, in order of first appearance."""
+    """A column of names as codes [n] into the distinct names, in order of first appearance.
+
+    The code of a gap is -1.
+    """
 
     codes: Codes
     names: Strings
+
+    @property
+    def row_names(self) -> Strings:
+        """The name in each row [n]; empty text for a gap."""
+        # The code -1 of a gap selects the last name.
+        return np.append(self.names, "").astype(object)[self.codes]
+
+    def rows_with(self, is_marked: Sequence[bool], *, gaps: bool = False) -> Bools:
+        """Whether each row [n] has one of the marked names; with ``gaps``, also rows with a gap."""
+        # The code -1 of a gap selects the last entry.
+        return np.array([*is_marked, gaps], dtype=bool)[self.codes]
 
 
 def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:

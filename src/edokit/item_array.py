@@ -198,9 +198,10 @@ def match_rows(
 ) -> list[npt.ArrayLike]:
     """The arrays with their rows and columns in one order.
 
-    Rows follow the last array that has ids, columns the last array that names its classes. Labels
-    come after answers, y last, so that answers follow them. If only some arrays have ids, the
-    others are refused unless ``order`` declares their order.
+    Rows are in the order of the last array that has ids, columns in that of the last array that
+    names its classes. Callers pass answers first and hard labels last, so that answers are brought
+    into the order of the labels. If only some arrays have ids, the others are refused unless
+    ``order`` declares their order.
     """
     if order is not None:
         one_of("order", order, get_args(Order))

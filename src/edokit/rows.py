@@ -26,7 +26,7 @@ _NAME_ITEMS = (
     " edokit.ItemArray(values, items=…)"
 )
 Keys: TypeAlias = npt.NDArray[np.uint64]
-_ODD = np.uint64(0x9E3779B97F4A7C15)
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # an odd number, so that no bits are lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +239,8 @@ class Rows:
         """A 64-bit hash of the ids of each row [R]."""
         keys = _hashes(self.item_names)
         if self.annotators is not None:
-            # Without the odd factor, swapping item and annotator would give the same key.
-            keys = keys * _ODD + _hashes(self.annotators)[self.annotator_codes]
+            # Without the factor, swapping item and annotator would give the same key.
+            keys = keys * _HASH_FACTOR + _hashes(self.annotators)[self.annotator_codes]
         return keys
 
     def draw(self, count: int) -> Ints:
@@ -349,9 +349,10 @@ class Rows:
         return True
 
     def are_numbers_of(self, others: Rows) -> bool:
-        """Whether these lack ids, and the ids of the others are their numbers, in this order.
+        """Whether these rows lack ids, and the ids of ``others`` are their numbers in this order.
 
-        So it is for predictions with ``items=annotations.items`` of annotations without ids.
+        This is so if annotations have no ids and predictions were made with
+        ``items=annotations.items``.
         """
         return not self.has_ids and others.has_ids and others._has_same_items(self)
 
@@ -485,9 +486,9 @@ def is_default_index(index: pd.Index[Any]) -> bool:
     )
 
 
-def check_same_ids(rows: Rows, items: Strings | None) -> None:
-    """Refuse names of items for an array whose rows have other ids, or these in another order."""
-    if items is None or np.array_equal(rows.item_names, items):
+def check_same_ids(rows: Rows, items: Strings) -> None:
+    """Refuse given item ids that differ from the ids of an array's rows, or from their order."""
+    if np.array_equal(rows.item_names, items):
         return
     raise InputError(
         f"the array has the item ids {examples(rows.names)}, but items names"

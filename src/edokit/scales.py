@@ -199,10 +199,10 @@ class Scale:
         return np.asarray(values, dtype=np.float64)
 
     def faults(self, values: Reals, *, normalize: bool = False) -> dict[str, Bools]:
-        """Return which of the distributions [..., C] have each fault [...], by the fault's name.
+        """Return, for each kind of fault, which of the distributions [..., C] have it [...].
 
-        With ``normalize``, they may have any sum. For multi-label data, each number is a separate
-        probability.
+        With ``normalize``, they may have any sum above 0. For multi-label data, each number is a
+        separate probability.
         """
         total = _totals(values)
         faults: dict[str, Bools] = {
@@ -212,19 +212,20 @@ class Scale:
         if self.is_multi_label:
             faults["are above 1"] = np.asarray((values > 1).any(axis=-1))
         else:
-            is_off = np.asarray((np.abs(total - 1) > TOLERANCE) & (not normalize))
             faults["are all zero"] = np.asarray(total == 0)
-            faults[f"do not sum to 1 (within {TOLERANCE:g})"] = is_off
+            if not normalize:
+                is_off = np.abs(total - 1) > TOLERANCE
+                faults[f"do not sum to 1 (within {TOLERANCE:g})"] = np.asarray(is_off)
         return faults
 
-    def all_distributions(self, values: Reals) -> bool:
+    def are_all_distributions(self, values: Reals) -> bool:
         """Return whether all rows over classes [..., C] are distributions."""
-        if self._are_clearly_distributions(values, TOLERANCE / 2):
+        if self._passes_fast_check(values, TOLERANCE / 2):
             return True
-        return bool(self.are_distributions(values).all())
+        return bool(self.is_distribution(values).all())
 
-    def _are_clearly_distributions(self, values: Reals, tolerance: float) -> bool:
-        """Whether a fast check finds only distributions; False if it can't tell."""
+    def _passes_fast_check(self, values: Reals, tolerance: float) -> bool:
+        """Whether a fast check shows that all are distributions; False if it can't tell."""
         if not values.size:
             return False
         items_per_block = max(1, _BLOCK * len(values) // values.size)
@@ -249,11 +250,11 @@ class Scale:
             return values
         return np.asarray(values / values.sum(axis=-1, keepdims=True))
 
-    def are_distributions(self, values: Reals) -> Bools:
+    def is_distribution(self, values: Reals) -> Bools:
         """Return which of the rows over classes [..., C] are distributions."""
         return np.asarray(~np.logical_or.reduce(list(self.faults(values).values())))
 
-    def distributions(
+    def checked_distributions(
         self,
         values: npt.NDArray[Real],
         exact: float,
@@ -267,7 +268,7 @@ class Scale:
         changes nothing. Invalid rows raise ``refuse(fault, position)``. Rows are treated
         independently, so that shards give the same numbers as one table.
         """
-        if self._are_clearly_distributions(values, exact / 2):
+        if self._passes_fast_check(values, exact / 2):
             return values
         for fault, rows in self.faults(values, normalize=normalize).items():
             if rows.any():
@@ -531,7 +532,7 @@ class DeclaredScale:
             return
         names = next(csv.reader([listed], skipinitialspace=True), [])
         if self.kind == "ordinal":
-            names = self._with_positions(names)
+            names, self._positions = _parsed_points(names)
         if not names or "" in names or len(set(names)) < len(names):
             raise InputError(
                 f"the scale {declaration!r} lacks classes, or has an empty or repeated name",
@@ -544,30 +545,6 @@ class DeclaredScale:
     def has_positions(self) -> bool:
         """Whether the positions of its points are declared."""
         return self._positions is not None
-
-    def _with_positions(self, names: list[str]) -> list[str]:
-        if all(as_number(name) is not None for name in names):
-            self._positions = tuple(float(name) for name in names)
-            return [_name(place) for place in self._positions]
-        parts = [name.rpartition("=") for name in names]
-        places: list[float | None] = []
-        for name, _, number in parts:
-            place = None
-            if name:
-                place = as_number(number)
-            places.append(place)
-        if all(place is None for place in places):
-            self._positions = tuple(map(float, range(len(names))))
-            return names
-        declared = [place for place in places if place is not None]
-        if len(declared) < len(names):
-            raise InputError(
-                f"some classes of the scale {_listed(names)} have a position and some have none",
-                "give each a position, as in ordinal:low=0,mid=1,high=3, or none of them",
-                code="invalid-scale",
-            )
-        self._positions = tuple(declared)
-        return [name for name, _, _ in parts]
 
     def resolve(self, classes: Sequence[str], where: Callable[[str], str] | None = None) -> Scale:
         """Return the scale of these classes; ``where`` locates a label for messages."""
@@ -594,6 +571,32 @@ class DeclaredScale:
                 )
             return Scale("ordinal", self._positions)
         return Scale("ordinal", _even_positions(names, where))
+
+
+def _parsed_points(declared: Sequence[str]) -> tuple[list[str], tuple[float, ...]]:
+    """The names and positions of points that are declared as 1, as low, or as low=0."""
+    numbers = [as_number(name) for name in declared]
+    places = [number for number in numbers if number is not None]
+    if len(places) == len(declared):
+        return [_name(place) for place in places], tuple(places)
+    names = []
+    places = []
+    for entry in declared:
+        name, _, number = entry.rpartition("=")
+        names.append(name)
+        place = as_number(number)
+        if name and place is not None:
+            places.append(place)
+    if not places:
+        # Names without positions are evenly spaced.
+        return list(declared), tuple(map(float, range(len(declared))))
+    if len(places) < len(declared):
+        raise InputError(
+            f"some classes of the scale {_listed(declared)} have a position and some have none",
+            "give each a position, as in ordinal:low=0,mid=1,high=3, or none of them",
+            code="invalid-scale",
+        )
+    return names, tuple(places)
 
 
 def likeliest_classes(p: Floats) -> Ints:

@@ -136,7 +136,8 @@ def _item_rows(items: Iterable[object] | None, n_items: int, source: npt.ArrayLi
     """The index of items with these ids, with those of the array, or of items without ids."""
     array_rows = rows_of(source)
     if array_rows is not None:
-        check_same_ids(array_rows, None if items is None else as_names(items))
+        if items is not None:
+            check_same_ids(array_rows, as_names(items))
         return array_rows
     if items is None:
         return Rows.numbered(n_items)

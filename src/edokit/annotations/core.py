@@ -36,6 +36,8 @@ Ties = Literal["first", "error", "random"]
 """How the hard label of an evenly split item without a published hard label is chosen."""
 Duplicates = Literal["error", "first", "all"]
 """What to do if an annotator labels an item more than once."""
+_ROUNDED = 0.0101
+"""Rounding error of published shares, some of which are written with two digits."""
 Entry = TypeVar("Entry", bound=np.generic)
 
 
@@ -187,7 +189,7 @@ class Annotations:
         InputError
             If a column or a value is missing, a label is not among ``classes``, or the rows of an
             item contradict each other. Without ``classes``, also if labels differ only in case or
-            blanks, or if no annotator gave a hard label. The message names the row.
+            blanks, or if a hard label is none of the annotators' labels. The message names the row.
 
         Examples
         --------
@@ -198,12 +200,7 @@ class Annotations:
         from edokit.annotations.decisions import read_or_ask_all
         from edokit.annotations.long_table import Policies, from_long_table
 
-        def read(arguments: Mapping[str, Any]) -> Annotations:
-            policy_options = dict(arguments)
-            reading_options = {name: policy_options.pop(name) for name in reading}
-            return from_long_table(table, policies=Policies(**policy_options), **reading_options)
-
-        reading = {
+        reading_options = {
             "annotator_columns": annotator_columns,
             "columns": columns,
             "classes": classes,
@@ -211,7 +208,20 @@ class Annotations:
             "label_map": label_map,
             "scale": scale,
         }
-        return read_or_ask_all(read, {**reading, "duplicates": duplicates, **policies})
+        policy_options = {"duplicates": duplicates, **policies}
+
+        def read(arguments: Mapping[str, Any]) -> Annotations:
+            # These are the arguments above, some of them changed.
+            chosen_reading = {}
+            chosen_policies = {}
+            for name, value in arguments.items():
+                if name in reading_options:
+                    chosen_reading[name] = value
+                else:
+                    chosen_policies[name] = value
+            return from_long_table(table, policies=Policies(**chosen_policies), **chosen_reading)
+
+        return read_or_ask_all(read, {**reading_options, **policy_options})
 
     @classmethod
     def from_matrix(
@@ -795,12 +805,11 @@ def no_split(name: object, names: Iterable[object]) -> InputError:
     )
 
 
-def find_attribute(annotations: object, name: str) -> Sequence[str]:
+def find_attribute(annotations: Annotations, name: str) -> Strings:
     """The values [A] of an attribute of the annotators; an unknown name is refused."""
-    columns: Mapping[str, Sequence[str]] = getattr(annotations, "attributes", {})
-    if name not in columns:
-        raise unknown_attribute(name, columns)
-    return columns[name]
+    if name not in annotations.attributes:
+        raise unknown_attribute(name, annotations.attributes)
+    return annotations.attributes[name]
 
 
 def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
@@ -809,10 +818,6 @@ def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
     cells *= width  # in place: there may be millions
     cells += columns
     return cells
-
-
-_ROUNDED = 0.0101
-"""Rounding error of published shares, some of which are written with two digits."""
 
 
 def contradiction_message(count: int, items: int) -> str:

@@ -366,7 +366,7 @@ def checked_shares(values: Floats, scale: Scale, place: Place) -> Floats:
     """
 
     def refuse(fault: str, row: tuple[int, ...]) -> InputError:
-        count = counted(int((~scale.are_distributions(values)).sum()), "such row")
+        count = counted(int((~scale.is_distribution(values)).sum()), "such row")
         return InputError(
             f"{place(row[0])} has ({number_list(values[row])}), which are not probabilities: they"
             f" {fault} ({count})",
@@ -374,7 +374,7 @@ def checked_shares(values: Floats, scale: Scale, place: Place) -> Floats:
             code="invalid-probabilities",
         )
 
-    return scale.distributions(values, _SUM_TOLERANCE, refuse)
+    return scale.checked_distributions(values, _SUM_TOLERANCE, refuse)
 
 
 def list_labels_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -163,8 +163,8 @@ def from_long_table(
         declared_classes = ordered_classes(classes, ())
     default_columns = dict(zip(ROLES, COLUMNS, strict=True))
     columns = guess_roles(arrow_table, columns or {}, default_columns)
-    names = _roles(arrow_table, columns)
-    source = _LongTable(arrow_table, names, declared, declared_classes, place, policies)
+    column_by_role = _roles(arrow_table, columns)
+    source = _LongTable(arrow_table, column_by_role, declared, declared_classes, place, policies)
     source = source.without_dropped()
     labels, mapping = source.labels(label_map)
     if split is not None:
@@ -235,16 +235,18 @@ class _LongTable:
 
     Attributes
     ----------
-    names : Mapping[str, str]
+    column_by_role : Mapping[str, str]
         The column of each role that the table has.
+    declared : DeclaredScale
+        The declared scale.
     classes : tuple[str, ...] or None
         The declared classes.
     place : Place
-        The place of a row, for messages.
+        Says where a row is, for messages.
     """
 
     table: pa.Table
-    names: Mapping[str, str]
+    column_by_role: Mapping[str, str]
     declared: DeclaredScale
     classes: tuple[str, ...] | None
     place: Place
@@ -255,7 +257,7 @@ class _LongTable:
         return self.declared.kind == "multi-label"
 
     def column(self, role: str) -> Encoded:
-        name = self.names[role]
+        name = self.column_by_role[role]
         values = self.table[name]
         if role == "label":
             values = list_labels_as_text(values)
@@ -284,10 +286,11 @@ class _LongTable:
         if policies.empty == "drop":
             for role in self._required:
                 column = self.column(role)
-                is_gap = np.array([*(not name.strip() for name in column.names), True])
-                drop(is_gap[column.codes], f"{option('empty', 'drop')} ({self.names[role]})")
-            if "text" in self.names:
-                no_text = f"{option('empty', 'drop')} (items without {self.names['text']})"
+                is_blank = [not name.strip() for name in column.names]
+                is_empty = column.rows_with(is_blank, gaps=True)
+                drop(is_empty, f"{option('empty', 'drop')} ({self.column_by_role[role]})")
+            if "text" in self.column_by_role:
+                no_text = f"{option('empty', 'drop')} (items without {self.column_by_role['text']})"
                 drop(self._without_text(), no_text)
         dropped_names = {"label": policies.drop_label, "annotator": policies.drop_annotator}
         for role, values in dropped_names.items():
@@ -305,12 +308,14 @@ class _LongTable:
         table = self.table
         item = self.column("item")
         for role in TEXTS:
-            if role not in self.names:
+            if role not in self.column_by_role:
                 continue
-            name = self.names[role]
-            texts = pd.Series(_names(encode(table[name], name)), dtype=object).replace("", None)
-            filled = texts.fillna(texts.groupby(item.codes).transform("first"))
-            filled = texts.where(item.codes < 0, filled)
+            name = self.column_by_role[role]
+            texts = pd.Series(encode(table[name], name).row_names, dtype=object).replace("", None)
+            first_texts = texts.groupby(item.codes).transform("first")
+            # Rows without an item have nothing to do with one another.
+            first_texts[item.codes < 0] = None
+            filled = texts.fillna(first_texts)
             position = table.column_names.index(name)
             table = table.set_column(position, name, pa.array(filled, pa.string()))
         return replace(self, table=table)
@@ -319,17 +324,17 @@ class _LongTable:
         """Whether each row belongs to an item without a text; all False if no item has a text."""
         item = self.column("item")
         text = self.column("text")
-        is_written = np.array([*(bool(name.strip()) for name in text.names), False])
-        filled = is_written[text.codes]
-        has_text = np.zeros(len(item.names) + 1, dtype=bool)
-        has_text[item.codes[filled & (item.codes >= 0)]] = True
-        if not has_text.any():
+        is_written = text.rows_with([bool(name.strip()) for name in text.names])
+        has_item = item.codes >= 0
+        item_has_text = np.zeros(len(item.names), dtype=bool)
+        item_has_text[item.codes[is_written & has_item]] = True
+        if not item_has_text.any():
             return np.zeros(len(item.codes), dtype=bool)
-        return np.asarray(~has_text[item.codes] & (item.codes >= 0))
+        return has_item & ~item.rows_with(item_has_text.tolist())
 
     @property
     def _required(self) -> list[str]:
-        return [role for role in ("item", "annotator", "label") if role in self.names]
+        return [role for role in ("item", "annotator", "label") if role in self.column_by_role]
 
     def _rows_with(self, role: str, names: Sequence[str]) -> Bools:
         """Whether each row has one of these labels or annotators; each of them must occur."""
@@ -337,7 +342,7 @@ class _LongTable:
         if self.policies.ignore_case:
             key = spelling_key
         column = Encoded(np.zeros(0, np.int32), as_names([]))
-        if role in self.names:
+        if role in self.column_by_role:
             column = self.column(role)
         cells = list(column.names)
         if role == "label":
@@ -352,9 +357,7 @@ class _LongTable:
                     code=f"unknown-{role}",
                 )
         name_keys = set(map(key, names))
-        # The last entry is that of gaps, whose code is -1.
-        is_match = np.array([*(cell_key in name_keys for cell_key in cell_keys), False])
-        return np.asarray(is_match[column.codes], dtype=bool)
+        return column.rows_with([cell_key in name_keys for cell_key in cell_keys])
 
     def labels(
         self, label_map: Mapping[object, object] | None
@@ -364,11 +367,11 @@ class _LongTable:
         Labels of all splits are read, since classes that occur in a single split are classes of
         the data, too.
         """
-        if "label" not in self.names or not self.table.num_rows:
+        if "label" not in self.column_by_role or not self.table.num_rows:
             return None, as_label_map(label_map, None)
         column = self.column("label")
         hard_names: Sequence[str] | Strings = ()
-        if "hard_label" in self.names:
+        if "hard_label" in self.column_by_role:
             hard_names = self.column("hard_label").names
         all_names = {*column.names, *hard_names}
         if self.classes is None:
@@ -379,7 +382,7 @@ class _LongTable:
             mapping = as_points(all_names, self.classes) | mapping
         labels = read_labels(
             column,
-            self.names["label"],
+            self.column_by_role["label"],
             self.place,
             classes=self.classes,
             label_map=mapping,
@@ -402,12 +405,12 @@ class _LongTable:
         self, split: object, labels: LabelColumn | None
     ) -> tuple[_LongTable, LabelColumn | None]:
         """The rows of one split, and their labels."""
-        if "split" not in self.names:
+        if "split" not in self.column_by_role:
             raise no_split(split, ())
         encoded = self.column("split")
         if as_name(split) not in encoded.names:
             raise no_split(as_name(split), encoded.names)
-        is_inside = np.append(encoded.names, "")[encoded.codes] == as_name(split)
+        is_inside = encoded.rows_with([name == as_name(split) for name in encoded.names])
         if labels is not None:
             codes = labels.encoded.codes[is_inside]
             labels = labels._replace(encoded=labels.encoded._replace(codes=codes))
@@ -422,13 +425,14 @@ class _LongTable:
         for role, column in columns.items():
             rows = np.flatnonzero(column.codes < 0)
             if len(rows):
+                name = self.column_by_role[role]
                 gaps.append(
-                    f"column {self.names[role]!r} ({role}) is empty in {self.place(int(rows[0]))}"
+                    f"column {name!r} ({role}) is empty in {self.place(int(rows[0]))}"
                     f" ({counted(len(rows), 'such row')})"
                 )
         if not gaps:
             return
-        if "text" in self.names:
+        if "text" in self.column_by_role:
             items = np.unique(self.column("item").codes[self._without_text()])
             if len(items):
                 gaps.append(f"{are(len(items), verb=HAVE, noun='item')} no text")
@@ -510,11 +514,11 @@ class _LongTable:
         self, item: Encoded, order: tuple[str, ...], mapping: Mapping[str, str]
     ) -> Codes | None:
         """The published hard label of each item [N]; None without such a column."""
-        if "hard_label" not in self.names:
+        if "hard_label" not in self.column_by_role:
             return None
         if self.is_multi_label:
             raise InputError(
-                f"column {self.names['hard_label']!r} holds one hard label per item, which"
+                f"column {self.column_by_role['hard_label']!r} holds one hard label per item, which"
                 " multi-label data do not have",
                 "drop or rename the column",
                 code="inapplicable-column",
@@ -528,9 +532,9 @@ class _LongTable:
 
     def per_item(self, role: str, item: Encoded) -> Strings | None:
         """The value of each item [N] in a column that describes it; None without the column."""
-        if role not in self.names:
+        if role not in self.column_by_role:
             return None
-        return _names(self._one_per_item(role, item))
+        return self._one_per_item(role, item).row_names
 
     def _one_per_item(self, role: str, item: Encoded) -> Encoded:
         encoded = self.column(role)
@@ -540,8 +544,8 @@ class _LongTable:
             row = int(differs.argmax())
             before = int(((item.codes == item.codes[row]) & (encoded.codes >= 0)).argmax())
             raise InputError(
-                f"item {item.names[item.codes[row]]!r} has more than one {self.names[role]}:"
-                f" {self.place(before)} and {self.place(row)} differ"
+                f"item {item.names[item.codes[row]]!r} has more than one"
+                f" {self.column_by_role[role]}: {self.place(before)} and {self.place(row)} differ"
                 f" ({counted(int(differs.sum()), 'such row')})",
                 "give each item its own id, or make its rows agree",
                 code="contradictory-rows",
@@ -554,24 +558,24 @@ class _LongTable:
         """The columns without a role, by what they describe."""
         columns = _OtherColumns({}, {}, {})
         for name, column in self._columns_without_role().items():
-            annotator_values = _described(annotator, column)
+            annotator_values = _single_values(annotator, column)
             if annotator_values is None:
                 annotator_values = _filled_attribute(annotator, column, name)
-            item_values = _described(item, column, fill=True)
+            item_values = _single_values(item, column, fill=True)
             if annotator_values is not None and (attributes is None or name in attributes):
                 columns.attributes[name] = annotator_values
             if item_values is not None and name not in (attributes or ()):
                 columns.item_columns[name] = item_values
             if name not in columns.attributes and name not in columns.item_columns:
-                columns.annotation_columns[name] = _names(column)
+                columns.annotation_columns[name] = column.row_names
         return columns
 
     def _columns_without_role(self) -> dict[str, Encoded]:
         """The columns without a role; a column of lists or bytes is left out with a warning."""
-        has_role = {*self.names.values(), *COLUMNS, SCALE}
-        if "label" not in self.names:
+        has_role = {*self.column_by_role.values(), *COLUMNS, SCALE}
+        if "label" not in self.column_by_role:
             has_role.update(class_columns(self.table.column_names).values())
-        if "text" not in self.names and "context" not in self.names.values():
+        if "text" not in self.column_by_role and "context" not in self.column_by_role.values():
             has_role.discard("context")
         columns = {}
         for name in self.table.column_names:
@@ -618,17 +622,11 @@ def _first_codes(owner: Encoded, encoded: Encoded) -> Codes:
     return codes
 
 
-def _names(encoded: Encoded) -> Strings:
-    """The name in each row [n]; empty text for a gap."""
-    values: Strings = np.append(encoded.names, "").astype(object)[encoded.codes]
-    return values
-
-
-def _described(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strings | None:
+def _single_values(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strings | None:
     """The value of each item or annotator [n]; None if one of them has several values.
 
-    With ``fill``, a gap does not count as a value, unless most of the column is empty: a value in
-    such a column, such as a remark, describes its row only.
+    With ``fill``, a gap does not count as a value, unless most of the column is empty: then a
+    value, such as a remark, only describes its row.
     """
     codes = _first_codes(owner, encoded)
     is_filled = encoded.codes >= 0
@@ -637,7 +635,7 @@ def _described(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strin
         differs = differs & is_filled
     if differs.any():
         return None
-    return _names(Encoded(codes, encoded.names))
+    return Encoded(codes, encoded.names).row_names
 
 
 def _filled_attribute(annotator: Encoded, column: Encoded, name: str) -> Strings | None:
@@ -646,10 +644,7 @@ def _filled_attribute(annotator: Encoded, column: Encoded, name: str) -> Strings
     A warning counts the rows. A column with a single value is not an attribute, since a gap may
     be its other value.
     """
-    # The last entry is that of gaps, whose code is -1.
-    is_level = [text.strip().lower() not in UNKNOWN for text in column.names]
-    is_known_name = np.array([*is_level, False])
-    is_known = is_known_name[column.codes]
+    is_known = column.rows_with([name.strip().lower() not in UNKNOWN for name in column.names])
     codes = _first_codes(annotator, Encoded(np.where(is_known, column.codes, -1), column.names))
     levels = codes[codes >= 0]
     is_gap = ~is_known & (codes[annotator.codes] >= 0)
@@ -662,7 +657,7 @@ def _filled_attribute(annotator: Encoded, column: Encoded, name: str) -> Strings
         f" {examples(owners)}; the value of the annotator's other rows is used"
     )
     first_codes = _first_codes(annotator, column)
-    return _names(Encoded(np.where(codes >= 0, codes, first_codes), column.names))
+    return Encoded(np.where(codes >= 0, codes, first_codes), column.names).row_names
 
 
 def _arrow_table(table: object) -> pa.Table:

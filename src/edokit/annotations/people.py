@@ -328,10 +328,11 @@ def contradictions(
         levels = {value for value, _ in most_frequent}
         if len(levels) < 2 or agreeing == known or agreeing < _NEARLY_ALL * known:
             continue
-        first = next(a for a, counts in enumerate(rows_of_value) if len(counts) > 1)
-        (value, count), (other, other_count) = rows_of_value[first].most_common(2)
+        has_several = [len(counts) > 1 for counts in rows_of_value]
+        code = has_several.index(True)
+        (value, count), (other, other_count) = rows_of_value[code].most_common(2)
         reasons[name] = (
-            f"annotator {str(annotators[first])!r} has {word(value)} in {counted(count, 'row')} and"
+            f"annotator {str(annotators[code])!r} has {word(value)} in {counted(count, 'row')} and"
             f" {word(other)} in {other_count}"
         )
     return reasons

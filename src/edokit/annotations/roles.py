@@ -118,9 +118,8 @@ def guess_text_roles(table: pa.Table, columns: Mapping[str, str]) -> dict[str, s
 
 def _identifies(items: pd.Series, texts: pd.Series) -> bool:
     """Whether every row has an item, and each item a single text."""
-    return bool((items.str.strip() != "").all() and items.notna().all()) and _describes(
-        items, texts
-    )
+    has_gaps = items.isna().any() or (items.str.strip() == "").any()
+    return not has_gaps and _describes(items, texts)
 
 
 def _note_guesses(guessed: Mapping[str, str]) -> None:

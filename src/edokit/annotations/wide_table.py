@@ -29,7 +29,7 @@ def unpivot(table: pa.Table, annotator_columns: Sequence[str]) -> tuple[pa.Table
             raise InputError(
                 f"the table has a column {name!r} beside the columns of annotators"
                 f" {headings(annotator_columns)}",
-                "rename or remove it, if it does not belong to one annotation; else leave"
+                f"rename or remove it; if it describes single annotations, leave"
                 f" {option('annotator_columns')} out",
                 code="conflicting-options",
             )
@@ -37,9 +37,7 @@ def unpivot(table: pa.Table, annotator_columns: Sequence[str]) -> tuple[pa.Table
     annotators = []
     labels = []
     for name in annotator_columns:
-        encoded = encode(list_labels_as_text(table[name]), name)
-        # The code -1 of a gap is the last name.
-        texts = np.append(encoded.names, "").astype(object)[encoded.codes]
+        texts = encode(list_labels_as_text(table[name]), name).row_names
         filled = np.flatnonzero([bool(text.strip()) for text in texts])
         rows.append(filled)
         annotators += [name] * len(filled)
@@ -55,6 +53,7 @@ def unpivot(table: pa.Table, annotator_columns: Sequence[str]) -> tuple[pa.Table
 
 
 def _missing_annotator_column(name: str, column_names: Sequence[str]) -> InputError:
+    """The error for a column of an annotator that the table does not have."""
     hint = "check the spelling"
     close = get_close_matches(name, column_names, 1)
     if close:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from edokit._errors import InputError, are, examples, headings, option, warn
@@ -64,9 +63,7 @@ def read_people(path: str | Path, columns: Mapping[str, str] | None = None) -> p
     cells = {}
     for name in [key, *present]:
         if name == key or name not in has_role:
-            encoded = encode(table[name], name)
-            # The code -1 of a gap selects the last name.
-            cells[name] = np.append(encoded.names, "").astype(object)[encoded.codes]
+            cells[name] = encode(table[name], name).row_names
     frame = pd.DataFrame(cells)
     frame = frame[frame[key] != ""]
     by_person = frame.groupby(key, sort=False)

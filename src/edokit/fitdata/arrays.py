@@ -137,7 +137,7 @@ def _holds_shares(values: Labels, classes: Sequence[str] | None, scale: ScaleLik
     """
     if values.dtype.kind not in "iuf" or values.shape[1] < 2:
         return False
-    if values.dtype.kind != "f" or not NOMINAL.all_distributions(values):
+    if values.dtype.kind != "f" or not NOMINAL.are_all_distributions(values):
         _refuse_doubtful(values, scale)
         return False
     if classes is not None and values.shape[1] != len(classes):

@@ -135,7 +135,7 @@ def predict_splits(member: Member, plan: TrainingPlan, job: TrainingJob) -> Name
 
 def _checked(predicted: Floats, scale: Scale) -> Floats:
     """Probabilities [N, C] in the precision of their file; a model that diverged is an error."""
-    invalid = ~scale.are_distributions(predicted)
+    invalid = ~scale.is_distribution(predicted)
     if invalid.any():
         n_texts = int(invalid.reshape(len(predicted), -1).any(axis=1).sum())
         raise InputError(

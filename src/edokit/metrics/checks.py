@@ -29,7 +29,7 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
         # `Scale.faults` names each fault in words. Only for "do not sum to 1" does division help.
         if "sum" in fault:
             hint = f"divide each row by its sum, or {hint}"
-        wrong = int((~scale.are_distributions(array)).sum())
+        wrong = int((~scale.is_distribution(array)).sum())
         return InputError(
             f"the probabilities {name}[{row[0]}] {fault}: ({numbers})"
             f" ({wrong} of {len(array)} are wrong)",
@@ -37,7 +37,7 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
             code="invalid-probabilities",
         )
 
-    return scale.distributions(array, TOLERANCE, refuse)
+    return scale.checked_distributions(array, TOLERANCE, refuse)
 
 
 def with_item_ids(values: Floats, *arrays: npt.ArrayLike) -> Floats:

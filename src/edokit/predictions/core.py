@@ -281,7 +281,7 @@ class Predictions:
             )
 
         normalize = invalid == "normalize"
-        probabilities = self.scale.distributions(
+        probabilities = self.scale.checked_distributions(
             self.probabilities, EXACT, refuse, normalize=normalize
         )
         return replace(self, probabilities=probabilities)
@@ -754,7 +754,8 @@ def _named_rows(
 ) -> Rows:
     """The rows with the names that are given, or with those of the array."""
     if array_rows is not None:
-        check_same_ids(array_rows, items)
+        if items is not None:
+            check_same_ids(array_rows, items)
         if annotators is None:
             return array_rows
         _check_same_annotators(array_rows, annotators)
@@ -820,7 +821,7 @@ def _from_logits(array: Array, is_binary: bool, members: Strings | None, scale: 
     if names is None:
         names = as_names(range(array.shape[1]))
     # A member all of whose rows are distributions.
-    has_probabilities = scale.are_distributions(array).all(axis=0)
+    has_probabilities = scale.is_distribution(array).all(axis=0)
     if has_probabilities.any():
         raise InputError(
             f"the numbers of {examples(names[has_probabilities])} are probabilities, not logits",
@@ -871,7 +872,7 @@ def _only_layout(array: Array, sizes: Mapping[str, int], *, any_numbers: bool) -
     With ``any_numbers``, the numbers of an item need not be a distribution over classes.
     """
     candidates = [layout for layout in _LAYOUTS if _fits(array.shape, layout, sizes)]
-    if len(candidates) > 1 and not any_numbers and not NOMINAL.are_distributions(array).all():
+    if len(candidates) > 1 and not any_numbers and not NOMINAL.is_distribution(array).all():
         candidates = [layout for layout in candidates if "C" not in layout]
     if len(candidates) == 1:
         return candidates[0]

@@ -178,8 +178,7 @@ def answering_members(table: pa.Table, path: Path, member: str, identity: Sequen
     if not present:
         return Encoded(np.zeros(len(table), dtype=np.int32), np.array([member], dtype=object))
     columns = [encode(table[name], name) for name in present]
-    # A gap has the code −1, which selects the last name.
-    texts = [np.append(column.names, "")[column.codes].tolist() for column in columns]
+    texts = [column.row_names.tolist() for column in columns]
     combinations = list(zip(*texts, strict=True))
     joined_names = []
     for combination in combinations:
