@@ -116,8 +116,22 @@ def test_a_few_groups_of_items_are_too_few_for_a_verdict(
 ) -> None:
     week = camps.split("test")
     groups = np.array([f"thread {k % 4}" for k in range(len(week.items))], dtype=object)
-    with raises_code("too-few-items", "4 groups"):
+    with raises_code("too-few-items", "new labels", "4 groups"):
         edokit.gate(small_run, replace(week, item_groups=groups))
+
+
+def test_a_slice_of_the_fit_in_one_group_is_no_reference(
+    camps: Annotations, tmp_path: Path
+) -> None:
+    train = with_language(camps.split("train", "dev"))
+    # The texts in Italian are one thread, whose mean loss has no variance of its own.
+    is_italian = train.item_columns["lang"] == "it"
+    threads = np.array([f"thread {k}" for k in range(len(is_italian))], dtype=object)
+    threads[is_italian] = "one thread"
+    folder = quick_run(replace(train, item_groups=threads), tmp_path / "run")
+    found = edokit.gate(folder, with_language(camps.split("test")), by="lang")
+    fit_items = {row.value: row.fit_items for row in found.slices}
+    assert fit_items == {"en": (~is_italian).sum(), "it": len(is_italian)}
 
 
 def test_a_gate_compares_with_held_out_answers(small_run: Path, camps: Annotations) -> None:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from edokit._errors import InputError, counted, local_path, option
-from edokit._types import Bools, Floats, Ints
+from edokit._types import Ints
 from edokit.analysis.fit_items import FitItems, ensemble_folder, fit_columns, read_fit_items
 from edokit.analysis.gate.options import GateOptions
 from edokit.analysis.gate.result import Gate, GateRow
-from edokit.analysis.gate.statistics import loss_change
+from edokit.analysis.gate.statistics import LossSample, compare_losses, with_verdicts
 from edokit.analysis.human_labels import HumanLabels
 from edokit.analysis.scores.slices import FEWEST_ITEMS, SliceItems, find_slices
-from edokit.analysis.sequential import holm
 from edokit.annotations.core import Annotations
 from edokit.bundle import Bundle, is_bundle
 from edokit.datasets.item_groups import item_clusters
@@ -89,9 +88,10 @@ def gate(
     fitted = ensemble.fitted_
     labels = load_new_labels(annotations, reading, fitted.classes, fitted.scale)
     clusters = item_clusters(labels)
-    _check_enough_items(labels, clusters)
+    _check_enough_items(len(labels.items), clusters, "new labels")
     slices = find_slices(labels, options.by)
     fit_items = read_fit_items(folder, ensemble)
+    _check_enough_items(len(fit_items.labels.items), fit_items.clusters, "labels of the fit")
     members = _predictions(labels, predictions, bundle)
     # A bundle holds only the members that carry weight; pooling refuses to do without these.
     answering = [name for name in ensemble.members_ if name in members.members]
@@ -103,20 +103,21 @@ def gate(
     class_order = [fit_items.pooled.classes.index(name) for name in labels.classes]
     fit_pool = fit_items.pooled.probabilities[:, class_order]
     new_pool = ensemble.describe(members).probabilities
-    fit_sample = _LossSample(fit_human_labels.label_losses(fit_pool), fit_items.clusters)
-    new_sample = _LossSample(human_labels.label_losses(new_pool), clusters)
+    fit_sample = LossSample(fit_human_labels.label_losses(fit_pool), fit_items.clusters)
+    new_sample = LossSample(human_labels.label_losses(new_pool), clusters)
 
     n_tests = 1 + sum(len(values) for values in slices.values())
-    rows = [_compare(fit_sample, new_sample, options, n_tests)]
+    rows = [compare_losses(fit_sample, new_sample, options, n_tests)]
     for column, values in slices.items():
-        fit_slice = _fit_slices(fit_labels, column)
+        fit_slices = _fit_slices(fit_labels, column)
         for value, mask in values.items():
             fit_part = fit_sample
-            if value in fit_slice:
-                fit_part = fit_sample.take(fit_slice[value])
+            # With few items in the slice of the fit, those of the new one are compared with all.
+            if value in fit_slices and fit_sample.take(fit_slices[value]).has_enough:
+                fit_part = fit_sample.take(fit_slices[value])
             new_part = new_sample.take(mask)
-            rows.append(_compare(fit_part, new_part, options, n_tests, column, value))
-    total, *slice_rows = _with_verdicts(rows, options.level)
+            rows.append(compare_losses(fit_part, new_part, options, n_tests, column, value))
+    total, *slice_rows = with_verdicts(rows, options.level)
 
     member_rows: list[GateRow] = []
     n_members = len(members.members)
@@ -125,10 +126,12 @@ def gate(
         for k, name in enumerate(members.members):
             fit_p = np.asarray(fit_members.probabilities[:, k], dtype=np.float64)
             new_p = np.asarray(members.probabilities[:, k], dtype=np.float64)
-            fit_part = _LossSample(fit_human_labels.label_losses(fit_p), fit_items.clusters)
-            new_part = _LossSample(human_labels.label_losses(new_p), clusters)
-            member_rows.append(_compare(fit_part, new_part, options, n_members, "member", name))
-    member_rows = _with_verdicts(member_rows, options.level)
+            fit_part = LossSample(fit_human_labels.label_losses(fit_p), fit_items.clusters)
+            new_part = LossSample(human_labels.label_losses(new_p), clusters)
+            member_rows.append(
+                compare_losses(fit_part, new_part, options, n_members, "member", name)
+            )
+    member_rows = with_verdicts(member_rows, options.level)
     member_rows.sort(key=lambda row: -(row.change or 0.0))
 
     verdict: Literal["pass", "fail"] = "pass"
@@ -156,20 +159,20 @@ def _bundle(folder: Path) -> Bundle:
     return Bundle.load(folder)
 
 
-def _check_enough_items(labels: Annotations, clusters: Ints | None) -> None:
-    """Refuse new labels of too few items, or groups of items, for a verdict."""
-    items = len(labels.items)
+def _check_enough_items(items: int, clusters: Ints | None, source: str) -> None:
+    """Refuse labels of too few items, or groups of items, for a verdict."""
     units = unit_count(items, clusters)
     if items < FEWEST_ITEMS:
         raise InputError(
-            f"{counted(items, 'item')} are too few for a verdict",
+            f"the {source} have {counted(items, 'item')}, which are too few for a verdict",
             f"give {FEWEST_ITEMS} or more; some hundred show a small fall",
             code="too-few-items",
         )
     if units < FEWEST_ITEMS:
         raise InputError(
-            f"{counted(items, 'item')} in {counted(units, 'group')} are too few for a verdict: the"
-            " items of a group count as one, and so do near-duplicate texts",
+            f"the {source} have {counted(items, 'item')} in {counted(units, 'group')}, which are"
+            " too few for a verdict: the items of a group count as one, and so do near-duplicate"
+            " texts",
             f"give labels of {FEWEST_ITEMS} or more groups",
             code="too-few-items",
         )
@@ -196,85 +199,15 @@ def _predictions(
     return bundle.members.predict(texts)
 
 
-@dataclass(frozen=True, eq=False)
-class _LossSample:
-    """The losses [n] of some items; items with the same cluster number [n] count as one."""
-
-    losses: Floats
-    clusters: Ints | None
-
-    def take(self, mask: Bools) -> _LossSample:
-        """The losses of some of the items."""
-        if self.clusters is None:
-            return _LossSample(self.losses[mask], None)
-        return _LossSample(self.losses[mask], self.clusters[mask])
-
-
-def _compare(
-    fit_sample: _LossSample,
-    new_sample: _LossSample,
-    options: GateOptions,
-    n_tests: int,
-    column: str | None = None,
-    value: str | None = None,
-) -> GateRow:
-    """The losses of new items beside those of items of the fit, before the verdict.
-
-    Where the new items are too few, this is said instead of a test.
-    """
-    row = GateRow(
-        items=len(new_sample.losses),
-        fit_items=len(fit_sample.losses),
-        verdict="too few",
-        fit_loss=float(fit_sample.losses.mean()),
-        loss=float(new_sample.losses.mean()),
-        column=column,
-        value=value,
-    )
-    if unit_count(row.items, new_sample.clusters) < FEWEST_ITEMS:
-        return row
-    estimate = loss_change(
-        fit_sample.losses,
-        new_sample.losses,
-        fit_sample.clusters,
-        new_sample.clusters,
-        level=options.level,
-        tolerance=options.tolerance,
-        tests=n_tests,
-    )
-    return replace(
-        row,
-        change=estimate.change,
-        low=estimate.low,
-        high=estimate.high,
-        p=estimate.p,
-        detectable=estimate.detectable,
-    )
-
-
 def _fit_slices(fit_labels: Annotations, column: str) -> SliceItems:
-    """The slices of the fit's items [N] by a column that are large enough to compare with.
+    """The slices of the fit's items [N] by a column.
 
     There are none where the fit's table lacks the column, or has too many values in it.
     """
     try:
-        slices = find_slices(fit_labels, column)[column]
+        return find_slices(fit_labels, column)[column]
     except InputError:
         return {}
-    return {value: mask for value, mask in slices.items() if mask.sum() >= FEWEST_ITEMS}
-
-
-def _with_verdicts(rows: Sequence[GateRow], level: float) -> list[GateRow]:
-    """The rows with p-values corrected for all of them, and the verdicts of those that have one."""
-    tested = [number for number, row in enumerate(rows) if row.p is not None]
-    p_values = holm(np.array([rows[number].p for number in tested], dtype=np.float64))
-    decided = list(rows)
-    for number, p in zip(tested, p_values.tolist(), strict=True):
-        verdict: Literal["pass", "fail"] = "pass"
-        if p <= (1 - level) / 2:
-            verdict = "fail"
-        decided[number] = replace(rows[number], p=p, verdict=verdict)
-    return decided
 
 
 def _count_fit_texts(labels: Annotations, fit_items: FitItems) -> int:

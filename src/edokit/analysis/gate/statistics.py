@@ -7,9 +7,18 @@ counted as one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from edokit._types import Floats, Ints
+import numpy as np
+
+from edokit._types import Bools, Floats, Ints
+from edokit.analysis.gate.options import GateOptions
+from edokit.analysis.gate.result import GateRow
+from edokit.analysis.scores.slices import FEWEST_ITEMS
+from edokit.analysis.sequential import holm
+from edokit.metrics.resampling import unit_count
 from edokit.metrics.sample_mean import MeanEstimate, sample_mean
 
 _POWER = 0.8
@@ -90,3 +99,77 @@ def _welch_freedom(before: MeanEstimate, after: MeanEstimate) -> float:
     before_part = before.variance**2 / max(before.size - 1, 1)
     after_part = after.variance**2 / max(after.size - 1, 1)
     return max(total**2 / max(before_part + after_part, 1e-300), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LossSample:
+    """The losses [n] of some items; items with the same cluster number [n] count as one."""
+
+    losses: Floats
+    clusters: Ints | None
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether there are enough items, or clusters of items, for the variance of their mean."""
+        return unit_count(len(self.losses), self.clusters) >= FEWEST_ITEMS
+
+    def take(self, mask: Bools) -> LossSample:
+        """The losses of some of the items."""
+        if self.clusters is None:
+            return LossSample(self.losses[mask], None)
+        return LossSample(self.losses[mask], self.clusters[mask])
+
+
+def compare_losses(
+    fit_sample: LossSample,
+    new_sample: LossSample,
+    options: GateOptions,
+    n_tests: int,
+    column: str | None = None,
+    value: str | None = None,
+) -> GateRow:
+    """The losses of new items beside those of items of the fit, before the verdict.
+
+    Where the new items are too few, this is said instead of a test.
+    """
+    row = GateRow(
+        items=len(new_sample.losses),
+        fit_items=len(fit_sample.losses),
+        verdict="too few",
+        fit_loss=float(fit_sample.losses.mean()),
+        loss=float(new_sample.losses.mean()),
+        column=column,
+        value=value,
+    )
+    if not new_sample.has_enough:
+        return row
+    estimate = loss_change(
+        fit_sample.losses,
+        new_sample.losses,
+        fit_sample.clusters,
+        new_sample.clusters,
+        level=options.level,
+        tolerance=options.tolerance,
+        tests=n_tests,
+    )
+    return replace(
+        row,
+        change=estimate.change,
+        low=estimate.low,
+        high=estimate.high,
+        p=estimate.p,
+        detectable=estimate.detectable,
+    )
+
+
+def with_verdicts(rows: Sequence[GateRow], level: float) -> list[GateRow]:
+    """The rows with p-values corrected for all of them, and the verdicts of those that have one."""
+    tested = [number for number, row in enumerate(rows) if row.p is not None]
+    p_values = holm(np.array([rows[number].p for number in tested], dtype=np.float64))
+    decided = list(rows)
+    for number, p in zip(tested, p_values.tolist(), strict=True):
+        verdict: Literal["pass", "fail"] = "pass"
+        if p <= (1 - level) / 2:
+            verdict = "fail"
+        decided[number] = replace(rows[number], p=p, verdict=verdict)
+    return decided
