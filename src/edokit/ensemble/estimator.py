@@ -27,7 +27,7 @@ from edokit.ensemble.fitted import Fitted, Reason
 from edokit.ensemble.persistence import read_fitted, write_fitted
 from edokit.ensemble.pooling import pool_known, pool_members
 from edokit.fitdata.arrays import label_array
-from edokit.fitdata.inputs import align_inputs, open_inputs, pooled_members
+from edokit.fitdata.inputs import align_inputs, members_with_weight, open_inputs
 from edokit.fitdata.reading import (
     LabelsLike,
     PredictionsLike,
@@ -428,7 +428,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
                 for shard in predictions
             ]
             return Pooled.concatenate(parts)
-        members = pooled_members(
+        members = members_with_weight(
             predictions, fitted.members, fitted.classes, fitted.weights, fitted.scale
         )
         P = np.asarray(members.probabilities, dtype=np.float64)
