@@ -25,7 +25,7 @@ from edokit.ensemble.answers import Answer, find_answer
 from edokit.ensemble.escalation import Against, Escalation, parse_share
 from edokit.ensemble.fitted import Fitted, Reason
 from edokit.ensemble.persistence import read_fitted, write_fitted
-from edokit.ensemble.pooling import pool_known, pool_members
+from edokit.ensemble.pooling import pool_knowing_members, pool_members
 from edokit.fitdata.arrays import label_array
 from edokit.fitdata.inputs import align_inputs, members_with_weight, open_inputs
 from edokit.fitdata.reading import (
@@ -433,7 +433,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         )
         P = np.asarray(members.probabilities, dtype=np.float64)
         if only_knowing and fitted.pairs is None and members.rows.people:
-            pooled, spread = pool_known(fitted, P, members.is_known)
+            pooled, spread = pool_knowing_members(fitted, P, members.is_known)
         else:
             pooled, spread = pool_members(fitted, P)
         answers = None
