@@ -221,9 +221,10 @@ class Escalation:
                 f" to the {items} of the fit are too few or too often overruled; everything is for"
                 f" people{self._suggestion}"
             )
+        share = f"{100 * self.answered:.0f} %"
         return (
-            f"{confidence_phrase}, {self.promise}; at this limit, {100 * self.answered:.0f} % of the training"
-            " items would be answered automatically"
+            f"{confidence_phrase}, {self.promise}; at this limit, {share} of the items of the fit"
+            " would be answered automatically"
         )
 
     @property
@@ -232,9 +233,10 @@ class Escalation:
         if self.alternative is None:
             return ""
         limit, answered = self.alternative
+        share = f"{100 * answered:.0f} %"
         return (
-            f"; at {percent(limit)} it would answer {100 * answered:.0f} % of the training items (a"
-            " limit that is chosen after a look at several promises less)"
+            f"; at {percent(limit)} it would answer {share} of the items of the fit (a limit that"
+            " is chosen after a look at several promises less)"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -330,8 +332,8 @@ def _p_values(losses: Floats, counts: Ints, limit: float, groups: Ints | None) -
 def _betting_p_values(excess: Floats, counts: Ints, largest: float) -> Floats:
     """For each count n, the p-value of "the mean of values like the first n is above 0".
 
-    Under this hypothesis, a gambler who starts with a wealth of 1, bets on values below 0, and never
-    risks more than the wealth, has an expected wealth of at most 1 (Waudby-Smith & Ramdas, 2024).
+    Under this hypothesis, a gambler who starts with a wealth of 1, bets on values below 0 and never
+    risks more than the wealth has an expected wealth of at most 1 (Waudby-Smith & Ramdas, 2024).
     The same holds for the mean over several sizes of bets. Values are at most ``largest``.
     """
     with np.errstate(divide="ignore"):

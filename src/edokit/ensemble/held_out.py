@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edokit._errors import counted
 from edokit._io.documents import Count, Document
 from edokit._types import Floats, Ints
 from edokit.fitdata.data import FitData
@@ -75,7 +76,9 @@ class HeldOut:
         if document.groups is not None:
             groups = np.array(document.groups, dtype=np.int64)
             if len(groups) != n_items:
-                raise ValueError(f"holds {len(groups)} groups for {n_items} answers")
+                raise ValueError(
+                    f"holds {counted(len(groups), 'group')} for {counted(n_items, 'answer')}"
+                )
         answers = _shares(document.answers, n_items, n_classes)
         return cls(answers, _shares(document.shares, n_items, n_classes), groups)
 
