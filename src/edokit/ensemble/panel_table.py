@@ -99,7 +99,8 @@ class PanelTable:
         largest = distances.max(axis=(0, 1))
         for position in np.argsort(-largest, kind="stable")[:_DIVIDED_ITEMS]:
             farthest = int(distances[:, :, position].argmax())
-            first, second = np.unravel_index(farthest, (n_panels, n_panels))
+            first = farthest // n_panels
+            second = farthest % n_panels
             self._divided.append(
                 DividedItem(
                     item=str(anonymous.items[position]),
