@@ -3,7 +3,7 @@
 `from_parameters` makes it from the parameters of `EDOEnsemble`. The command line and the search
 make an `EDOEnsemble` from their flags and trials, and ``ensemble.json`` stores its parameters:
 `parameters_from_document` reads them, `parameters_to_document` writes them, and
-`settings_document` lists every choice of a fit by its name on the command line.
+`settings_document` lists the choices of a fit by name on the command line.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def from_parameters(
 ) -> FitConfig:
     """Return the checked configuration that these parameters of `EDOEnsemble` describe.
 
-    None stands for the default: files of earlier versions contain it for any parameter.
+    None means the default: files of earlier versions contain it for any parameter.
     """
     if people is None:
         people = True
@@ -196,9 +196,10 @@ def settings_document(
     preset: str,
     scale: str | None,
 ) -> dict[str, Any]:
-    """Return every choice of a fit by its name on the command line, for ``settings`` of the file.
+    """Return the choices of a fit by name on the command line, for ``settings`` of the file.
 
-    ``objective`` and ``solver`` have the values that the fit chose in place of ``"auto"``.
+    ``people`` is not among them. ``objective`` and ``solver`` have the values that the fit chose in
+    place of ``"auto"``.
     """
     document: dict[str, Any] = {
         "preset": preset,

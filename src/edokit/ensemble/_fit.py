@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from edokit._errors import InputError, counted, option
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.config import FitConfig, settings_document
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import GIVEN, Constant, Fitted, Kind, Reason, on_simplex
@@ -50,7 +50,7 @@ from edokit.solvers.exact import (
 GRID = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
 """Values of λ_Reg to compare; infinity is the uniform mean."""
 UNIFORM = 30.0
-"""The finite λ_Reg that stands for infinity in a mean: its weights are nearly uniform."""
+"""The finite λ_Reg that replaces infinity in a mean: its weights are nearly uniform."""
 DOMINANT = 0.6
 """The weight above which a member is called dominant."""
 
@@ -206,6 +206,9 @@ def choose_lambda_reg(
     penalty = _mean_penalty(shares)
     (penalty_losses,) = _held_out_losses(folds, settings, [penalty], max_members)
     excess = losses[-1] - penalty_losses
+    groups = None
+    if sampled.layout.groups is not None:
+        groups = np.concatenate([fold.layout.groups for _, fold in folds])
     compared: list[dict[str, object]] = []
     for value, ce, share in zip(GRID, means.tolist(), shares.tolist(), strict=True):
         name: float | str = value
@@ -218,7 +221,7 @@ def choose_lambda_reg(
         "ce": float(penalty_losses.mean()),
         "uniform_ce": float(means[-1]),
         "uniform_above": float(excess.mean()),
-        "uniform_above_error": float(excess.std() / np.sqrt(n_items)),
+        "uniform_above_error": _standard_error(excess, groups),
         "compared": compared,
     }
 
@@ -227,6 +230,15 @@ def _mean_penalty(shares: Floats) -> float:
     """The geometric mean of the values in ``GRID`` with these shares, rounded to three digits."""
     logs = np.log([UNIFORM if math.isinf(value) else value for value in GRID])
     return float(f"{np.exp(shares @ logs):.3g}")
+
+
+def _standard_error(values: Floats, groups: Ints | None) -> float:
+    """The standard error of the mean; values with the same number in ``groups`` are dependent."""
+    if groups is None:
+        return float(values.std() / np.sqrt(len(values)))
+    codes = np.unique(groups, return_inverse=True)[1]
+    deviations = np.bincount(codes, values - values.mean())
+    return float(np.sqrt(np.square(deviations).sum()) / len(values))
 
 
 def _held_out_losses(

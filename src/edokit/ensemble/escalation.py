@@ -4,7 +4,7 @@ An item is answered if the ensemble is confident enough. The threshold is chosen
 answers for the items of the fit, by learn-then-test (Angelopoulos et al.): for each of several
 thresholds, the hypothesis that too many of the answers above it would be overruled is tested, and
 the fallback procedure keeps the probability that any true hypothesis is rejected below 5 %. Among
-the thresholds whose hypothesis is rejected, the one that answers most items is used.
+the thresholds whose hypothesis is rejected, the threshold that answers most items is used.
 
 If each item's answer is either overruled or not, and items are not grouped, the tests are binomial.
 Otherwise they are tests by betting (Waudby-Smith & Ramdas), which are valid as well and assume

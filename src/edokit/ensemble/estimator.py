@@ -78,7 +78,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         ``set_params(objective__div=0)``, change fields of the objective.
     solver : {"exact", "gumbel"}, Exact or Gumbel, default=None
         ``exact`` finds the optimum, with a certificate; ``gumbel`` is the paper's search over
-        weights and sizes. A name stands for the solver with the options of the preset, None for the
+        weights and sizes. A name selects the solver with the options of the preset, and None the
         preset's solver. Nested parameters change fields of the solver.
     recalibrate : {"temperature"}, default=None
         What to fit after pooling; None for nothing.

@@ -274,7 +274,7 @@ class Fitted:
 
     @property
     def below_constant(self) -> str | None:
-        """A warning if the pool is no better than the constant answer; else None."""
+        """A warning if the pool does not beat the constant answer; else None."""
         loss = self.metrics.get("ce")
         if loss is None:
             return None

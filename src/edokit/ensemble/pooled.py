@@ -55,8 +55,8 @@ class Pooled:
     """
 
     rows: Rows
-    """The items, or pairs of an item and an annotator; in a pair, an empty annotator stands for the
-    anonymous answer."""
+    """The items, or pairs of an item and an annotator. An empty annotator marks the anonymous
+    answer."""
     classes: tuple[str, ...]
     """Class names [C]."""
     probabilities: Floats
@@ -82,7 +82,7 @@ class Pooled:
     unreadable: Bools | None = None
     """Which texts get the constant answer, since they can't be read [N]; None if unknown."""
     is_panel: bool = False
-    """Whether a panel answers; a panel has no label for texts that can't be read."""
+    """Whether a panel answers; it then gives no label for texts that can't be read."""
     for_people: Bools | None = None
     """Which items are handed to people [N]; None if no decision was made."""
 
@@ -213,7 +213,7 @@ class Pooled:
 
     @property
     def _has_no_label(self) -> Bools:
-        """Whether a row has no label [N]: it is a panel's answer for a text that can't be read."""
+        """Whether a row lacks a label [N], as a panel's answer for a text that can't be read."""
         if not self.is_panel or self.unreadable is None:
             return np.zeros(len(self.probabilities), dtype=bool)
         return self.unreadable

@@ -528,7 +528,7 @@ class _Summary:
             labelled = None
             if self.has_labelled_items:
                 self._refuse_labelled(pooled)
-                # New items have no labels, which the review shows beside the labelled ones.
+                # The review shows 0 labels for these items beside the numbers of labelled ones.
                 labelled = Labelled(np.zeros(len(pooled.items), dtype=np.int64), strength=1.0)
             self.queue = review(pooled, count, self.queue, labelled=labelled)
 

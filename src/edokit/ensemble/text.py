@@ -37,7 +37,7 @@ def nothing_learned(epochs: int, learning_rate: float, size: int) -> str:
 
 
 def below_constant(loss: float, constant_loss: float) -> str:
-    """A warning that the pool is no better than the constant answer, and what to do."""
+    """A warning that the pool does not beat the constant answer, and what to do."""
     return (
         f"The pool does not beat a constant answer on the fit data: CE {loss:.4f} against"
         f" {constant_loss:.4f}. Check the cross-entropy of each member, or"

@@ -709,7 +709,7 @@ def by_content(arrays: Arrays, members: Sequence[str], rows_per_item: int = 1) -
     sums = np.sort(P, axis=1).sum(axis=1)  # the same whatever the order of the members
     by_member = P[:, np.argsort(members)].reshape(len(y), -1)
     # Numbers of at least 0 are ordered as their bytes are, the most significant first.
-    rows = np.concatenate([y[:, None], q, sums, by_member], axis=1).astype(">f8")
+    rows = np.concatenate([y[:, None], q, sums, by_member], axis=1).astype(">f8", order="C")
     rows = rows.reshape(len(y) // rows_per_item, -1)
     return np.argsort(rows.view(f"V{8 * rows.shape[1]}").ravel(), kind="stable")
 

@@ -84,7 +84,7 @@ def as_shard_options(streaming: ShardOptions | Mapping[str, Any] | None) -> Shar
 class ReadOptions:
     """How the inputs of a fit are read, and how hard labels are made of them.
 
-    The fields that are not described here are arguments of `read_annotations`; None stands for its
+    The fields that are not described here are arguments of `read_annotations`; None means its
     default.
 
     Parameters
@@ -260,7 +260,7 @@ class InputFiles:
             return source
         if not isinstance(source, Annotations):
             raise InputError(
-                f"{role} is an array, which has no splits",
+                f"{role} is an array, without splits",
                 f"leave {option('split')} out",
                 code="missing-splits",
             )

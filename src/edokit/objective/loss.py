@@ -478,7 +478,7 @@ class JointObjective:
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:
-        """Whether each term with a weight is convex, as it is declared and with its sign."""
+        """The shape of each term with a weight, after multiplication with the weight."""
         shapes: dict[str, Shape] = {}
         for name, weight in self._weights.items():
             if isinstance(self.all_terms[name], Linear):

@@ -193,7 +193,7 @@ class Summaries(Additive):
     def class_weights(self, names: Sequence[str] | None = None) -> Array:
         """[C] inverse-frequency weights N / (C·N_c).
 
-        A class that is no item's hard label is an error if annotators chose it. Otherwise it has no
+        A class that is never a hard label is an error if annotators chose it. Otherwise it has no
         effect on the loss, and its weight is 0.
         """
         xp = namespace(self.class_counts)
