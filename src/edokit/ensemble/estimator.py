@@ -117,8 +117,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         ``rps``, and ``w1`` if it has a weight) and ``total``, their weighted sum.
     metrics_ : dict
         F1, CE, MD, BS and more of the pool on the fit data (in-sample, hence optimistic). They are
-        computed when they are first read; until then a fit in memory keeps 8 · (2C + 1) bytes per
-        item.
+        computed when they are first read; until then a fit in memory keeps the pool and the labels,
+        about 16 · C bytes per item.
     member_ce_ : ndarray of shape (K,)
         Cross-entropy of each member alone on the fit data.
     certificate_ : Certificate or None

@@ -176,10 +176,12 @@ class CachedShard:
 
     @property
     def name(self) -> str:
+        """The name of the file of predictions."""
         return self.shards.files[self.number].name
 
     @property
     def scale(self) -> Scale:
+        """The answer scale."""
         return self.shards.scale
 
     def write(self) -> tuple[int, LabelCounts | None, Arrays]:
@@ -278,15 +280,18 @@ class CachedShard:
         return None
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
+        """Write an array of this shard under a name."""
         try:
             np.save(self._file(name), np.ascontiguousarray(values))
         except OSError as error:
             raise cannot_write(self.folder, error) from error
 
     def _load(self, name: str) -> NDArray[Any]:
+        """Map an array of this shard into memory."""
         return np.asanyarray(np.load(self._file(name), mmap_mode="r", allow_pickle=False))
 
     def _file(self, name: str) -> Path:
+        """The file of an array of this shard."""
         return self.folder / f"{self.number:06d}.{name}.npy"
 
 

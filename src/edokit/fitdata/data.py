@@ -677,6 +677,7 @@ class FitData:
         return description
 
     def _digest(self) -> str:
+        """A digest of predictions and labels."""
         P, q, y = self.sample
         arrays = (P, q, y.astype(np.int64))
         return digest_parts(np.ascontiguousarray(array).tobytes() for array in arrays)

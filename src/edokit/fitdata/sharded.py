@@ -427,12 +427,14 @@ def shard_total(
 
 
 def _summaries(block: FitData) -> Summaries:
+    """The sums over the items of a block."""
     return Summaries.from_arrays(*block.sample, steps=block.scale.steps)
 
 
 def _metric_sums(
     block: FitData, weights: Floats, pool: str, temperature: float
 ) -> list[MetricSums]:
+    """The sums of metrics of the pool over the items of a block."""
     rows = pooled(block.sample.P, weights, pool, temperature)
     return [MetricSums.from_arrays(*block.per_item(rows), scale=block.scale)]
 

@@ -25,6 +25,7 @@ class _Mode(str, Enum):  # noqa: UP042 (StrEnum is made of strings alone, and s 
 
     @classmethod
     def _missing_(cls, value: object) -> _Mode | None:
+        """Refuse a value that is not a choice; `Enum` calls this for values that it lacks."""
         one_of(cls.__name__.lower(), value, [mode.value for mode in cls])
         return None
 
@@ -48,6 +49,7 @@ class Diversity(_Mode):
 
     @classmethod
     def _missing_(cls, value: object) -> _Mode | None:
+        """Return the mode of the sign −1 or 1."""
         if not isinstance(value, bool):
             for mode in cls:
                 if mode.sign == value:
