@@ -27,10 +27,13 @@ LARGEST_DISTANCE = 0.2
 
 
 def opposite_pairs(annotations: Annotations) -> list[tuple[int, int]]:
-    """Pairs of annotators, by position, who nearly always disagree, unlike by chance."""
+    """Pairs of annotators, by position, who nearly always disagree, unlike by chance.
+
+    They are searched for among annotators who chose a class, not several labels or probabilities.
+    """
     codes = annotations.label_codes
     n_annotators = len(annotations.annotators)
-    if codes is None or annotations.scale.is_multi_label or n_annotators > MOST_ANNOTATORS:
+    if codes is None or n_annotators > MOST_ANNOTATORS:
         return []
     n_classes = len(annotations.classes)
     # The label of each annotator for each item, -1 where there is none.
