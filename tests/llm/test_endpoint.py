@@ -72,27 +72,27 @@ def test_an_answer_is_kept_under_everything_that_determines_it() -> None:
         ),
     ]
     here, there = Endpoint(HERE), Endpoint("http://127.0.0.1:8/v1")
-    keys = [server.key(request) for server in (here, there) for request in requests]
+    keys = [server.digest(request) for server in (here, there) for request in requests]
     assert len(set(keys)) == 2 * len(requests)
 
 
 def test_how_requests_are_sent_does_not_change_the_key() -> None:
     slow = Endpoint(HERE, timeout=1, retries=0, concurrency=1, prices=Prices(1, 2))
     turned = dict(reversed(PLAIN.items()))
-    assert slow.key(Request(turned)) == Endpoint(HERE).key(Request(PLAIN))
+    assert slow.digest(Request(turned)) == Endpoint(HERE).digest(Request(PLAIN))
 
 
 @given(st.text(), st.text())
 def test_different_texts_have_different_keys(one: str, other: str) -> None:
     keys = {
-        Endpoint(HERE).key(Request({**PLAIN, "messages": [{"role": "user", "content": text}]}))
+        Endpoint(HERE).digest(Request({**PLAIN, "messages": [{"role": "user", "content": text}]}))
         for text in (one, other)
     }
     assert len(keys) == (1 if one == other else 2)
 
 
 def test_the_cache_holds_answers_and_no_text_for_its_owner_alone(tmp_path: Path) -> None:
-    key, answer = Endpoint(HERE).key(Request(PLAIN)), Completion("B", None, 3, 1)
+    key, answer = Endpoint(HERE).digest(Request(PLAIN)), Completion("B", None, 3, 1)
     AnswerCache(tmp_path / "answers").put(key, answer)
     again = AnswerCache(tmp_path / "answers")
     assert again.get(key) == answer

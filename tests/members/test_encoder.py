@@ -13,7 +13,7 @@ import pytest
 from edokit import MissingExtraError
 from edokit.members import MemberData
 from edokit.members.pretrained import check_model, load_tokenizer
-from edokit.members.recipes.encoder import Encoder, EncoderMember, embed, identity
+from edokit.members.recipes.encoder import Encoder, EncoderMember, embed, model_identity
 from tests.errors import raises_code
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -38,22 +38,22 @@ def test_the_same_texts_are_never_embedded_twice(
 
 def test_another_model_in_the_same_place_is_another_model(model: str, tmp_path: Path) -> None:
     place = shutil.copytree(model, tmp_path / "model")
-    before = identity(place)
+    before = model_identity(place)
     config = place / "config.json"
     config.write_text(config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
-    assert identity(place) != before
+    assert model_identity(place) != before
 
 
 def test_weights_count_although_their_size_and_date_stay(model: str, tmp_path: Path) -> None:
     import os
 
     place = shutil.copytree(model, tmp_path / "model")
-    weights, before = place / "model.safetensors", identity(place)
+    weights, before = place / "model.safetensors", model_identity(place)
     held, date = weights.read_bytes(), weights.stat().st_mtime_ns
-    assert identity(place) == before
+    assert model_identity(place) == before
     weights.write_bytes(held[:-1] + bytes([held[-1] ^ 1]))
     os.utime(weights, ns=(date, date))
-    assert identity(place) != before
+    assert model_identity(place) != before
 
 
 def test_a_damaged_or_unwritable_cache_costs_time_alone(

@@ -47,6 +47,11 @@ def test_rows_without_an_item_column_are_numbered(tmp_path: Path) -> None:
     assert read_texts(written(tmp_path / "t.csv", "text\ntea\nriver\n")).items == ("0", "1")
 
 
+def test_only_line_breaks_end_a_text(tmp_path: Path) -> None:
+    texts = read_texts(written(tmp_path / "t.txt", "tea\u2028and\x85milk\r\n\x0cthe river"))
+    assert texts.texts == ("tea\u2028and\x85milk", "\x0cthe river")
+
+
 def test_a_text_file_holds_a_text_per_line(tmp_path: Path) -> None:
     texts = read_texts(written(tmp_path / "t.txt", "tea\nthe river\n"))
     assert texts.texts == ("tea", "the river")

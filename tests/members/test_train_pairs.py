@@ -78,3 +78,14 @@ def test_pairs_of_folds_are_out_of_fold(tmp_path: Path) -> None:
 def test_texts_without_labels_are_new(unlabelled: Any, words: str) -> None:
     with raises_code("duplicate-name", words):
         train_members(PEOPLE, GROUPS, unlabelled=unlabelled)
+
+
+def test_texts_without_annotators_are_predicted_anonymously_alone() -> None:
+    group = Group("nearest", 1, supervision="soft", options={"annotators": True})
+    texts = Texts(("new-1", "new-2"), ("awful tea", "warm bread"))
+    trained = train_members(PEOPLE, [group], unlabelled={"test": texts}, jobs=1)
+    assert not trained.failed
+    pairs = trained.predictions["test-pairs"]
+    assert pairs.annotators.tolist() == ["", ""]
+    items = trained.predictions["test"]
+    np.testing.assert_array_equal(pairs.probabilities, items.probabilities)

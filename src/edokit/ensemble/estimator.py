@@ -1,12 +1,12 @@
-"""`EDOEnsemble`: member weights and ensemble size, learned from predictions and annotations.
+"""EDOEnsemble: member weights and ensemble size, learned from predictions and annotations.
 
-`fit` does the same from files to files.
+Also the verb `fit`, from files to files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,9 +25,9 @@ from edokit.ensemble.answers import Answer, find_answer
 from edokit.ensemble.escalation import Against, Escalation, parse_share
 from edokit.ensemble.fitted import Fitted, Reason
 from edokit.ensemble.persistence import read_fitted, write_fitted
-from edokit.ensemble.pooling import pool_knowing_members, pool_members
+from edokit.ensemble.pooling import pool_known, pool_members
 from edokit.fitdata.arrays import label_array
-from edokit.fitdata.inputs import align_inputs, members_with_weight, open_inputs
+from edokit.fitdata.inputs import align_inputs, open_inputs, pooled_members
 from edokit.fitdata.reading import (
     LabelsLike,
     PredictionsLike,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from edokit.ensemble.views import PanelLike
 
 _NESTED = ("objective", "solver")
-"""Parameters whose fields are nested parameters, such as ``solver__epochs``."""
+"""Parameters with fields of their own."""
 
 
 class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
@@ -65,41 +65,40 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     preset : {"default", "paper-fixed"}, default="default"
-        ``default``: the exact solver, with settings that experiments chose and ``reg`` by
-        cross-validation on the fit data. ``paper-fixed``: the settings of the paper's ablations.
-        The paper's search over settings is ``edokit.search(..., space="paper")``.
+        ``default``: exact solver, settings chosen by experiments, ``reg`` by cross-validation on
+        the fit data; ``paper-fixed``: the paper's ablations. The paper's search over settings is
+        ``edokit.search(..., space="paper")``.
     pool : {"linear", "log"}, default=None
-        Linear or logarithmic opinion pool; None is linear. The log pool needs the exact solver.
+        Linear or logarithmic opinion pool; None: linear. The log pool needs the exact solver.
     groups : bool, default=None
-        Whether to average the members of each group first and learn weights for groups; None is
-        False.
+        Average the members of a group first and learn weights between groups.
     objective : Objective, default=None
-        Weights and modes of the loss; None for those of the preset. Nested parameters, as in
-        ``set_params(objective__div=0)``, change fields of the objective.
+        Weights and modes of the loss; None for those of the preset. Nested parameters change the
+        object in use: ``set_params(objective__div=0)``.
     solver : {"exact", "gumbel"}, Exact or Gumbel, default=None
-        ``exact`` finds the optimum, with a certificate; ``gumbel`` is the paper's search over
-        weights and sizes. A name selects the solver with the options of the preset, and None the
-        preset's solver. Nested parameters change fields of the solver.
+        The optimum, with a certificate, or the paper's search over weights and sizes. None for that
+        of the preset; a name for that solver as the preset configures it. Nested parameters as for
+        ``objective``.
     recalibrate : {"temperature"}, default=None
-        What to fit after pooling; None for nothing.
+        Fit a temperature after pooling.
     scale : str or Scale, default=None
         Answer scale of arrays, and of predictions and annotations that declare none: ``nominal``,
         ``ordinal``, ``multi-label``, or with the classes, as in ``ordinal:low=0,mid=1,high=3``.
-        None for the scale that the data declare.
+        None: the one declared by the data.
     ties : {"first", "error", "random"}, default="first"
         Hard label of items whose annotators are evenly split.
     random_state : int, default=0
         Seed of gumbel, of random ties and of the folds of the cross-validation.
     people : bool, default=True
-        Whether to estimate how named annotators and their attributes differ from the pool, so that
-        ``predict_proba`` can answer for a person or a panel.
+        Estimate how the annotators and their attributes differ from the pool, where annotators have
+        names: then ``predict_proba`` answers for a person or a panel.
 
     Attributes
     ----------
     weights_ : ndarray of shape (K,)
         Weight of each member, on the simplex.
     size_ : int
-        Number of members with weight (K*); with groups, number of groups.
+        How many members carry weight (K*); with groups, how many groups.
     members_ : tuple of str
         Names of the members, in the order of the weights.
     classes_ : ndarray of shape (C,)
@@ -107,18 +106,18 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     scale_ : Scale
         The answer scale.
     groups_ : tuple of str or None
-        Group of each member, if groups were averaged first.
+        Group of each member, where groups were averaged first.
     group_weights_ : ndarray or None
         Weight of each group, in order of first appearance.
     temperature_ : float
         Applied after pooling; 1 without recalibration.
     objective_ : dict
-        Terms of the loss on the fit data (``f1``, ``ce``, ``div``, ``reg``; for ordinal scales also
-        ``rps``, and ``w1`` if it has a weight) and ``total``, their weighted sum.
+        Terms of the loss on the fit data (``f1``, ``ce``, ``div``, ``reg``; of ordinal scales also
+        ``rps``, and ``w1`` where it is weighed) and their ``total``.
     metrics_ : dict
         F1, CE, MD, BS and more of the pool on the fit data (in-sample, hence optimistic). They are
-        computed when they are first read; until then a fit in memory keeps the pool and the labels,
-        about 16 · C bytes per item.
+        computed when they are first read; until then a fit in memory keeps 8 · (2C + 1) bytes per
+        item.
     member_ce_ : ndarray of shape (K,)
         Cross-entropy of each member alone on the fit data.
     certificate_ : Certificate or None
@@ -126,21 +125,21 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     trajectory_ : Trajectory or None
         Loss, terms, temperature and size distribution by epoch; None for exact.
     settings_ : dict
-        All settings of the fit by name, with the values that the preset or the fit chose.
+        Every choice that was made, the preset's filled in.
     n_items_ : int
         Items in the fit data.
     data_ : dict
         Annotators, annotations and hard labels by class in the fit data.
     constant_ : Constant
-        The constant answer, the least that the ensemble must beat: mean soft label and majority
-        class of the fit data.
+        The constant answer (mean soft label and majority class of the fit data) that the ensemble
+        has to beat.
     people_ : PeopleEffects or None
-        How the annotators differ from the pool; None if that was not estimated.
+        How the annotators differ from the pool; None where that was not estimated.
     answers_ : dict of Answer
-        For each metric of the scale, the step after pooling that makes answers for it (see
-        ``predict_proba``), fitted on the fit data.
+        The step that makes answers for each metric of the scale (see ``predict_proba``), fitted on
+        the fit data.
     fitted_ : Fitted
-        All of the above in one frozen record, which ``save`` writes.
+        All of the above in one frozen record, which is what ``save`` writes.
 
     Examples
     --------
@@ -191,7 +190,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         deep : bool, default=True
-            Also return the fields of the objective and of the solver, as ``objective__div``.
+            Also the fields of the objective and of the solver in use, as ``objective__div``.
 
         Returns
         -------
@@ -208,7 +207,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return parameters
 
     def set_params(self, **parameters: Any) -> EDOEnsemble:
-        """Set parameters by name; ``objective__div`` changes a field of the objective.
+        """Set parameters by name; ``objective__div`` changes the objective in use.
 
         Parameters
         ----------
@@ -240,16 +239,15 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _options_in_use(self, name: str) -> Objective | Exact | Gumbel | None:
-        """The objective or the solver of a fit; None if the parameter is invalid."""
-        try:
+        """The objective or the solver that a fit uses; None where the parameter is invalid."""
+        with suppress(InputError):
             if name == "objective":
                 return preset_objective(self.preset, self.objective)
             return preset_solver(self.preset, self.solver)
-        except InputError:
-            return None
+        return None
 
     def _config(self) -> FitConfig:
-        """The configuration that the parameters describe, checked."""
+        """What a fit is asked for by the parameters, checked."""
         return from_parameters(
             preset=self.preset,
             pool=self.pool,
@@ -276,15 +274,16 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         ----------
         predictions : Predictions, Shards, FitData or array of shape (N, K, C)
             Probability of each class by each member for each item. Shards are read in passes and
-            are never all in memory: the exact solver finds the same weights, and the gumbel solver
-            learns from a random sample.
+            are never all in memory: the exact solver finds the same, the gumbel solver learns from
+            a random sample.
         annotations : Annotations or array
             Annotations are matched by item id. An array has one row per item: labels (N,), labels
             per annotator (N, A) with gaps (None or NaN), or soft labels (N, C); for multi-label
-            data, 0 or 1, or the share of annotators, for each label (N, L). FitData contain them.
+            data, 0 or 1, or the share of annotators, for each label (N, L). Left out for FitData,
+            which hold them.
         order : {"annotations"}, default=None
-            Declares that the rows of predictions and annotations are in the same order. Without it,
-            inputs of which only one has item ids are refused.
+            If only the predictions or only the annotations have item ids, they are refused, unless
+            this declares that the rows of both are in the same order.
 
         Returns
         -------
@@ -294,7 +293,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If items, classes or parameters contradict each other.
+            If items, classes or parameters do not go together.
         """
         parameters = self.get_params(deep=False)
         config = self._config()
@@ -316,7 +315,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         order: Order | None = None,
         **parameters: Any,
     ) -> EDOEnsemble:
-        """Make an ensemble with given weights, such as those of end-to-end training.
+        """An ensemble whose weights come from elsewhere, such as end-to-end training.
 
         Parameters
         ----------
@@ -325,7 +324,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         predictions, annotations, order
             As in ``fit``; ``metrics_`` and ``objective_`` are computed on them.
         **parameters
-            Parameters of the estimator, such as objective and pool.
+            Parameters of the estimator: they say which objective and pool.
 
         Returns
         -------
@@ -342,7 +341,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return ensemble._keep(fitted)
 
     def _keep(self, fitted: Fitted) -> EDOEnsemble:
-        """Set the fitted attributes; no other method sets them."""
+        """Take over what a fit found: the only place that sets fitted attributes."""
         self.fitted_ = fitted
         self.n_items_ = fitted.items
         self.classes_ = label_array(fitted.classes, fitted.labels)
@@ -383,21 +382,20 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         predictions : Predictions, Shards or array of shape (N, K, C)
-            Named predictions need only the members with weight, in any order. Shards are in memory
-            one at a time. Rows may be pairs of an item and an annotator.
+            Named predictions need only the members that carry weight, in any order. Of shards one
+            is in memory at a time. Rows may be pairs of an item and an annotator.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Also make ``answers`` for this metric.
         only_knowing : bool, default=False
-            Whether only members that know an annotator answer for the annotator, in an ensemble
-            whose weights were learned on items: such weights ignore which members know annotators.
-            A member knows an annotator if its answer is not the anonymous one.
+            Answer for an annotator by the members that know the annotator alone, where weights
+            were learned on items: such weights do not say who knows people. A member knows an
+            annotator if its answer is not the anonymous one.
         annotators : mapping of str to iterable of str, default=None
-            The annotators of each item, for whom ``people_`` predicts answers. There is then a row
-            for each of them, and one without annotator for the anonymous answer.
+            What each annotator of each item would answer, by the effects of people (``people_``): a
+            row for each of them, and one without annotator, the anonymous answer.
         panel : Panel, mapping or sequence of str, default=None
-            The panel for which ``people_`` predicts answers: names of annotators, or levels of
-            attributes, as in ``{"race": "Black", "age": ["18-24", "25-29"]}``, for all annotators
-            with these levels.
+            What a panel would answer, by the effects of people: names, or levels of attributes, as
+            in ``{"race": "Black", "age": ["18-24", "25-29"]}``, for all who have them.
 
         Returns
         -------
@@ -430,12 +428,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
                 for shard in predictions
             ]
             return Pooled.concatenate(parts)
-        members = members_with_weight(
+        members = pooled_members(
             predictions, fitted.members, fitted.classes, fitted.weights, fitted.scale
         )
         P = np.asarray(members.probabilities, dtype=np.float64)
         if only_knowing and fitted.pairs is None and members.rows.people:
-            pooled, spread = pool_knowing_members(fitted, P, members.is_known)
+            pooled, spread = pool_known(fitted, P, members.is_known)
         else:
             pooled, spread = pool_members(fitted, P)
         answers = None
@@ -453,7 +451,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return described
 
     def _known_people(self, question: str) -> PeopleEffects:
-        """The effects of people, or an error if the ensemble has none."""
+        """The effects of people; an ensemble without them is refused."""
         if self.people_ is None:
             raise InputError(
                 f"the ensemble cannot answer for {question}: it was fitted without people",
@@ -476,18 +474,18 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         predictions : Predictions, Shards or array of shape (N, K, C)
             As for ``describe``.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
-            Return answers for this metric: the pool after one step that was fitted on the fit data
-            (``answers_``). ``md`` and ``w1`` (ordinal scales) reward answers that are sharper than
-            the pool, ``f1`` rewards the mode.
+            Return answers for this metric instead: the pool after one step that was fitted on the
+            fit data (``answers_``). ``md`` and ``w1`` (ordinal scales) reward sharper answers than
+            the pool, ``f1`` the mode.
         panel : Panel, mapping or sequence of str, default=None
-            The panel that answers, as for ``describe``; None for the anonymous answer.
+            Whose answer, as for ``describe``; None for nobody in particular.
 
         Returns
         -------
         ndarray of shape (N, C)
             For multi-label data the probability of each label (N, L), which need not sum to one.
-            For predictions with item ids it is an `ItemArray`, which metrics and `edokit.evaluate`
-            match with annotations by id.
+            Of predictions with item ids, an `ItemArray`, which metrics and `edokit.evaluate` match
+            with annotations by id.
 
         Examples
         --------
@@ -504,16 +502,16 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return self.describe(predictions, answer_for=answer_for, panel=panel).with_ids
 
     def answer_step(self, metric: str) -> Answer:
-        """The step after pooling that makes answers for a metric of the scale."""
+        """The step that makes answers for a metric, which must fit the scale."""
         check_is_fitted(self)
         return find_answer(metric, self.answers_, self.scale_)
 
     def predict(self, predictions: PredictionsLike) -> npt.NDArray[Any]:
-        """The likeliest class of each item (N,); ``predictions`` as for ``describe``.
+        """The likeliest class of each item (N,); parameters as ``describe``.
 
-        Labels have the type of those that ``fit`` was given: integers for integers, names for
-        Annotations. For multi-label data, the result is an indicator matrix (N, L) as in
-        scikit-learn: 1 for labels above one half.
+        Labels are of the type that ``fit`` was given: integers for integers, names for Annotations.
+        For multi-label data, an indicator matrix (N, L) as in scikit-learn: 1 for labels above one
+        half.
         """
         p = self.predict_proba(predictions)
         return self.scale_.labels(self.scale_.hard(p), self.classes_)
@@ -528,7 +526,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
 
-        For multi-label data, it is the share of labels that are right.
+        For multi-label data, the share of labels that are right.
 
         Parameters
         ----------
@@ -544,11 +542,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """
         p, labelled = self._aligned(predictions, annotations, order)
         hard = labelled.hard_labels(ties=self.ties, random_state=self.random_state)
-        accuracies = self.scale_.per_item(self.scale_.hard(p) == hard, len(p))
-        weights = None
-        if sample_weight is not None:
+        is_correct = self.scale_.per_item(self.scale_.hard(p) == hard, len(p))
+        if sample_weight is None:
+            weights = None
+        else:
             weights = np.asarray(sample_weight, dtype=np.float64)
-        return float(np.average(accuracies, weights=weights))
+        return float(np.average(is_correct, weights=weights))
 
     def soft_score(
         self,
@@ -559,7 +558,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """Minus the cross-entropy between soft labels and pool: higher is better.
 
-        For multi-label data, it is the mean over labels.
+        For multi-label data, the mean over labels.
         """
         p, labelled = self._aligned(predictions, annotations, order)
         q = np.asarray(labelled.soft_labels)
@@ -576,21 +575,21 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return aligned.probabilities[:, 0], labelled
 
     def escalation(self, limit: float | str, against: Against = "majority") -> Escalation:
-        """Choose which items to answer, so that few of the answers would be overruled.
+        """Which items to answer, so that few of the answers would be overruled.
 
         Parameters
         ----------
         limit : float or str
-            The largest share of answers that may be overruled, such as 0.05 or ``"5%"``; the
-            promise holds with 95 % confidence.
+            The share of answers that may be overruled, such as 0.05 or ``"5%"``, with 95 %
+            confidence.
         against : {"majority", "annotator"}, default="majority"
-            Who overrules: more than half of the annotators, or one drawn at random.
+            Overruled by more than half of the annotators, or by one drawn at random.
 
         Returns
         -------
         Escalation
-            The threshold and its promise; printed, it is a sentence. ``decide`` applies it to the
-            result of ``describe``.
+            A threshold with what it promises; printed, it is a sentence. ``decide`` applies it to
+            what ``describe`` returns.
 
         Raises
         ------
@@ -628,14 +627,11 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return Escalation.fit(held_out, self.scale_, share, against)
 
     def needed_members(self) -> list[str]:
-        """Names of the members with weight, which are all that predictions need."""
+        """Names of the members that carry weight: all that predicting needs."""
         check_is_fitted(self)
-        names = []
-        for name, weight in zip(self.members_, self.weights_, strict=True):
-            model = name.removesuffix(ANONYMOUS)  # a member and its anonymous answers are one model
-            if weight > 0 and model not in names:
-                names.append(model)
-        return names
+        heavy = (name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0)
+        # A member and its anonymous answers are one model.
+        return list(dict.fromkeys(name.removesuffix(ANONYMOUS) for name in heavy))
 
     def explain(self) -> list[Reason]:
         """Why each member has its weight, heaviest first.
@@ -661,12 +657,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         folder : str or Path
             Created if it does not exist. An ensemble in it is replaced.
         overwrite : bool, default=False
-            Whether to replace files of these names that EDO did not write, such as a README.md.
+            Also replace files of these names that EDO did not write, such as a README.md.
 
         Raises
         ------
         InputError
-            If the folder contains something else, or another process writes to it.
+            If the folder holds something else, or another process writes to it.
         """
         check_is_fitted(self)
         with output_folder(local_path(folder), "ensemble", overwrite=overwrite):
@@ -713,10 +709,10 @@ def fit(
     split : str or sequence of str, optional
         Only these splits of the annotations.
     order : {"annotations"}, optional
-        Declares that the rows of predictions and annotations are in the same order. Without it,
-        inputs of which only one has item ids are refused.
+        If only the predictions or only the annotations have item ids, they are refused, unless this
+        declares that the rows of both are in the same order.
     overwrite : bool, default=False
-        Whether to replace files in `out` that EDO did not write.
+        Also replace files in `out` that EDO did not write.
     streaming : ShardOptions or mapping, optional
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``jobs``,
         ``scratch``, ….
@@ -733,7 +729,7 @@ def fit(
     Raises
     ------
     InputError
-        If an option or the data are unusable, or `out` contains something else.
+        If an option or the data are unusable, or `out` holds something else.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""`Fitted`: the result of a fit in one frozen record, which ``ensemble.json`` stores.
+"""What a fit found: one frozen record, which is what ``ensemble.json`` stores.
 
-`edokit.ensemble.text` describes it in words, and `edokit.ensemble.pooling` pools with it.
+`edokit.ensemble.text` puts it into words, `edokit.ensemble.pooling` pools with it.
 """
 
 from __future__ import annotations
@@ -42,24 +42,18 @@ DistinctNames = Annotated[tuple[str, ...], ReadAs(Annotated[Names, Field(min_len
 
 
 class FitCounts(TypedDict):
-    """Counts of the fit data."""
+    """What the fit data hold."""
 
     annotators: Count
     annotations: Count
     hard_labels: dict[str, Count]
 
 
-# Readers of fields that depend on the fields before them, such as the classes. Pydantic calls them
-# with the stored value, and with ``info.data``, the fields that were read before.
-
-
 def _read_scale(stored: str, info: ValidationInfo) -> Scale:
-    """Return the scale that a file stores as text."""
     return DeclaredScale(stored).resolve(info.data.get("classes", ()))
 
 
 def _read_people(document: PeopleDocument | None, info: ValidationInfo) -> PeopleEffects | None:
-    """Return the effects of people that a file stores."""
     if document is None:
         return None
     classes = info.data.get("classes", ())
@@ -67,8 +61,8 @@ def _read_people(document: PeopleDocument | None, info: ValidationInfo) -> Peopl
 
 
 @dataclass(frozen=True)
-class _StoredAsPeopleDocument:
-    """Annotation of a field: pydantic checks a `PeopleDocument`, then calls `_read_people`."""
+class _ReadPeople:
+    """Annotates the field that a document holds as a `PeopleDocument`."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -78,15 +72,14 @@ class _StoredAsPeopleDocument:
 
 
 def _read_held_out(document: HeldOutDocument | None, info: ValidationInfo) -> HeldOut | None:
-    """Return the cross-fitted answers that a file stores."""
     if document is None:
         return None
     return HeldOut.from_document(document, len(info.data.get("classes", ())))
 
 
 @dataclass(frozen=True)
-class _StoredAsHeldOutDocument:
-    """Annotation of a field: pydantic checks a `HeldOutDocument`, then calls `_read_held_out`."""
+class _ReadHeldOut:
+    """Annotates the field that a document holds as a `HeldOutDocument`."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -97,24 +90,24 @@ class _StoredAsHeldOutDocument:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """The same probabilities and label for every item: the least that an ensemble must beat."""
+    """The same probabilities and the same label for every item: what an ensemble has to beat."""
 
     shares: Shares
     """Mean soft label [C]; for multi-label data the mean share of each label [L]."""
     label: Count | tuple[Count, ...]
-    """The most frequent hard label, as a position in the classes; for multi-label data 1 for each
-    label that most items have, else 0 [L]."""
+    """Majority class of the hard labels, as a position in the classes; for multi-label data whether
+    each label is in most of them [L]."""
     source: str = "fit"
-    """The items that it was computed on: ``train`` (those of the training), ``fit`` (those of the
-    fit) or ``items`` (those that are evaluated)."""
+    """Whose shares these are: ``train`` (training items), ``fit`` (those that the ensemble was
+    fitted on) or ``items`` (those that are evaluated)."""
 
     @classmethod
     def from_totals(
         cls, totals: Floats, hard_counts: Floats | Ints, source: str = "fit"
     ) -> Constant:
-        """Return the constant answer from the sums of soft labels and counts of hard labels [C].
+        """From the summed soft labels and the number of hard labels, both [C].
 
-        For multi-label data both are [L, 2]: for each label, "not chosen" and "chosen".
+        For multi-label data both [L, 2]: without and with each label.
         """
         shares = totals / totals.sum(axis=-1, keepdims=True)
         majority = np.argmax(hard_counts, axis=-1)
@@ -122,8 +115,8 @@ class Constant:
             return cls(shares[:, 1], tuple(majority.tolist()), source)
         return cls(shares, int(majority), source)
 
-    def with_classes(self, names: Sequence[str], classes: Sequence[str]) -> Constant:
-        """Return the same answer for other classes, which include its own classes ``names``."""
+    def ordered(self, names: Sequence[str], classes: Sequence[str]) -> Constant:
+        """The same, from classes of these names to other classes, which include them."""
         positions = [tuple(classes).index(name) for name in names]
         shares = np.zeros(len(classes))
         shares[positions] = self.shares
@@ -146,32 +139,32 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a member (or a group of members) has its weight; ``str`` returns a sentence."""
+    """Why a member (or a group of members) has its weight; ``str`` makes a sentence of it."""
 
     member: str
     """Name of the member, or of the group where weights are learned between groups."""
     weight: float
     kind: Kind
-    """For members with weight: ``dominant`` (above 0.6), ``not_learned`` (the gumbel solver did not
-    move from its start) or ``kept``. For the others: ``excluded_by_loss`` (weight would raise the
-    loss), ``excluded_by_size`` (by the size that the gumbel solver chose) or ``beyond_max_members``
-    (ranked too low)."""
+    """``dominant`` (above 0.6), ``not_learned`` (gumbel's weights and sizes are as at the start) or
+    ``kept`` for members with weight; for the others
+    ``excluded_by_loss`` (weight would raise the loss), ``excluded_by_size`` (the size that gumbel
+    chose), ``beyond_max_members`` (ranked too low)."""
     ce: float
-    """Cross-entropy of the member alone on the fit data."""
+    """Its own cross-entropy on the fit data."""
     rank: int
     """Rank by this cross-entropy; 1 is the best."""
     price: float | None = None
-    """For ``excluded_by_loss``: how much the loss would grow per unit of weight."""
+    """How much the loss would grow per unit of weight, where that excludes it."""
     term: str | None = None
-    """The term that would grow most, by name of its weight: ``lambda_f1``, ``lambda_ce``, …"""
+    """Weight of the term that grows most: ``lambda_f1``, ``lambda_ce``, …"""
     term_change: float | None = None
-    """How much that term would grow per unit of weight."""
+    """How much that term grows per unit of weight."""
     limit: int | None = None
-    """``max_members`` for ``beyond_max_members``, the chosen size for ``excluded_by_size``."""
+    """``max_members``, or the size that was chosen, where that excludes it."""
 
     @property
     def has_weight(self) -> bool:
-        """Whether the member has weight in the pool."""
+        """Whether the member counts in the pool."""
         return self.kind in ("kept", "dominant", "not_learned")
 
     @property
@@ -189,7 +182,7 @@ class Reason:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Fitted:
-    """A fitted ensemble; `EDOEnsemble` describes the fields that are not described here."""
+    """A fitted ensemble; fields that are not explained here are attributes of `EDOEnsemble`."""
 
     # How ``ensemble.json`` is read: each field is checked by its type.
     __pydantic_config__: ClassVar = ConfigDict(strict=True, allow_inf_nan=False)
@@ -215,28 +208,28 @@ class Fitted:
     member_ce: Column
     items: Positive
     pairs: Positive | None = None
-    """Number of pairs of an item and an annotator, if these were the rows of the fit; else None."""
+    """How many pairs of an item and an annotator it learned from, where these were its rows."""
     data: FitCounts
     explanation: Annotated[tuple[Reason, ...], Field(alias="reasons")]
     """Why each member has its weight, heaviest first."""
     constant: Constant
     """The constant answer, which the ensemble has to beat."""
     answers: dict[str, Answer]
-    """The step after pooling for each metric of the scale."""
-    people: Annotated[PeopleEffects | None, _StoredAsPeopleDocument()] = None
-    """How the annotators differ from the pool; None if that was not estimated."""
-    held_out: Annotated[HeldOut | None, _StoredAsHeldOutDocument()] = None
-    """Cross-fitted answers for the items of the fit; None if the rows were pairs, and in files of
-    earlier versions."""
+    """Steps that make answers for a metric."""
+    people: Annotated[PeopleEffects | None, _ReadPeople()] = None
+    """How the annotators differ from the pool; None where it was not fitted."""
+    held_out: Annotated[HeldOut | None, _ReadHeldOut()] = None
+    """Cross-fitted answers to the items of the fit; None for rows of single annotators, and where
+    an earlier version fitted it."""
 
     @property
     def learned_from(self) -> str:
-        """What it was fitted on, such as "60 items" or "180 pairs of 60 items"."""
+        """How many items it was fitted on, in words, and how many pairs of them and annotators."""
         return text.learned_from(self.counts)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of ``items`` of the fit and, if its rows were pairs, that of ``pairs``."""
+        """How many items it was fitted on and, where these were its rows, how many pairs."""
         counts = {"items": self.items}
         if self.pairs is not None:
             counts["pairs"] = self.pairs
@@ -249,24 +242,24 @@ class Fitted:
 
     @property
     def unit_weights(self) -> tuple[tuple[str, ...], Floats]:
-        """Names and learned weights: of the groups if groups were averaged, else of the members."""
+        """Names and weights of what weights were learned for: members, or groups of them."""
         if self.groups is None or self.group_weights is None:
             return self.members, self.weights
         return tuple(group_names(self.groups)), self.group_weights
 
     @property
     def regularization(self) -> str | None:
-        """How ``lambda_reg`` was chosen, compared with uniform weights; None if it was given."""
+        """How ``lambda_reg`` was chosen, in a sentence; None where nothing was chosen."""
         return text.describe_lambda_reg(self.settings, self.counts)
 
     @property
     def chosen_penalty(self) -> str | None:
-        """How ``lambda_reg`` was chosen, in a sentence; None if it was given."""
+        """The same without the comparison with uniform weights, for the summary of a run."""
         return text.describe_penalty(self.settings, self.counts)
 
     @property
     def nothing_learned(self) -> str | None:
-        """A warning if the gumbel solver did not move from its start; else None."""
+        """In words that gumbel's weights and sizes are as they were at the start."""
         if self.trajectory is None or not self.trajectory.unlearned:
             return None
         rate = float(self.settings["learning_rate"])
@@ -274,16 +267,15 @@ class Fitted:
 
     @property
     def below_constant(self) -> str | None:
-        """A warning if the pool does not beat the constant answer; else None."""
+        """A note if the pool does not beat the constant, with what to do; else None."""
         loss = self.metrics.get("ce")
         if loss is None:
             return None
         rows = self.scale.rows(np.asarray(self.constant.shares)[None])
-        # The mean soft label of the fit data has its own entropy as cross-entropy on these data.
-        constant_loss = float(entropy_items(rows).mean())
-        if loss < constant_loss:
+        floor = float(entropy_items(rows).mean())
+        if loss < floor:
             return None
-        return text.below_constant(loss, constant_loss)
+        return text.below_constant(loss, floor)
 
     def summary(self) -> dict[str, Any]:
         """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""
@@ -309,8 +301,8 @@ class Fitted:
         return summary
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as numbers, text, lists and dictionaries, ready for JSON."""
-        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        """Everything as numbers, text, lists and dictionaries, ready for JSON."""
+        content = {part.name: getattr(self, part.name) for part in fields(self)}
         if self.people is not None:
             content["people"] = self.people.to_document()
         if self.held_out is not None:
@@ -319,14 +311,14 @@ class Fitted:
         for name in ("labels", "pairs", "people", "held_out"):
             if content[name] is None:
                 del content[name]
-        del content["scale"]  # the text comes last; nominal scales are not mentioned
+        del content["scale"]
         if self.scale != NOMINAL:
             content["scale"] = self.scale.to_text(self.classes)
         content["parameters"] = parameters_to_document(self.parameters)
         content["pool"] = self.pool
         content["explanation"] = [str(reason) for reason in self.explanation]
         content["reasons"] = [reason.to_dict() for reason in self.explanation]
-        # Numbers that are not finite become null.
+        # What is not finite becomes null.
         document: dict[str, object] = to_jsonable_python(
             content, inf_nan_mode="null", fallback=lambda array: array.tolist()
         )
@@ -334,8 +326,6 @@ class Fitted:
 
 
 def on_simplex(weights: Floats, *shape: int) -> bool:
-    """Whether weights have this shape, are not negative, and sum to 1 along the last axis."""
-    if weights.shape != shape:
-        return False
-    sums_to_one = abs(weights.sum(axis=-1) - 1) < 1e-6
-    return bool((weights >= 0).all() and sums_to_one.all())
+    """Whether weights have this shape, are not negative and sum to 1 along the last axis."""
+    sums = weights.sum(axis=-1)
+    return weights.shape == shape and bool((weights >= 0).all() and (abs(sums - 1) < 1e-6).all())

@@ -27,9 +27,9 @@ def add_member(
     trust: Sequence[str] = (),
     overwrite: bool = False,
 ) -> dict[str, str]:
-    """Add a model that you have to a folder of such models, where it is a member like any other.
+    """Add a model that you have to a folder of such models, as a member like any other.
 
-    `score_members` and `Bundle.create` take this folder beside those of trained members.
+    `score_members` and `Bundle.create` take this folder beside folders of trained members.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def add_member(
         A fitted scikit-learn classifier of texts that ``skops.io.dump`` wrote, the folder of a
         Hugging Face text-classification model, or its hub id.
     labels : mapping of str to str, default=None
-        The class of a label, where the names differ; several labels may have the same class.
-        Labels that are only numbered have the classes in order.
+        The class of each label whose name differs from it; several labels may have the same class.
+        Labels that are only numbered, such as ``LABEL_0``, have the classes in order.
     classes : sequence of str, default=None
         The classes of a new folder, in order. None: the labels of the model.
     trust : sequence of str, default=()
@@ -62,7 +62,17 @@ def add_member(
 
     Examples
     --------
-    >>> edokit.add_member("members", "polite", "polite.skops")  # doctest: +SKIP
+    >>> import tempfile
+    >>> import skops.io
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from edokit.members import add_member
+    >>> model = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    >>> model = model.fit(["a fine day", "so rude"], ["yes", "no"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     skops.io.dump(model, f"{folder}/polite.skops")
+    ...     add_member(f"{folder}/members", "polite", f"{folder}/polite.skops")
     {'no': 'no', 'yes': 'yes'}
     """
     from edokit.runs.folder import output_folder

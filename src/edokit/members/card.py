@@ -74,10 +74,10 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
     write_json({**card, "sha256": digests}, folder / CARD)
 
 
-def changed_files(folder: Path, card: Mapping[str, Any]) -> list[str]:
-    """Files of a job that are missing or differ from the digests in its card."""
+def changed_files(folder: Path, digests: Mapping[str, str]) -> list[str]:
+    """Files of a job that are missing or differ from these digests, which its card has."""
     changed = []
-    for name, digest in card["sha256"].items():
+    for name, digest in digests.items():
         path = folder / name
         if not os.path.isfile(path) or digest_file(path) != digest:
             changed.append(name)

@@ -95,11 +95,11 @@ def fit_job(
         member.fit(fit_data, random_state=job.seed, progress=progress)
         arrays = predict_splits(member, plan, job)
     seconds = time.perf_counter() - started
-    # Every message once, and whether it is one of EDO's.
-    notes: dict[str, bool] = {}
+    # Each message once; whether it is one of EDO's.
+    is_ours: dict[str, bool] = {}
     for warning in caught:
         message = " ".join(str(warning.message).split())
-        notes[message] = issubclass(warning.category, EDOWarning)
+        is_ours[message] = issubclass(warning.category, EDOWarning)
     if plan.options.keep_models:
         member.save(folder)
     write_arrays(folder / JOB_PREDICTIONS, **arrays)
@@ -111,10 +111,10 @@ def fit_job(
         "kept": plan.options.keep_models,
         "seconds": round(seconds, 3),
         "history": [dict(epoch) for epoch in member.history],
-        "notes": list(notes),
+        "notes": list(is_ours),
     }
     write_card(card, folder)
-    return tuple(note for note, is_ours in notes.items() if is_ours)
+    return tuple(message for message in is_ours if is_ours[message])
 
 
 def predict_splits(member: Member, plan: TrainingPlan, job: TrainingJob) -> NamedArrays:

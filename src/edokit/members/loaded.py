@@ -327,9 +327,9 @@ def load_member(
             code="missing-model",
         )
     if models is None:  # the files of a bundle have been compared with its own list
-        changed = changed_files(folder, card)
-        if JOB_PREDICTIONS in changed:  # they are not needed to predict
-            changed.remove(JOB_PREDICTIONS)
+        needed_files = dict(card["sha256"])
+        needed_files.pop(JOB_PREDICTIONS, None)
+        changed = changed_files(folder, needed_files)
         if changed:
             raise InputError(
                 f"the member in {folder} is damaged: {examples(changed)} is not what was trained",

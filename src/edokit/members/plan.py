@@ -180,9 +180,9 @@ def make_plan(
 ) -> TrainingPlan:
     """Plan a job for each member of each group, and for each fold if there are folds.
 
-    A member's seed depends on ``random_state``, its group's name and its number alone, so that
-    groups can grow without changing their members. Data and options that a recipe refuses are
-    refused here.
+    The seed of a job depends on ``random_state``, the group's name, the member's number and the
+    fold alone, so that groups can grow without changing their members. Data and options that a
+    recipe refuses are refused here.
     """
     if options is None:
         options = TrainingOptions()

@@ -299,8 +299,11 @@ def known_labels(data: MemberData) -> Annotations:
 def predict_texts(member: Member, texts: Sequence[Text], annotators: Annotators = None) -> Floats:
     """Probabilities [N, C] of a member, which gets contexts and annotators only if there are any.
 
-    A recipe that reads neither need not have these parameters.
+    A recipe that reads neither need not have these parameters, and none is asked about no texts.
     """
+    expected_shape = (len(texts), member.n_classes)
+    if not len(texts):
+        return np.zeros(expected_shape)
     strings, context = split_context(texts)
     conditions: dict[str, Any] = {}
     if context is not None:
@@ -308,8 +311,6 @@ def predict_texts(member: Member, texts: Sequence[Text], annotators: Annotators 
     if annotators is not None:
         conditions["annotators"] = annotators
     predicted = np.asarray(member.predict_proba(strings, **conditions), dtype=float)
-    # Not by `get_params`, which inspects the constructor: this runs for every request of a server.
-    expected = (len(texts), member.n_classes)
-    if predicted.shape != expected:
-        raise ValueError(f"it predicts an array of shape {predicted.shape}, not {expected}")
+    if predicted.shape != expected_shape:
+        raise ValueError(f"it predicts an array of shape {predicted.shape}, not {expected_shape}")
     return predicted

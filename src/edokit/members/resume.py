@@ -63,7 +63,7 @@ def unfinished_jobs(plan: TrainingPlan, out: Path, cards: Cards) -> list[Trainin
     for job in plan.jobs:
         folder = out / job.folder
         if job.path in cards and job.path not in different:
-            changed = changed_files(folder, cards[job.path])
+            changed = changed_files(folder, cards[job.path]["sha256"])
             if not changed:
                 continue
             # For example an incomplete copy from another machine.

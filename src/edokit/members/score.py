@@ -78,7 +78,22 @@ def score_members(
 
     Examples
     --------
-    >>> predictions = score_members("members", ["a first text", "another"])  # doctest: +SKIP
+    >>> import tempfile
+    >>> from edokit import Annotations
+    >>> from edokit.members import Group, score_members, train_members
+    >>> rows = {
+    ...     "item": ["a"] * 2 + ["b"] * 2 + ["c"] * 2,
+    ...     "annotator": ["x", "y"] * 3,
+    ...     "label": ["no", "no", "yes", "yes", "yes", "yes"],
+    ...     "text": ["a fine day"] * 2 + ["a rude bus"] * 2 + ["so rude"] * 2,
+    ...     "split": ["train"] * 4 + ["dev"] * 2,
+    ... }
+    >>> group = Group("linear", members=1, supervision="soft")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     trained = train_members(Annotations.from_table(rows), [group], out=f"{folder}/members")
+    ...     predictions = score_members(f"{folder}/members", ["a fine bus", "how rude"])
+    >>> predictions.members, predictions.probabilities.shape
+    (('linear-01',), (2, 1, 2))
     """
     loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
     with session(budget=budget, allow_http=allow_http):
@@ -119,8 +134,20 @@ def score_models(
     Returns
     -------
     predictions : Predictions
+        Probabilities of the models, each of which is a member.
     labels : dict of str to dict
         The class of each label, by model.
+
+    Raises
+    ------
+    InputError
+        If a model can't be loaded, its labels do not fit the classes, or a text is missing.
+
+    Examples
+    --------
+    >>> from edokit.members import score_models
+    >>> models = {"toxic": "unitary/toxic-bert"}
+    >>> predictions, labels = score_models(models, ["a first text"])  # doctest: +SKIP
     """
     from edokit.predictions.core import Predictions
 

@@ -175,7 +175,11 @@ def read_texts(
     if path.suffix.lower() == ".txt":
         content = read_text(path)
         check_memory(path, 2 * len(content) + _LINE_BYTES * (content.count("\n") + 1))
-        texts = _numbered(content.splitlines())
+        # Not by `splitlines`, for which some characters inside of a text end a line, too.
+        lines = content.split("\n")
+        if not lines[-1]:
+            lines.pop()
+        texts = _numbered(lines)
     elif _is_table(path) and not any(reading.values()):
         texts = _texts_of_table(read_file_table(path), path, columns or {})
     else:

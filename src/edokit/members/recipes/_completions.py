@@ -35,7 +35,8 @@ _MOST_ALTERNATIVES = 32  # for each of them; requests ask for 20
 _LONGEST_TOKEN = 1000  # characters
 _MOST_TOKENS = 10**9  # a count above that is not one
 _LARGEST_ENTRY = 2**23  # bytes of a cached answer
-_SHORTEST_SECRET = 8  # characters of a key that are removed; shorter keys are placeholders
+# Parts of a key with this many characters or more are removed; shorter keys are placeholders.
+_SHORTEST_SECRET = 8
 REDACTED = "***"
 
 
@@ -167,8 +168,11 @@ def redact(text: str, key: str) -> str:
         if text[start : start + _SHORTEST_SECRET] in parts:
             is_secret[start : start + _SHORTEST_SECRET] = [True] * _SHORTEST_SECRET
     pieces = []
-    for hidden, run in groupby(zip(is_secret, text, strict=True), key=itemgetter(0)):
-        pieces.append(REDACTED if hidden else "".join(character for _, character in run))
+    for is_hidden, run in groupby(zip(is_secret, text, strict=True), key=itemgetter(0)):
+        if is_hidden:
+            pieces.append(REDACTED)
+        else:
+            pieces.append("".join(character for _, character in run))
     return "".join(pieces)
 
 
@@ -187,10 +191,10 @@ class _CachedCompletion(BaseModel):
 
 
 class AnswerCache:
-    """Answers by the digest of their request, a file each, whole before the next is awaited.
+    """Answers by the digest of their request, each in a file that is written at once.
 
-    Several processes may write, and what a killed one had written stays. The files are for their
-    owner alone: a model may repeat what it was asked.
+    Several processes may write to it, and a killed one leaves whole files only. Nobody but their
+    owner may read the files: a model may repeat what it was asked.
 
     Attributes
     ----------
@@ -212,9 +216,9 @@ class AnswerCache:
                 code="unwritable-file",
             ) from error
 
-    def get(self, key: str) -> Completion | None:
+    def get(self, digest: str) -> Completion | None:
         """The answer to a request; None if there is none, or a damaged one."""
-        path = self.folder / f"{key}.json"
+        path = self.folder / f"{digest}.json"
         try:
             status = path.stat()
         except OSError:
@@ -223,16 +227,16 @@ class AnswerCache:
             self.damaged.append(path)
             return None
         try:
-            return _read_entry(path.read_bytes(), key)
+            return _read_entry(path.read_bytes(), digest)
         except (OSError, ValueError, RecursionError):
             self.damaged.append(path)
             return None
 
-    def put(self, key: str, answer: Completion) -> None:
+    def put(self, digest: str, answer: Completion) -> None:
         """Write an answer."""
-        content = _fields(key, answer)
+        content = _fields(digest, answer)
         content["digest"] = digest_json(content)
-        path = self.folder / f"{key}.json"
+        path = self.folder / f"{digest}.json"
         with whole_file(path) as temporary:
             temporary.touch(mode=0o600)
             temporary.write_text(json.dumps(content), encoding="utf-8")
@@ -240,11 +244,11 @@ class AnswerCache:
         os.chmod(path, 0o600)
 
 
-def _fields(key: str, answer: Completion) -> dict[str, object]:
-    """What a cached answer's file holds beside its digest."""
+def _fields(digest: str, answer: Completion) -> dict[str, object]:
+    """The content of a cached answer's file, without the digest of the content."""
     return {
         "format": 2,
-        "request": key,
+        "request": digest,
         "text": answer.text,
         "logprobs": answer.logprobs,
         "tokens_in": answer.tokens_in,
@@ -252,12 +256,12 @@ def _fields(key: str, answer: Completion) -> dict[str, object]:
     }
 
 
-def _read_entry(content: bytes, key: str) -> Completion:
+def _read_entry(content: bytes, digest: str) -> Completion:
     """The answer in a cached file; a ValueError if it is damaged, or answers another request."""
     entry = _CachedCompletion.model_validate_json(content)
     if entry.logprobs is not None and not all(entry.logprobs):
         raise ValueError("has a position without tokens")
     answer = Completion(entry.text, entry.logprobs, entry.tokens_in, entry.tokens_out)
-    if entry.request != key or entry.digest != digest_json(_fields(key, answer)):
+    if entry.request != digest or entry.digest != digest_json(_fields(digest, answer)):
         raise ValueError("its digest is another one")
     return answer

@@ -32,7 +32,10 @@ class _Embedding(BaseModel):
 
 
 def read_embedding(content: bytes) -> Completion:
-    """An answer whose text is the vector as JSON; anything else is a ValueError."""
+    """An answer whose text is the vector as JSON, so that it can be cached like others.
+
+    Content that is not an embedding is a ValueError.
+    """
     answer = _Embedding.model_validate_json(content)
     # Single precision has nine digits at most.
     vector = [float(f"{number:.9g}") for number in answer.vector]
@@ -49,7 +52,7 @@ class EmbeddingServer:
     timeout, retries, concurrency : float and int
         As for `Endpoint`.
     price : float or None
-        Of a million tokens.
+        The price of a million tokens.
     """
 
     def __init__(

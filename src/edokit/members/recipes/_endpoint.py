@@ -46,10 +46,12 @@ if TYPE_CHECKING:
     import httpx2
     from anyio.from_thread import BlockingPortal
 
-KEY = "OPENAI_API_KEY"
-ADDRESS = "OPENAI_BASE_URL"
-ALLOW_HTTP = "EDO_ALLOW_HTTP"
-_RETRIED = (408, 409, 425, 429)  # besides 5xx: what may be better the next time
+# Variables of the environment: the key and the address of the server, and a permission.
+KEY_VARIABLE = "OPENAI_API_KEY"
+ADDRESS_VARIABLE = "OPENAI_BASE_URL"
+ALLOW_HTTP_VARIABLE = "EDO_ALLOW_HTTP"
+# Status codes after which a request is sent again, besides 5xx, and those that refuse it.
+_RETRIED = (408, 409, 425, 429)
 _REFUSED = (400, 413, 422)
 CHAT = "/chat/completions"
 EMBEDDINGS = "/embeddings"
@@ -138,7 +140,7 @@ def check_address(base_url: str) -> str:
         raise InputError(
             f"{option('base_url')} has credentials or query parameters, which would be written to"
             " files",
-            f"remove them, and set the key in the environment: {KEY}",
+            f"remove them, and set the key in the environment: {KEY_VARIABLE}",
             code="exposed-key",
         )
     parts = _URL.fullmatch(base_url.strip())
@@ -165,14 +167,15 @@ def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> 
     if _is_local(base_url):
         return
     addresses = [name for name in trust or () if "://" in name]
-    if os.environ.get(ADDRESS):
-        addresses.append(os.environ[ADDRESS])
+    if os.environ.get(ADDRESS_VARIABLE):
+        addresses.append(os.environ[ADDRESS_VARIABLE])
     if base_url in [check_address(address) for address in addresses]:
         return
     permission = option("base_url" if trust is None else "trust", base_url)
     raise InputError(
         f"{where} would send texts, and your key, to {base_url}; a file can't ask for that",
-        f"if you trust it, name it yourself: {permission}, or {ADDRESS} in the environment",
+        f"if you trust it, name it yourself: {permission}, or {ADDRESS_VARIABLE} in the"
+        " environment",
         code="untrusted-address",
     )
 
@@ -181,12 +184,12 @@ def refuse_clear_text(base_url: str) -> None:
     """Refuse to send texts and the key to another machine over a connection without encryption."""
     if base_url.startswith("https:") or _is_local(base_url):
         return
-    if current_session().allow_http or os.environ.get(ALLOW_HTTP) == "1":
+    if current_session().allow_http or os.environ.get(ALLOW_HTTP_VARIABLE) == "1":
         return
     raise InputError(
         f"{base_url} is on another machine, and http would send texts and your key unencrypted",
         "use an https address; where the network is your own, allow it:"
-        f" {option('allow_http', True)}, or {ALLOW_HTTP}=1 in the environment",
+        f" {option('allow_http', True)}, or {ALLOW_HTTP_VARIABLE}=1 in the environment",
         code="unencrypted-address",
     )
 
@@ -221,7 +224,8 @@ class Forecast:
 class Endpoint:
     """A server by its address, with prices per million tokens where they are known.
 
-    ``path`` is what it is asked for, and ``read`` makes an answer of a response's content.
+    Requests go to ``path`` below the address, and ``read`` turns the content of a response into an
+    answer.
     """
 
     base_url: str
@@ -239,28 +243,28 @@ class Endpoint:
             return None
         return self.prices.cost(tokens_in, tokens_out)
 
-    def key(self, request: Request) -> str:
-        """A digest of everything that determines the answer."""
+    def digest(self, request: Request) -> str:
+        """A digest of everything that determines the answer, under which it is cached."""
         return digest_json([self.base_url, dict(request.body), request.draw])
 
     def cached(self, requests: Sequence[Request]) -> set[str]:
-        """The keys of requests that were answered before."""
+        """The digests of requests that were answered before."""
         folder = cache_folder() / "answers"
         if not folder.is_dir():
             return set()
         cache = AnswerCache(folder)
-        keys = {self.key(request) for request in requests}
-        return {key for key in keys if cache.get(key) is not None}
+        digests = {self.digest(request) for request in requests}
+        return {digest for digest in digests if cache.get(digest) is not None}
 
     def forecast(self, requests: Sequence[Request]) -> Forecast:
         """What it would take to answer requests that were not answered before."""
-        distinct = {self.key(request): request for request in requests}
+        distinct = {self.digest(request): request for request in requests}
         cached = self.cached(requests)
         tokens_in = 0
         most_tokens_in = 0
         tokens_out: int | None = 0
-        for key, request in distinct.items():
-            if key in cached:
+        for digest, request in distinct.items():
+            if digest in cached:
                 continue
             estimate = request.estimate
             tokens_in += estimate.prompt
@@ -285,48 +289,48 @@ class Endpoint:
         A request that fails for good ends all of them; the answers that came are cached.
         """
         cache = AnswerCache(cache_folder() / "answers")
-        keys = [self.key(request) for request in requests]
+        digests = [self.digest(request) for request in requests]
         answers: dict[str, Completion] = {}
         waiting: dict[str, Request] = {}
-        for key, request in zip(keys, requests, strict=True):
-            if key in answers or key in waiting:
+        for digest, request in zip(digests, requests, strict=True):
+            if digest in answers or digest in waiting:
                 continue
-            answer = cache.get(key)
+            answer = cache.get(digest)
             if answer is None:
-                waiting[key] = request
+                waiting[digest] = request
             else:
-                answers[key] = answer
+                answers[digest] = answer
         if cache.damaged:
             warn(
                 f"{counted(len(cache.damaged), 'cached answer')} in {cache.folder} can't be used,"
                 " since the file is damaged or of an earlier version: asking again"
             )
         if waiting:
-            for key, answer in self._send(waiting, cache):
-                answers[key] = answer
+            for digest, answer in self._send(waiting, cache):
+                answers[digest] = answer
                 if report is not None:
                     report(len(answers))
-        completions = [answers[key] for key in keys]
+        completions = [answers[digest] for digest in digests]
         if self.prices is not None and not all(answer.has_usage for answer in completions):
             warn(
-                f"{self.base_url} does not report how many tokens it used: costs are estimated from"
-                " above, a token for each byte of a prompt and as many as max_tokens for an answer"
+                f"{self.base_url} does not report how many tokens it used: costs are upper bounds,"
+                " with a token for each byte of a prompt and max_tokens for an answer"
             )
         return completions
 
     def _send(
         self, waiting: Mapping[str, Request], cache: AnswerCache
     ) -> Iterator[tuple[str, Completion]]:
-        """Answers with their keys as they come, once they are cached."""
+        """Answers with the digests of their requests as they come, once they are cached."""
         refuse_clear_text(self.base_url)
         budget = current_session().budget
         place = current_session().place
         self._check_budget(budget, waiting.values())
-        secret = _key_of_environment()
+        api_key = _read_api_key()
         stop = threading.Event()
 
-        def send(transport: _Transport, key: str) -> Completion:
-            request = waiting[key]
+        def send(transport: _Transport, digest: str) -> Completion:
+            request = waiting[digest]
             try:
                 answer = self._post(transport, request, stop, budget)
             except RequestRefusedError as error:
@@ -336,20 +340,21 @@ class Endpoint:
                     f"shorten it, leave it out or choose a model that takes it; else {error.hint}",
                     code=error.code,
                 ) from error
-            answer = without_key(answer, secret)
-            # Before the next request of this thread: a killed run has lost no other answer.
-            cache.put(key, answer)
+            answer = without_key(answer, api_key)
+            # Cached before this thread sends its next request: a killed run loses nothing else.
+            cache.put(digest, answer)
             return answer
 
         pool = ThreadPoolExecutor(self.concurrency, "edo-llm")
         try:
-            with _open_transport(self, secret) as transport:
-                futures = {pool.submit(send, transport, key): key for key in waiting}
+            with _open_transport(self, api_key) as transport:
+                futures = {pool.submit(send, transport, digest): digest for digest in waiting}
                 try:
                     for future in as_completed(futures):
                         yield futures[future], future.result()
                 except InputError:
-                    # Requests under way are not tried again, but may be paid for already.
+                    # Wait for requests under way, which may be paid for already, while there is a
+                    # transport; they are not tried again.
                     stop.set()
                     pool.shutdown(cancel_futures=True)
                     raise
@@ -419,7 +424,7 @@ class Endpoint:
         )
 
     def _attempt(self, transport: _Transport, request: Request) -> Completion:
-        """Send a request once; what may be better the next time is a `_TemporaryError`."""
+        """Send a request once; an error that another attempt may avoid is a `_TemporaryError`."""
         response = transport.exchange(request)
         if response.status != 200:
             raise self._error(response.status, response.retry_after, request)
@@ -451,8 +456,10 @@ class Endpoint:
         problem = f"returned status {status} for the model {request.body['model']!r}"
         hint = f"check the option model and {option('base_url')}: most addresses end in /v1"
         if status in (401, 403):
-            problem = f"does not accept the key in {KEY}, which may be empty (status {status})"
-            hint = f"put a key for this server into the environment: export {KEY}=…"
+            problem = (
+                f"does not accept the key in {KEY_VARIABLE}, which may be empty (status {status})"
+            )
+            hint = f"put a key for this server into the environment: export {KEY_VARIABLE}=…"
         return InputError(f"{self.base_url} {problem}", hint, code="failed-request")
 
 
@@ -469,18 +476,23 @@ def counted_tokens(request: Request, answer: Completion) -> tuple[int, int]:
     estimated_tokens = mean_tokens(utf8_length(answer.text))
     if estimate.most_answer is not None:
         estimated_tokens = min(estimated_tokens, estimate.most_answer)
-    if answer.tokens_out is None:
-        tokens_out = estimated_tokens if estimate.most_answer is None else estimate.most_answer
-    else:
+    if answer.tokens_out is not None:
         tokens_out = max(answer.tokens_out, estimated_tokens)
+    elif estimate.most_answer is not None:
+        tokens_out = estimate.most_answer
+    else:
+        tokens_out = estimated_tokens
     return tokens_in, tokens_out
 
 
-def _key_of_environment() -> str:
-    key = os.environ.get(KEY, "").strip()
+def _read_api_key() -> str:
+    """The key in the environment; empty if there is none."""
+    key = os.environ.get(KEY_VARIABLE, "").strip()
     if not (key.isascii() and key.isprintable()):
         raise InputError(
-            f"{KEY} has characters that no key can have", "copy the key again", code="invalid-key"
+            f"{KEY_VARIABLE} has characters that no key can have",
+            "copy the key again",
+            code="invalid-key",
         )
     return key
 
@@ -512,7 +524,7 @@ class _Transport:
         """Send a request and receive the response within one deadline."""
         import httpx2
 
-        progress = _AnswerProgress()
+        progress = _ExchangeProgress()
         try:
             return self._portal.call(self._exchange, request, progress)
         except (TimeoutError, httpx2.RequestError, httpx2.InvalidURL) as error:
@@ -525,7 +537,7 @@ class _Transport:
                 may_be_charged=progress.is_sent,
             ) from None
 
-    async def _exchange(self, request: Request, progress: _AnswerProgress) -> _Response:
+    async def _exchange(self, request: Request, progress: _ExchangeProgress) -> _Response:
         import anyio
 
         content = bytearray()
@@ -549,7 +561,7 @@ class _Transport:
                 )
 
 
-class _AnswerProgress:
+class _ExchangeProgress:
     """How far an exchange has come; a request that was sent may be charged."""
 
     def __init__(self) -> None:
@@ -587,7 +599,7 @@ def _open_transport(endpoint: Endpoint, key: str) -> Iterator[_Transport]:
 
 
 class _TemporaryError(Exception):
-    """What went wrong, but may be better the next time.
+    """An error of a request that may succeed if it is sent again.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ from edokit.members.pretrained import (
 
 Vectors = npt.NDArray[np.float32]
 PACKAGES = ("onnxruntime", "tokenizers")
-BATCH = 16  # texts at a time, of like length, so that few are padded far
+BATCH = 16  # texts at a time; they are sorted by length, so that padding is short
 _QUANTISED = ("*int8*.onnx", "*quantized*.onnx")
 # A quantised model agrees if no vector of length one is farther from the full model's, and if a
 # text has the same vector alone and beside others: dynamic quantisation looks at the whole batch.

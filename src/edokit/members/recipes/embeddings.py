@@ -26,14 +26,16 @@ _FILE = "embeddings.npz"
 class EmbeddingMember(EncoderMember):
     """Logistic regression on vectors that a server computes, at ``/v1/embeddings``.
 
+    Options are those of `ClassifierMember`, and those below.
+
     Parameters
     ----------
     base_url : str, default=""
         The endpoint; empty: that of the environment, OPENAI_BASE_URL.
-    model : str
-        The name of the model there.
+    model : str, default=""
+        The name of the model at the endpoint; required.
     price : float, default=None
-        Per million tokens.
+        Price per million tokens.
     concurrency : int, default=8
         Requests at a time.
     timeout : float, default=60
@@ -59,12 +61,12 @@ class EmbeddingMember(EncoderMember):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        base_url = self.base_url or os.environ.get(endpoints.ADDRESS, "")
+        base_url = self.base_url or os.environ.get(endpoints.ADDRESS_VARIABLE, "")
         if not (base_url and self.model.strip()):
             raise InputError(
                 "the recipe embeddings needs an endpoint to ask, and the name of a model there",
-                f"name them with {option('base_url')}, or {endpoints.ADDRESS} in the environment,"
-                f" and with {option('model')}",
+                f"name them with {option('base_url')}, or {endpoints.ADDRESS_VARIABLE} in the"
+                f" environment, and with {option('model')}",
                 code="missing-option",
             )
         self.base_url = endpoints.check_address(base_url)
@@ -79,10 +81,13 @@ class EmbeddingMember(EncoderMember):
 
     @classmethod
     def checked_options(cls, options: Mapping[str, object], source: str = "") -> dict[str, Any]:
-        """With the endpoint of the environment; a file may not decide where texts and keys go."""
+        """Options with the endpoint of the environment, if they name none.
+
+        A file may not decide where texts and keys go.
+        """
         if source and options.get("base_url"):
             endpoints.refuse_address(source, str(options["base_url"]), None)
-        address = options.get("base_url") or os.environ.get(endpoints.ADDRESS, "")
+        address = options.get("base_url") or os.environ.get(endpoints.ADDRESS_VARIABLE, "")
         return {**options, "base_url": address}
 
     @property

@@ -44,7 +44,7 @@ MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def _parts(text: Text) -> tuple[str, ...]:
-    """What is embedded of a text: itself; of a pair text, context, and both as they were read."""
+    """The strings to embed for a text; for a pair the text, the context, and both in one."""
     if isinstance(text, str):
         return (text,)
     return (*text, "\n".join(filter(None, reversed(text))))
@@ -61,11 +61,11 @@ def _part_vectors(
 
     An ``encoder`` that is in memory computes them; otherwise they are also kept on disk.
     """
-    rows = {part: row for row, part in enumerate(dict.fromkeys(chain(*map(_parts, texts))))}
-    strings = [*rows]
+    strings = list(dict.fromkeys(chain.from_iterable(_parts(text) for text in texts)))
+    row_of = {string: row for row, string in enumerate(strings)}
     if encoder is None:
-        return rows, embed(strings, model, device)
-    return rows, encoder(strings)
+        return row_of, embed(strings, model, device)
+    return row_of, encoder(strings)
 
 
 @dataclass(eq=False)
@@ -119,23 +119,29 @@ class EncoderMember(ClassifierMember):
         return _onnx.load(self.model, folder).file
 
     def _text_encoder(self) -> Callable[[list[str]], Vectors] | None:
-        """What computes vectors, if it is in memory."""
+        """The encoder that computes vectors, if it is in memory."""
         return self._encoder
 
     def _features(self, texts: Sequence[Text]) -> Floats:
-        """Features [N, D]; of pairs [N, 4 D]: the text, the context (scaled by its weight), both
-        as one text, and how far text and context are apart in each dimension."""
+        """Features [N, D] of texts, or [N, 4 D] of pairs (text, context).
+
+        Those of pairs are the vectors of the text, of the context (scaled by its weight), of both
+        as one text, and the absolute difference of the first two.
+        """
         parts = [_parts(text) for text in texts]
-        source = self.model, self.device, self._text_encoder()
-        row_of, part_vectors = _part_vectors(tuple(self._corpus or texts), *source)
-        if not row_of.keys() >= {*chain(*parts)}:
-            row_of, part_vectors = _part_vectors(tuple(texts), *source)
-        rows = np.array([[row_of[string] for string in strings] for strings in parts])
+        encoder = self._text_encoder()
+        corpus = tuple(self._corpus or texts)
+        row_of, part_vectors = _part_vectors(corpus, self.model, self.device, encoder)
+        if any(part not in row_of for part in chain.from_iterable(parts)):
+            # Some texts are not in the corpus.
+            row_of, part_vectors = _part_vectors(tuple(texts), self.model, self.device, encoder)
+        rows = np.array([[row_of[part] for part in text_parts] for text_parts in parts])
         vectors: list[Floats] = [part_vectors[column].astype(np.float64) for column in rows.T]
         if len(vectors) == 1:
             return vectors[0]
-        text, context, joined = vectors
-        return np.hstack([text, self.context * context, joined, np.abs(text - context)])
+        text, context, text_and_context = vectors
+        difference = np.abs(text - context)
+        return np.hstack([text, self.context * context, text_and_context, difference])
 
 
 LARGE_BATCH = 128  # on a GPU, which waits for the processor between batches
@@ -145,14 +151,14 @@ PACKAGES = ("torch", "transformers", "sentence_transformers")
 def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vectors:
     """Vectors [N, D] of length one.
 
-    They are kept under ``EDO_CACHE`` (else the user's cache folder), named after what the model
-    and the texts hold, so that the same texts are never embedded twice.
+    They are kept under ``EDO_CACHE`` (else the user's cache folder) in a file that is named after
+    the model's files and the texts, so that the same texts are never embedded twice.
     """
     folder = encoder_folder(model)
     back_end = b"torch"
     if runs_on_onnx(folder, device):
         back_end = b"onnx"
-    parts = [identity(folder).encode(), back_end]
+    parts = [model_identity(folder).encode(), back_end]
     parts += [b"\0" + text.encode("utf-8", "surrogatepass") for text in texts]
     path = cache_folder() / "embeddings" / f"{digest_parts(parts)[:32]}.npy"
     with ExitStack() as stack:
@@ -273,12 +279,15 @@ class _TorchEncoder:
 _resident_encoder = lru_cache(maxsize=2)(Encoder)
 
 
-def identity(folder: Path) -> str:
-    """A model by its files.
+def model_identity(folder: Path) -> str:
+    """A text that changes whenever a file of a model does.
 
-    Files count by size and the times of change, of which the system sets one at every change
-    itself: to read the weights would take as long as to embed hundreds of texts.
+    Files are told apart by size and times of change, of which the system sets one itself. Reading
+    the weights instead would take as long as embedding hundreds of texts.
     """
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    stats = [(str(file.relative_to(folder)), file.stat()) for file in files]
-    return str([(name, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for name, s in stats])
+    files = []
+    for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+        status = file.stat()
+        name = str(file.relative_to(folder))
+        files.append((name, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return str(files)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -30,9 +30,12 @@ from edokit.members.spending import Prices, current_session
 from edokit.scales import NOMINAL, DeclaredScale, Scale
 
 _FILE = "llm.json"
-_TOP = (20, 5)  # alternatives to ask for at each token; not every server accepts the larger number
-_FIRST_LOOK = 20  # if none of the answers to this many prompts names a label, the run stops
-_KEY_TOKENS = 3  # tokens in which a key must come, where tokens have probabilities
+# Alternatives to ask for at each token; not every server accepts the larger number.
+_ALTERNATIVES = (20, 5)
+# If no answer to the first prompts, this many, names a label, the run stops.
+_FIRST_PROMPTS = 20
+# Largest number of tokens of an answer from whose log-probabilities a key is read.
+_KEY_TOKENS = 3
 # Options that may name a file with their text, and how the names of such files end.
 _FILE_OPTIONS = ("prompt", "persona", "label_descriptions")
 _ENDINGS = (".txt", ".md")
@@ -40,13 +43,6 @@ _ENDINGS = (".txt", ".md")
 Prompt = tuple[Text, list[dict[str, str]]]
 # A text that an annotator labelled, and the codes of the labels.
 PromptExample = tuple[str | tuple[str, str], list[Count]]
-
-
-class _PairRows(NamedTuple):
-    """Pairs of a text and an annotator, and the row of the text of each."""
-
-    pairs: list[tuple[Text, str]]
-    rows: Ints
 
 
 class SavedModel(Document):
@@ -60,15 +56,16 @@ class SavedModel(Document):
 
     @model_validator(mode="after")
     def _check_codes(self) -> SavedModel:
-        labelled = [codes for texts in self.examples.values() for _, codes in texts]
-        if max((k for codes in labelled for k in codes), default=0) >= len(self.classes):
-            raise ValueError("has examples with labels that are not among its classes")
+        for examples in self.examples.values():
+            for _, codes in examples:
+                if max(codes, default=0) >= len(self.classes):
+                    raise ValueError("has examples with labels that are not among its classes")
         return self
 
 
 @dataclass(eq=False)
 class LanguageModel(Member):
-    """A model behind an endpoint, a prompt and perhaps a persona: nothing is trained.
+    """A language model behind an endpoint, with a prompt and perhaps a persona; it is not trained.
 
     Parameters
     ----------
@@ -76,32 +73,33 @@ class LanguageModel(Member):
         Number of labels.
     base_url : str, default=""
         The endpoint; empty: that of the environment, OPENAI_BASE_URL.
-    model : str
-        The name of the model there.
+    model : str, default=""
+        The name of the model at the endpoint; required.
     prompt : str, default=""
         A template, or a file with one; empty: that of the answer scale.
     prompt_name, persona_name : str, default=""
         What tables show instead of prompt and persona: their names in a TOML file.
     persona : str, default=""
-        Who the model is to be; text, or a file with it.
+        The persona that the model takes on: a text, or a file with one.
     label_descriptions : str, default=""
         Lines such as "rude: hurts somebody", or a file with them.
     examples : int, default=0
         How many of an annotator's own labels are shown to answer for that annotator.
     probabilities : {"auto", "samples"}, default="auto"
-        Those of the labels' tokens where the server returns them ("auto"), or shares among answers.
+        Probabilities of the labels' tokens if the server returns them ("auto"), or the shares of
+        labels among sampled answers ("samples").
     samples : int, default=5
-        Answers to each prompt, where they are counted.
+        Number of sampled answers to each prompt.
     smoothing : float, default=0.5
         Added to the count of each label among the answers.
     temperature : float or None, default=1
-        Of sampled answers; None: the server's.
+        Temperature of sampled answers; None: the server's.
     max_tokens : int or None, default=16
         The most tokens of an answer; None: the server's limit.
     extra : str, default=""
         A JSON object of further request parameters.
     price_in, price_out : float, default=None
-        Per million tokens of prompts and of answers.
+        Prices per million tokens of prompts and of answers.
     concurrency : int, default=8
         Requests at a time.
     timeout : float, default=60
@@ -152,19 +150,20 @@ class LanguageModel(Member):
                 code="invalid-prompt",
             )
         self.extra_parameters()
-        base_url = self.base_url or os.environ.get(endpoints.ADDRESS, "")
+        base_url = self.base_url or os.environ.get(endpoints.ADDRESS_VARIABLE, "")
         if not (base_url and self.model.strip()):
             raise InputError(
                 "the recipe llm needs an endpoint to ask, and the name of a model there",
-                f"name them with {option('base_url')}, or {endpoints.ADDRESS} in the environment,"
-                f" and with {option('model')}",
+                f"name them with {option('base_url')}, or {endpoints.ADDRESS_VARIABLE} in the"
+                f" environment, and with {option('model')}",
                 code="missing-option",
             )
         self.base_url = endpoints.check_address(base_url)
-        key = os.environ.get(endpoints.KEY, "").strip()
+        key = os.environ.get(endpoints.KEY_VARIABLE, "").strip()
         if key and any(key in str(value) for value in self.get_params().values()):
             raise InputError(
-                f"an option contains the key in {endpoints.KEY}, and options are written to files",
+                f"an option contains the key in {endpoints.KEY_VARIABLE}, and options are written"
+                " to files",
                 "remove it: the key is read from the environment",
                 code="exposed-key",
             )
@@ -183,7 +182,7 @@ class LanguageModel(Member):
         self._progress: Progress | None = None
         # Numbers of items, requests, failures (answers that name no label) and tokens so far.
         self._usage: Counter[str] = Counter()
-        self._names_labels = False  # whether an answer has named a label before
+        self._has_named_labels = False  # whether an answer has named a label before
         # Alternatives that the server returns at each token; 0: answers are sampled.
         self._top: int | None = None
 
@@ -191,7 +190,7 @@ class LanguageModel(Member):
         """The option ``extra``, a JSON object."""
         with suppress(ValueError):
             content = json.loads(self.extra or "{}")
-            json.dumps(content, allow_nan=False)
+            json.dumps(content, allow_nan=False)  # a ValueError for NaN and infinity
             reserved = {"model", "messages", "stream", "n"}
             if isinstance(content, dict) and not content.keys() & reserved:
                 return content
@@ -204,14 +203,14 @@ class LanguageModel(Member):
 
     @classmethod
     def checked_options(cls, options: Mapping[str, object], source: str = "") -> dict[str, Any]:
-        """With the texts of the files that options name, and the endpoint of the environment.
+        """Options with the texts of the files that they name, and the endpoint of the environment.
 
         A file may not decide where texts and keys go.
         """
         if source and options.get("base_url"):
             endpoints.refuse_address(source, str(options["base_url"]), None)
         texts = dict(options)
-        texts["base_url"] = texts.get("base_url") or os.environ.get(endpoints.ADDRESS, "")
+        texts["base_url"] = texts.get("base_url") or os.environ.get(endpoints.ADDRESS_VARIABLE, "")
         for name in _FILE_OPTIONS:
             text = str(texts.get(name, ""))
             if "\n" not in text and text.lower().endswith(_ENDINGS):
@@ -266,9 +265,10 @@ class LanguageModel(Member):
         texts = with_context(texts, context)
         if not texts:
             return np.zeros((0, self.n_classes))
-        distinct, rows = self._distinct_pairs(texts, annotators)
+        pairs, rows = self._pairs(texts, annotators)
+        distinct = list(dict.fromkeys(pairs))
         answers = dict(zip(distinct, self._predict_pairs(distinct), strict=True))
-        return mean_over_pairs(np.array([answers[pair] for pair in rows.pairs]), rows.rows)
+        return mean_over_pairs(np.array([answers[pair] for pair in pairs]), rows)
 
     def save(self, folder: Path) -> None:
         """Write one JSON file: options, classes, and the examples that it shows; no key."""
@@ -299,7 +299,7 @@ class LanguageModel(Member):
             member._ask_about(saved.classes, DeclaredScale(saved.scale).resolve(saved.classes))
         member._examples = saved.examples
         member._top = saved.top
-        member._names_labels = True
+        member._has_named_labels = True
         return member
 
     def _ask_about(self, classes: Sequence[str], scale: Scale = NOMINAL) -> None:
@@ -322,10 +322,11 @@ class LanguageModel(Member):
             example = (texts[annotations.item_codes[row]], codes)
             ranked.setdefault(name, []).append((counts[name, tuple(codes)], example))
         # The first example of each label comes before the second of any.
-        return {
-            name: [example for _, example in sorted(pairs, key=itemgetter(0))[: self.examples]]
-            for name, pairs in sorted(ranked.items())
-        }
+        chosen = {}
+        for name, pairs in sorted(ranked.items()):
+            first_pairs = sorted(pairs, key=itemgetter(0))[: self.examples]
+            chosen[name] = [example for _, example in first_pairs]
+        return chosen
 
     def forecast(
         self, texts: Sequence[Text], annotators: Annotators = None
@@ -335,17 +336,17 @@ class LanguageModel(Member):
         With ``"log-probabilities"`` there is one request for each prompt, with ``"samples"``
         several. Where only the server knows which of them it supports, both are listed.
         """
-        pairs, _ = self._distinct_pairs(texts, annotators)
-        prompts = self._prompts(pairs)
+        pairs, _ = self._pairs(texts, annotators)
+        prompts = self._prompts(list(dict.fromkeys(pairs)))
         forecast: dict[str, list[endpoints.Request]] = {}
         if self._may_use_logprobs and self._top != 0:
-            forecast["log-probabilities"] = self._requests(prompts, self._top or _TOP[0])
+            forecast["log-probabilities"] = self._requests(prompts, self._top or _ALTERNATIVES[0])
         if not self._may_use_logprobs or not self._top:
             forecast["samples"] = self._requests(prompts, 0)
         return forecast
 
     def messages(self, text: Text) -> list[dict[str, str]]:
-        """The prompt about a text for nobody in particular, about the first label if each has one.
+        """The anonymous prompt about a text; about the first label if each label has a prompt.
 
         Each message has ``role`` and ``content``.
         """
@@ -356,15 +357,17 @@ class LanguageModel(Member):
         """The endpoint that it asks."""
         return self._server
 
-    def _distinct_pairs(
+    def _pairs(
         self, texts: Sequence[Text], annotators: Annotators
-    ) -> tuple[list[tuple[Text, str]], _PairRows]:
-        """Distinct pairs of a text and an annotator, or nobody (""), and the rows of all pairs."""
-        # An annotator without labels is nobody in particular.
-        names = (*self._examples, "")
+    ) -> tuple[list[tuple[Text, str]], Ints]:
+        """Pairs of a text and an annotator, and the position of each pair's text.
+
+        The annotator is empty for an anonymous answer, also to an annotator without examples.
+        """
+        names = (*self._examples, "")  # the code of unknown annotators is -1
         rows, codes = pairs_of_texts(annotators, len(texts), self._examples)
         pairs = [(texts[row], names[code]) for row, code in zip(rows, codes, strict=True)]
-        return list(dict.fromkeys(pairs)), _PairRows(pairs, rows)
+        return pairs, rows
 
     def _prompts(self, pairs: Sequence[tuple[Text, str]]) -> list[Prompt]:
         """The prompts about pairs of a text and an annotator: one, or one for each label."""
@@ -376,17 +379,18 @@ class LanguageModel(Member):
         return prompts
 
     def _predict_pairs(self, pairs: Sequence[tuple[Text, str]]) -> Floats:
-        """Probabilities [P, C] of distinct pairs of a text and an annotator, or nobody ("")."""
+        """Probabilities [P, C] of distinct pairs of a text and an annotator (see `_pairs`)."""
         prompts = self._prompts(pairs)
         self._top = self._find_top(prompts[0])
-        n_answers = len(prompts) * self._draws
+        n_answers = len(prompts) * self._answers_per_prompt
         failures_before = self._usage["failures"]
-        # A model that never names a label is known by its first answers; the others are saved.
-        shares = self._ask_prompts(prompts[:_FIRST_LOOK], n_answers)
-        first_answers = len(shares) * self._draws
+        # The first answers show whether the model names labels at all, before others are paid for.
+        shares = self._ask_prompts(prompts[:_FIRST_PROMPTS], n_answers)
+        first_answers = len(shares) * self._answers_per_prompt
         first_failures = self._usage["failures"] - failures_before
-        has_answered_before = self._names_labels and len(shares) < _FIRST_LOOK
-        if first_failures == first_answers and not has_answered_before:
+        # A few answers tell little about a model that has named labels before.
+        is_proven = self._has_named_labels and len(shares) < _FIRST_PROMPTS
+        if first_failures == first_answers and not is_proven:
             raise InputError(
                 f"{self.model} never names a label: none of its first"
                 f" {counted(first_answers, 'answer')} does, where"
@@ -395,7 +399,7 @@ class LanguageModel(Member):
                 " a model that thinks first needs a larger max_tokens",
                 code="unusable-answers",
             )
-        shares += self._ask_prompts(prompts[_FIRST_LOOK:], n_answers, first_answers)
+        shares += self._ask_prompts(prompts[_FIRST_PROMPTS:], n_answers, first_answers)
         self._usage["items"] += len(pairs)
         failures = self._usage["failures"] - failures_before
         if failures:
@@ -411,9 +415,11 @@ class LanguageModel(Member):
         return rows
 
     @property
-    def _draws(self) -> int:
-        """Answers to each prompt."""
-        return 1 if self._top else self.samples
+    def _answers_per_prompt(self) -> int:
+        """Number of answers to each prompt."""
+        if self._top:
+            return 1
+        return self.samples
 
     def _ask_prompts(self, prompts: Sequence[Prompt], total: int, done: int = 0) -> list[Floats]:
         """Probabilities from the answers to each prompt; ``done`` of ``total`` came before."""
@@ -434,8 +440,8 @@ class LanguageModel(Member):
             self._usage["tokens_in"] += tokens_in
             self._usage["tokens_out"] += tokens_out
             self._usage["without_usage"] += not answer.has_usage
-        starts = range(0, len(answers), self._draws)
-        return [self._shares(answers[k : k + self._draws]) for k in starts]
+        starts = range(0, len(answers), self._answers_per_prompt)
+        return [self._shares(answers[k : k + self._answers_per_prompt]) for k in starts]
 
     def _shares(self, answers: Sequence[Completion]) -> Floats:
         """Probabilities from the answers to one prompt; failures are counted and left out."""
@@ -448,7 +454,7 @@ class LanguageModel(Member):
         self._usage["failures"] += len(answers) - len(labels)
         if not labels:
             return np.full(n_choices, 1 / n_choices)
-        self._names_labels = True
+        self._has_named_labels = True
         counts = np.bincount(labels, minlength=n_choices)
         return NOMINAL.smoothed(counts, len(labels), self.smoothing)
 
@@ -459,7 +465,7 @@ class LanguageModel(Member):
         if shares is None:
             self._usage["failures"] += 1
             return np.full(len(choices.names), 1 / len(choices.names))
-        self._names_labels = True
+        self._has_named_labels = True
         return shares
 
     def _requests(self, prompts: Sequence[Prompt], top: int) -> list[endpoints.Request]:
@@ -494,7 +500,7 @@ class LanguageModel(Member):
             return 0
         if self._top is not None:
             return self._top
-        for top in _TOP:
+        for top in _ALTERNATIVES:
             with suppress(endpoints.RequestRefusedError):
                 answer = self._server.ask(self._requests([prompt], top))[0]
                 return 0 if answer.logprobs is None else top
@@ -502,5 +508,8 @@ class LanguageModel(Member):
 
 
 def _short(text: str) -> str:
+    """A text in one line of at most 80 characters."""
     line = " ".join(text.split())
-    return line if len(line) <= 80 else line[:79] + "…"
+    if len(line) > 80:
+        return line[:79] + "…"
+    return line

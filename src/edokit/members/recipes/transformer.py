@@ -294,14 +294,18 @@ class TransformerMember(Member):
     def load(cls, folder: Path, *, device: str | None = None) -> TransformerMember:
         """Read what ``save`` wrote, onto a device."""
         path = Path(folder) / FINE_TUNED
-        hint = "name a folder that its method save wrote"
-        title = "a saved transformer member"
-        saved = read_model(path, SavedTransformer, title=f"a file of {title}", hint=hint)
-        # Options that are constants by now are left out.
+        saved = read_model(
+            path,
+            SavedTransformer,
+            title="a file of a saved transformer member",
+            hint="name a folder that its method save wrote",
+        )
+        # Options of earlier versions that are constants now are left out.
         defaults = {"n_classes": 2, **known_options(cls)}
         options = {name: value for name, value in saved.options.items() if name in defaults}
         with errors_in(path):
-            member = cls(**check_options(title, defaults, options), device=device)
+            checked = check_options("a saved transformer member", defaults, options)
+            member = cls(**checked, device=device)
         member.scale_ = saved.scale
         member.history_ = saved.history
         member.best_epoch_ = saved.best_epoch
