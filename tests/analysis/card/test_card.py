@@ -64,6 +64,14 @@ def test_what_is_unknown_is_said() -> None:
     assert "hide disagreement" in text
 
 
+def test_items_with_a_single_label_are_unanimous_and_said_to_be_counted() -> None:
+    rows = [["a", "b"], ["a", "a"], ["a", None], ["b", None]]
+    text = disagreement_card(Annotations.from_matrix(rows), by=[]).markdown()
+    assert "75% of the items are unanimous, counting those with a single label." in text
+    text = disagreement_card(Annotations.from_matrix(rows[:2]), by=[]).markdown()
+    assert "50% of the items are unanimous." in text
+
+
 def test_names_stay_text_in_latex_and_markdown() -> None:
     odd = Annotations.from_matrix([["a_b", "50%"], ["50%", "a_b"]] * 10)
     card = disagreement_card(odd, by=[])

@@ -167,7 +167,7 @@ def test_a_slight_effect_is_called_slight_and_leads_to_no_advice() -> None:
     names = ("coverage", "balance", "clusters", "variance", "test", "careless")
     results = {name: getattr(found, name) for name in names}
     results["variance"] = {**found.variance, "structured": 0.003}
-    text = advise(data, results)[0][0].text
+    text = advise(data, **results)[0][0].text
     assert "seems too small to matter" in text
     assert "0%" not in text
 

@@ -275,7 +275,7 @@ def advised(people: Annotations, variance: dict, test: dict) -> advice.Advice:
         "clusters": {"kind": "none", "unassigned": 0},
         "coverage": overview.coverage(people),
     }
-    return advice.advise(people, findings)[0][0]
+    return advice.advise(people, **findings)[0][0]
 
 
 def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:

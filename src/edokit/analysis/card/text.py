@@ -90,7 +90,10 @@ def _agreement(card: DisagreementCard) -> CardSection:
             f"Two labels of an item are {distance['pairwise']:.2f} apart"
             f" ({distance['by_chance']:.2f} by chance)."
         )
-    sentences.append(f"{card.diagnosis.entropy['unanimous']:.0%} of the items are unanimous.")
+    unanimous = f"{card.diagnosis.entropy['unanimous']:.0%} of the items are unanimous"
+    if card.diagnosis.coverage["single"]:
+        unanimous += ", counting those with a single label"
+    sentences.append(f"{unanimous}.")
     table = coefficient_table(agreement, agreement["weights"], level=0.95)
     if not table.rows:
         sentences.append(f"Coefficients of agreement are undefined: {agreement['reason']}.")

@@ -55,11 +55,11 @@ def diagnose(
     Parameters
     ----------
     annotations : Annotations, str or Path
-        Who labelled which item how; a path is read with `edokit.read_annotations`, but of the
-        folder of `run` or `fit` the annotations of its fit are read.
+        Who labelled which item how; a path is read with `edokit.read_annotations`. For the folder
+        of `run` or `fit`, these are the annotations of its fit.
     groups : str, optional
-        The attribute of the annotators that says which group they belong to. By default groups are
-        searched for in the labels.
+        The attribute of the annotators that names their groups. By default, groups are searched for
+        in the labels.
     by : str or sequence of str, optional
         Attributes of the annotators, such as ``["gender", "age"]``: do people with different levels
         answer differently on the same items?
@@ -122,20 +122,23 @@ def diagnose(
     else:
         group = declared
         origin = {"kind": "declared", "attribute": groups}
-    # What advice follows from.
-    results: dict[str, Any] = {
-        "coverage": overview.coverage(annotations),
-        "balance": overview.balance(annotations),
-        "clusters": _describe_groups(annotations, group, names, origin),
-        "test": analysis.test,
-        "careless": analysis.careless,
-    }
     coefficients = agreement(annotations)
-    variance = analysis.variance
-    # Without shares, ``variance`` is only the reason why.
+    coverage = overview.coverage(annotations)
+    balance = overview.balance(annotations)
+    clusters = _describe_groups(annotations, group, names, origin)
+    # Without shares, the variance is only a reason.
     shares = None
-    if variance is not None and "total" in variance:
-        shares = variance
+    if analysis.variance is not None and "total" in analysis.variance:
+        shares = analysis.variance
+    advice, limits, commands = advise(
+        annotations,
+        coverage=coverage,
+        balance=balance,
+        clusters=clusters,
+        variance=shares,
+        test=analysis.test,
+        careless=analysis.careless,
+    )
     compared = None
     if attributes:
         compared = compare_groups(
@@ -149,18 +152,21 @@ def diagnose(
     people_text = ""
     if people.attributes or people.left_out:
         people_text = people.describe()
-    advice, limits, commands = advise(annotations, results | {"variance": shares})
     return Diagnosis(
         items=len(annotations.items),
         annotators=len(annotations.annotators),
         annotations=len(annotations),
         classes=list(annotations.classes),
         scale=annotations.scale.to_text(annotations.classes),
+        coverage=coverage,
+        balance=balance,
         agreement=overview.agreement(annotations, coefficients),
         entropy=overview.entropy(annotations),
         per_annotator=overview.describe_annotators(annotations, group, names, coefficients),
-        variance=variance,
-        **results,
+        clusters=clusters,
+        variance=analysis.variance,
+        test=analysis.test,
+        careless=analysis.careless,
         advice=advice,
         limits=limits,
         commands=commands,

@@ -16,8 +16,8 @@ from edokit.analysis.diagnose.vectors import totals
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
 
-# An annotator can train a member of their own with this many labels, of which so many are not of
-# their most frequent class.
+# An annotator can train a member of their own with this many labels, if the second number of them
+# differ from the most frequent one.
 MEMBER_LABELS = 200
 MEMBER_RARE_LABELS = 20
 # Members of single annotators represent everyone if there are this many of them, who gave this
@@ -54,15 +54,22 @@ class Advice:
 
 
 def advise(
-    annotations: Annotations, results: dict[str, Any]
+    annotations: Annotations,
+    *,
+    coverage: dict[str, Any],
+    balance: dict[str, Any],
+    clusters: dict[str, Any],
+    variance: dict[str, Any] | None,
+    test: dict[str, Any] | None,
+    careless: dict[str, Any] | None,
 ) -> tuple[list[Advice], list[str], list[dict[str, str]]]:
     """Pieces of advice; limits of the diagnosis; commands to run next, with their ``purpose``.
 
-    ``results`` has coverage, balance, clusters, variance, test and careless of the diagnosis.
+    They follow from parts of a `Diagnosis`. ``variance`` is None where its shares are unknown.
     """
     per_item = annotations.annotations_per_item
     label_counts = annotations.annotations_per_annotator
-    structure = _structure(results["variance"], results["test"], results["careless"])
+    structure = _structure(variance, test, careless)
     structured = structure["structure"] in ("views", "strictness")
     trainers = _trainers(annotations)
     trainer_share = float(label_counts[trainers].sum() / len(annotations))
@@ -74,7 +81,12 @@ def advise(
     fit_splits = [name for name in ("train", "dev") if name in annotations.split_names]
     lines = render_lines(
         "advice.txt",
-        **results,
+        coverage=coverage,
+        balance=balance,
+        clusters=clusters,
+        variance=variance,
+        test=test,
+        careless=careless,
         **structure,
         kind=annotations.scale.kind,
         label=only_answer(annotations),

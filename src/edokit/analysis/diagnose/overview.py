@@ -62,7 +62,10 @@ def balance(annotations: Annotations) -> dict[str, Any]:
 
 
 def entropy(annotations: Annotations) -> dict[str, float]:
-    """The mean entropy of items in nats, that of equal shares, and the share of unanimous items."""
+    """The mean entropy of items in nats, that of equal shares, and the share of unanimous items.
+
+    Items with a single label are unanimous.
+    """
     nats = annotations.entropy
     classes = max(len(annotations.scale.row_classes(annotations.classes)), 2)
     return {

@@ -78,9 +78,9 @@ def permutation_test(
                 "group_item": np.array([score for _, score in plain_statistics]),
                 "views": np.array([score for _, score in strict_statistics]),
             }
-            ranks = {name: _rank(column) for name, column in columns.items()}
-            p_values = {name: float(rank[0]) for name, rank in ranks.items()}
-            p_values["any"] = _combined(ranks["annotator"], ranks["group_item"])
+            p_of_tables = {name: _p_values(column) for name, column in columns.items()}
+            p_values = {name: float(p[0]) for name, p in p_of_tables.items()}
+            p_values["any"] = _combined_p(p_of_tables["annotator"], p_of_tables["group_item"])
             for name, p in p_values.items():
                 made = len(plain_statistics) - 1
                 if name == "views":
@@ -104,9 +104,9 @@ def permutation_test(
     return result
 
 
-def _combined(annotator: Floats, group_item: Floats) -> float:
+def _combined_p(annotator: Floats, group_item: Floats) -> float:
     """The p-value of two tests together: how often the smaller p-value is that small by chance."""
-    defined = [rank for rank in (annotator, group_item) if np.isfinite(rank[0])]
+    defined = [p for p in (annotator, group_item) if np.isfinite(p[0])]
     if not defined:
         return float("nan")
     least = np.min(defined, axis=0)
@@ -134,10 +134,10 @@ def _statistics(structure: Structure) -> tuple[float, float]:
     return structure.bias_variance, score if np.isfinite(score) else float("nan")
 
 
-def _rank(column: Floats) -> Floats:
-    """Share of the values that reach each value (its p-value); NaN where all are equal.
+def _p_values(column: Floats) -> Floats:
+    """The p-value of each statistic in a column, the share of them that reach it.
 
-    Unknown values count as the lowest.
+    NaN where all are equal. Unknown statistics count as the lowest.
     """
     lowest = np.where(np.isnan(column), -np.inf, column)
     if not np.isfinite(lowest[0]) or np.all(lowest == lowest[0]):

@@ -41,7 +41,7 @@ class Diagnosis:
         ordinal scale AC2), each with ``estimate``, ``low`` and ``high``; see `edokit.agreement`.
     entropy : dict[str, Any]
         Mean entropy of the items in nats, the largest that a distribution over the classes can
-        have, and the share of unanimous items.
+        have, and the share of unanimous items, to which those with a single label belong.
     per_annotator : list[dict[str, Any]]
         Labels, base rates, agreement with the others, mean Cohen's kappa and group of each
         annotator.
@@ -122,8 +122,8 @@ class Diagnosis:
         source : str or Path
             The file of the annotations.
         flags : sequence of str, default=()
-            The flags with which it is read, as they are typed. The first command then writes a
-            table, which the later ones read without these flags.
+            The flags with which the file is read. The first command then writes a table, which the
+            later ones read without these flags.
         run : Path, optional
             The finished run that the annotations are from: commands use it, and none makes another
             one.
