@@ -22,7 +22,7 @@ import numpy as np
 from scales import pool
 
 from edokit import EDOEnsemble, simulate
-from edokit.ensemble.answers import _STEPS, LOGS, ORDERED_STEP, least_steps
+from edokit.ensemble.answers import _STEPS, LOG_TEMPERATURES, ORDERED_STEP, best_temperature
 from edokit.metrics import md_items, w1_items
 
 FOLDS = 5
@@ -85,9 +85,10 @@ def held_out(p: Any, q: Any, step: str, metric: str) -> Any:
         fold = np.random.default_rng(r).permutation(len(p)) % FOLDS
         for k in range(FOLDS):
             is_train = fold != k
-            losses = np.array([losses_at(temperature, is_train) for temperature in np.exp(LOGS)])
-            (best,) = least_steps(losses, np.ones((1, is_train.sum())))
-            found[r, ~is_train] = losses_at(np.exp(LOGS[best]), ~is_train)
+            temperatures = np.exp(LOG_TEMPERATURES)
+            losses = np.array([losses_at(temperature, is_train) for temperature in temperatures])
+            best = best_temperature(losses)
+            found[r, ~is_train] = losses_at(temperatures[best], ~is_train)
     return found.mean(axis=0)
 
 

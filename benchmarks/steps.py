@@ -18,7 +18,7 @@ import numpy as np
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from edokit import read_predictions
-from edokit.ensemble.answers import _STEPS, LOGS, ORDERED_STEP, least_steps
+from edokit.ensemble.answers import _STEPS, LOG_TEMPERATURES, ORDERED_STEP, best_temperature
 from edokit.metrics import md_items, w1_items
 from reproduction.lewidi2025.data import read_labelled
 
@@ -36,7 +36,7 @@ def losses_of(lewidi: Path, dataset: str, pool: str) -> np.ndarray:
         np.asarray(values) for values in (predictions.align(dev.items).uniform, dev.soft_labels)
     )
     step, metric = ("temperature", md_items) if dataset == "MP" else (ORDERED_STEP, w1_items)
-    return np.array([metric(_STEPS[step](p, float(np.exp(log))), q) for log in LOGS])
+    return np.array([metric(_STEPS[step](p, float(np.exp(log))), q) for log in LOG_TEMPERATURES])
 
 
 def main(lewidi: Path) -> None:
@@ -54,7 +54,7 @@ def main(lewidi: Path) -> None:
                 order = rng.permutation(losses.shape[1])
                 fit = losses[:, order[:size]]
                 rest = losses[:, order[size:]].mean(axis=1)
-                chosen = [fit.mean(axis=1).argmin(), *least_steps(fit, np.ones((1, size)))]
+                chosen = [fit.mean(axis=1).argmin(), best_temperature(fit)]
                 changes[draw] = rest[chosen] - rest[0]
             cells = [f"{c.mean():+.4f} | {(c > 1e-12).mean():.0%}" for c in changes.T]
             print(f"| {dataset} {pool} | {size} | {' | '.join(cells)} | {best:+.4f} |", flush=True)

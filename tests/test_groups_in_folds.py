@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,9 +12,13 @@ import pytest
 
 from edokit import Annotations, EDOEnsemble, Objective, Predictions, compare, evaluate
 from edokit.datasets.split import split_items
+from edokit.ensemble._fit import choose_lambda_reg
 from edokit.fitdata.data import FitData
 from edokit.folds import merge_groups
 from edokit.members.training_data import TrainingData, fold_numbers
+from edokit.metrics import ce_items
+from edokit.objective.pools import pool
+from edokit.solvers.exact import solve_path
 from tests.errors import raises_code
 
 N_GROUPS = 30
@@ -192,3 +197,22 @@ def test_class_weights_need_no_group_that_has_a_class_of_its_own(reg: Any):
     objective = Objective(class_weights=True, reg=reg)
     fitted = EDOEnsemble(objective=objective).fit(predictions, annotations).fitted_
     assert fitted.weights.sum() == pytest.approx(1)
+
+
+def test_the_comparison_with_uniform_weights_counts_a_group_as_one():
+    annotations = grouped_annotations()
+    data = FitData.from_predictions(noisy_predictions(annotations), annotations)
+    settings = Objective().resolve()
+    chosen, record = choose_lambda_reg(data, settings)
+    excess = []
+    groups = []
+    for rest, fold in data.draw(len(data)).folds(5):
+        P, q, _ = fold.sample
+        learned, uniform = solve_path(rest, settings, [chosen, math.inf])
+        excess += (ce_items(pool(P, uniform), q) - ce_items(pool(P, learned), q)).tolist()
+        groups += fold.layout.groups.tolist()
+    deviations = np.array(excess) - np.mean(excess)
+    of_groups = [deviations[np.array(groups) == group].sum() for group in set(groups)]
+    assert len(of_groups) == N_GROUPS
+    error = np.sqrt(np.square(of_groups).sum()) / len(data)
+    assert record["uniform_above_error"] == pytest.approx(error)

@@ -1,9 +1,9 @@
-"""What a fit is asked for: one frozen record, `FitConfig`, checked when it is made.
+"""The configuration of a fit: one frozen record, `FitConfig`, checked when it is made.
 
-`from_parameters` makes it of the parameters of `EDOEnsemble`. The command line and the search make
-an `EDOEnsemble` of their flags and trials, and ``ensemble.json`` keeps its parameters:
-`parameters_from_document` and `parameters_to_document` read and write them, `settings_document`
-lists every choice of a fit by its name on the command line.
+`from_parameters` makes it from the parameters of `EDOEnsemble`. The command line and the search
+make an `EDOEnsemble` from their flags and trials, and ``ensemble.json`` stores its parameters:
+`parameters_from_document` reads them, `parameters_to_document` writes them, and
+`settings_document` lists the choices of a fit by name on the command line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from edokit.scales import DeclaredScale, ScaleLike
 
 @dataclass(frozen=True, kw_only=True)
 class FitConfig:
-    """Everything a fit is asked for; a field is a value, or ``"auto"`` where the fit chooses it.
+    """All options of a fit. A field is a value, or ``"auto"`` if the fit chooses the value.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ class FitConfig:
     solver : Exact or Gumbel
         The solver and its options.
     pool : {"linear", "log"}, default="linear"
-        The kind of opinion pool.
+        Linear or logarithmic opinion pool.
     groups : bool, default=False
         Whether the members of a group are averaged first.
     recalibrate : {"temperature"}, default=None
-        What is fitted after pooling; None: nothing.
+        What is fitted after pooling; None for nothing.
     scale : str or Scale, default="auto"
-        The declared answer scale; ``"auto"``: that of the data.
+        The declared answer scale; ``"auto"`` for that of the data.
     ties : {"first", "error", "random"}, default="first"
         Hard label of items whose annotators are evenly split.
     seed : int, default=0
@@ -62,7 +62,7 @@ class FitConfig:
     Raises
     ------
     InputError
-        If a value is not allowed, or some do not go together.
+        If a value is not allowed, or values contradict each other.
     """
 
     objective: Objective
@@ -82,8 +82,7 @@ class FitConfig:
         if self.recalibrate is not None:
             one_of("recalibrate", self.recalibrate, ("temperature",))
         one_of("ties", self.ties, get_args(Ties))
-        weights = [getattr(self.objective, name) for name in TERMS]
-        if weights.count(0) == len(weights):
+        if all(getattr(self.objective, name) == 0 for name in TERMS):
             names = [option(term.flat_name) for term in TERMS.values()]
             raise InputError(
                 f"there is nothing to optimise: {', '.join(names[:-1])} and {names[-1]} are all 0",
@@ -94,11 +93,13 @@ class FitConfig:
 
     @property
     def declared_scale(self) -> ScaleLike | None:
-        """The declared answer scale, if there is one."""
-        return None if self.scale == AUTO else self.scale
+        """The declared answer scale; None if the data decide."""
+        if self.scale == AUTO:
+            return None
+        return self.scale
 
     def warn_of_unused_options(self) -> None:
-        """Warn of options without effect on this fit."""
+        """Warn of options that have no effect in this configuration."""
         if self.objective.diversity is Diversity.SUPPRESS and self.objective.div == 0:
             warn(
                 "the diversity term has weight 0, so its direction has no effect; set"
@@ -119,10 +120,12 @@ def from_parameters(
     random_state: int | None = 0,
     people: bool | None = True,
 ) -> FitConfig:
-    """Return the configuration of these parameters of `EDOEnsemble`, checked.
+    """Return the checked configuration that these parameters of `EDOEnsemble` describe.
 
-    Files of earlier versions may hold None for any of them.
+    None means the default: files of earlier versions contain it for any parameter.
     """
+    if people is None:
+        people = True
     if pool is None:
         pool = Pool.LINEAR
     if scale is None:
@@ -140,12 +143,12 @@ def from_parameters(
         scale=scale,
         ties=ties,
         seed=random_state,
-        people=people is None or people,
+        people=people,
     )
 
 
 def to_parameters(config: FitConfig, preset: str) -> dict[str, Any]:
-    """Return the parameters of `EDOEnsemble` that ask for a configuration under this preset."""
+    """Return parameters of `EDOEnsemble`, with this preset, that describe a configuration."""
     if config.objective == preset_objective(preset):
         objective = None
     else:
@@ -169,10 +172,20 @@ def to_parameters(config: FitConfig, preset: str) -> dict[str, Any]:
 
 # --- ensemble.json --------------------------------------------------------------------------------
 
-_SHARED = ("preset", "pool", "groups", "recalibrate", "scale", "ties", "random_state", "people")
-"""Parameters of `EDOEnsemble` that are plain values."""
-_EARLIER = ("order", "regularize")
-"""Options of earlier builds, which do not change the answers."""
+_REMOVED_OPTIONS = ("order", "regularize")
+"""Options of earlier builds, which this version ignores: they do not change the answers."""
+_OTHER_PARAMETERS = (
+    "preset",
+    "pool",
+    "groups",
+    "recalibrate",
+    "scale",
+    "ties",
+    "random_state",
+    "people",
+    "solver",
+)
+"""In files of version 0.1.0, the parameters that are not options of the objective or the solver."""
 
 
 def settings_document(
@@ -183,43 +196,48 @@ def settings_document(
     preset: str,
     scale: str | None,
 ) -> dict[str, Any]:
-    """Return every choice of a fit by its name on the command line, as ``settings`` keeps them.
+    """Return the choices of a fit by name on the command line, for ``settings`` of the file.
 
-    ``objective`` and ``solver`` are those of the configuration with the values that the fit chose.
+    ``people`` is not among them. ``objective`` and ``solver`` have the values that the fit chose in
+    place of ``"auto"``.
     """
     document: dict[str, Any] = {
         "preset": preset,
         "pool": str(config.pool),
         "groups": config.groups,
         "recalibrate": config.recalibrate,
-        "scale": scale,
+    }
+    if scale is not None:
+        document["scale"] = scale
+    document |= {
         "ties": config.ties,
         "random_state": config.seed,
         "solver": config.solver.name,
-        **_without_auto(solver),
+        **_with_null_for_auto(solver),
     }
-    if scale is None:
-        del document["scale"]
     for name, flat_name in FLAT_NAMES.items():
         document[flat_name] = getattr(objective, name)
     return document
 
 
 def parameters_to_document(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters of `EDOEnsemble` as ``ensemble.json`` keeps them; ``"auto"`` is null."""
+    """Return parameters of `EDOEnsemble` as ``ensemble.json`` stores them; ``"auto"`` is null."""
     document = dict(parameters)
     if document.get("objective") is not None:
-        document["objective"] = _without_auto(document["objective"])
+        document["objective"] = _with_null_for_auto(document["objective"])
     solver = document.get("solver")
     if isinstance(solver, Exact | Gumbel):
-        document["solver"] = {"name": solver.name, **_without_auto(solver)}
+        document["solver"] = {"name": solver.name, **_with_null_for_auto(solver)}
     return document
 
 
 def parameters_from_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of `EDOEnsemble` that ``ensemble.json`` keeps, checked."""
-    parameters = _current(document)
-    if parameters.get("preset") == "paper":  # in earlier builds; it had the same settings
+    """Return the parameters of `EDOEnsemble` that ``ensemble.json`` stores, checked.
+
+    A ValueError completes the sentence "parameters …" of the message about the file.
+    """
+    parameters = _without_removed_options(document)
+    if parameters.get("preset") == "paper":  # its name in earlier builds
         parameters["preset"] = "paper-fixed"
     if parameters.pop("label_weights", "shared") != "shared":  # a parameter of earlier builds
         raise ValueError("have weights for each label, which this version no longer has")
@@ -228,10 +246,12 @@ def parameters_from_document(document: Mapping[str, Any]) -> dict[str, Any]:
             parameters = _from_flat_document(parameters)
         else:
             if parameters["objective"] is not None:
-                parameters["objective"] = Objective(**_current(parameters["objective"]))
+                terms = _without_removed_options(parameters["objective"])
+                parameters["objective"] = Objective(**terms)
             if isinstance(parameters["solver"], dict):
-                options = _current(parameters["solver"])
-                parameters["solver"] = SOLVERS[options.pop("name")](**options)
+                options = _without_removed_options(parameters["solver"])
+                solver_class = SOLVERS[options.pop("name")]
+                parameters["solver"] = solver_class(**options)
         from_parameters(**parameters)
     except (InputError, TypeError, LookupError) as error:
         raise ValueError(f"can't be used: {error}") from error
@@ -239,35 +259,42 @@ def parameters_from_document(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_flat_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a file of version 0.1.0, which names all options flat."""
-    stored = {name: value for name, value in document.items() if value is not None}
+    """Return the parameters from a file of version 0.1.0, where all options are on one level."""
+    options = {name: value for name, value in document.items() if value is not None}
     parameters: dict[str, Any] = {}
-    for name in (*_SHARED, "solver"):
-        if name in stored:
-            parameters[name] = stored.pop(name)
+    for name in _OTHER_PARAMETERS:
+        if name in options:
+            parameters[name] = options.pop(name)
     preset = parameters.get("preset", "default")
-    base = preset_objective(preset)
-    terms = {name: stored.pop(flat) for name, flat in FLAT_NAMES.items() if flat in stored}
-    objective = replace(base, **terms)
-    if objective != base:
+    default_objective = preset_objective(preset)
+    terms = {}
+    for name, flat_name in FLAT_NAMES.items():
+        if flat_name in options:
+            terms[name] = options.pop(flat_name)
+    objective = replace(default_objective, **terms)
+    if objective != default_objective:
         parameters["objective"] = objective
-    base_solver = preset_solver(preset, parameters.get("solver"))
-    names = [part.name for part in fields(base_solver)]
-    steps = {name: stored.pop(name) for name in names if name in stored}
-    solver = replace(base_solver, **steps)
-    if solver != base_solver:
+    default_solver = preset_solver(preset, parameters.get("solver"))
+    solver_options = {}
+    for field in fields(default_solver):
+        if field.name in options:
+            solver_options[field.name] = options.pop(field.name)
+    solver = replace(default_solver, **solver_options)
+    if solver != default_solver:
         parameters["solver"] = solver
-    for name in stored:  # options of the other solver are left out
-        one_of("option", name, [part.name for part in fields(Gumbel)])
+    # These files contain the options of both solvers; those of the unused one are ignored.
+    gumbel_options = [field.name for field in fields(Gumbel)]
+    for name in options:
+        one_of("option", name, gumbel_options)
     return parameters
 
 
-def _current(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options without those of earlier builds alone."""
-    return {name: value for name, value in dict(options).items() if name not in _EARLIER}
+def _without_removed_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without those that existed in earlier builds only."""
+    return {name: value for name, value in dict(options).items() if name not in _REMOVED_OPTIONS}
 
 
-def _without_auto(options: Objective | Exact | Gumbel | GumbelSteps) -> dict[str, Any]:
-    """Return the fields by name, None where the value is ``"auto"``."""
+def _with_null_for_auto(options: Objective | Exact | Gumbel | GumbelSteps) -> dict[str, Any]:
+    """Return the fields by name, with None in place of ``"auto"``."""
     values = asdict(options)
     return {name: None if value == AUTO else value for name, value in values.items()}

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from edokit import Annotations, EDOEnsemble, Scale
-from edokit.ensemble.answers import FOLDS, LOGS, _best_temperature, fit_answers, least_steps
+from edokit.ensemble.answers import (
+    FOLDS,
+    LOG_TEMPERATURES,
+    _fit_step,
+    best_temperature,
+    fit_answers,
+)
 from edokit.metrics import ce, md
 from edokit.objective.pools import LOWEST_TEMPERATURE, sharpen
 from edokit.scales import NOMINAL
@@ -82,9 +88,9 @@ def test_steps_are_fitted_on_the_pool_as_it_answers(pool, recalibrate):
 def test_the_held_out_loss_is_that_of_a_step_that_other_items_chose() -> None:
     folds = np.random.default_rng(0).permutation(200) % FOLDS
     # Each fold has a step of its own without loss, which loses everything on the others.
-    losses = np.full((len(LOGS), 200), 2.0)
+    losses = np.full((len(LOG_TEMPERATURES), 200), 2.0)
     losses[0], losses[1 : FOLDS + 1] = 0.9, folds != np.arange(FOLDS)[:, None]
-    assert _best_temperature(losses, None)[2] == pytest.approx(1.0)
+    assert _fit_step(losses, None)[2] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("standard_errors", "moves"), [(0.9, False), (1.1, True)])
@@ -94,8 +100,8 @@ def test_the_plain_step_stays_within_one_standard_error_of_the_best(standard_err
     difference = np.random.default_rng(0).normal(size=items)
     difference = (difference - difference.mean()) / difference.std()
     difference += standard_errors / np.sqrt(items)
-    losses = np.full((len(LOGS), items), 9.0)
+    losses = np.full((len(LOG_TEMPERATURES), items), 9.0)
     losses[0] = 3.0 + difference
     losses[7] = 3.0
-    (step,) = least_steps(losses, np.ones((1, items)))
+    step = best_temperature(losses)
     assert step == (7 if moves else 0)

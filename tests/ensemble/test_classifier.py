@@ -376,3 +376,10 @@ def test_classifiers_of_sets_and_of_points_of_a_scale(tmp_path: Path) -> None:
     assert ordered.ensemble_.scale_.kind == "ordinal"
     assert ordered.predict_proba(X, answer_for="w1").shape == (90, 5)
     assert set(ordered.predict(X)) <= set(range(5))
+
+
+def test_a_number_of_folds_is_saved_whatever_its_type(tmp_path: Path) -> None:
+    X = np.arange(12.0)[:, None]
+    model = EDOClassifier([("lr", LogisticRegression())], cv=np.int64(3)).fit(X, [0, 1] * 6)
+    model.save(tmp_path / "model")
+    assert EDOClassifier.load(tmp_path / "model").cv == 3

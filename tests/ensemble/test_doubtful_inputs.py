@@ -43,3 +43,8 @@ def test_a_tensor_with_gradients_is_refused_with_the_remedy() -> None:
 
 def test_load_says_what_it_returns() -> None:
     assert load.__annotations__["return"] == "Bundle | EDOEnsemble"
+
+
+def test_predictions_of_a_single_class_are_refused() -> None:
+    with raises_code("too-few-classes"):
+        EDOEnsemble().fit(np.ones((5, 2, 1)), np.zeros((5, 2), dtype=int))

@@ -17,7 +17,7 @@ from edokit._io.documents import read_json, write_json
 from edokit.ensemble.escalation import (
     Escalation,
     _betting_p_values,
-    _fallback,
+    _last_rejected,
     overruled_shares,
     parse_share,
 )
@@ -122,12 +122,12 @@ def test_what_a_majority_overrules_depends_on_the_scale() -> None:
 
 
 def test_a_rejection_passes_its_level_on() -> None:
-    assert _fallback([0.001] * 50) == 49
-    assert _fallback([1.0] * 50) is None
-    assert _fallback([1.0] * 4 + [0.009] * 6 + [1.0] * 40) == 9
+    assert _last_rejected([0.001] * 50) == 49
+    assert _last_rejected([1.0] * 50) is None
+    assert _last_rejected([1.0] * 4 + [0.009] * 6 + [1.0] * 40) == 9
     # The second start has 1 % alone, and 2 % once the first one has been rejected.
-    assert _fallback([1.0] * 4 + [0.009] * 7 + [0.015] + [1.0] * 38) == 11
-    assert _fallback([1.0] * 11 + [0.015] + [1.0] * 38) is None
+    assert _last_rejected([1.0] * 4 + [0.009] * 7 + [0.015] + [1.0] * 38) == 11
+    assert _last_rejected([1.0] * 11 + [0.015] + [1.0] * 38) is None
 
 
 def test_bets_reject_false_hypotheses_rarely() -> None:

@@ -119,7 +119,7 @@ def test_tasks_hold_the_item_the_text_and_the_ensembles_answer() -> None:
 
 def test_the_interface_fits_the_tasks_and_odd_names_are_escaped() -> None:
     classes = ('say "no"', "<yes> & more")
-    view = ElementTree.fromstring(labelling_config(classes, texts=True))
+    view = ElementTree.fromstring(labelling_config(classes, has_texts=True))
     (choices,) = view.iter("Choices")
     (shown,) = view.iter("Text")
     (task,) = label_studio_tasks(review(pooled([[0.4, 0.6]], [0.0], classes), 1), {"item-0": "t"})

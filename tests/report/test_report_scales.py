@@ -195,7 +195,9 @@ def test_sets_to_review_are_the_labels_above_one_half() -> None:
     (empty,) = queue_of(SETS, "abc", [0.1, 0.3, 0.2])
     assert empty.label == []
     assert empty.reason.endswith("about 30% would choose 'b'")
-    (choices,) = ElementTree.fromstring(labelling_config("abc", True, sets=True)).iter("Choices")
+    (choices,) = ElementTree.fromstring(labelling_config("abc", True, is_multi_label=True)).iter(
+        "Choices"
+    )
     assert choices.get("choice") == "multiple"
     assert choices.get("required") is None
 

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from edokit import Objective, Scale
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
-from edokit.objective.pools import spread
+from edokit.objective.pools import spaced_positions
 from edokit.objective.settings import GumbelSteps, ObjectiveSettings
 from edokit.objective.summaries import rank_members
 from edokit.solvers.exact import solve_exact
@@ -206,5 +206,5 @@ def test_sets_of_one_label_are_two_classes() -> None:
 
 @given(step=st.integers(1, 40), labels=st.integers(1, 12))
 def test_a_sample_of_rows_comes_to_every_label(step: int, labels: int) -> None:
-    found = np.bincount(spread(200 * step * labels, step) % labels, minlength=labels)
+    found = np.bincount(spaced_positions(200 * step * labels, step) % labels, minlength=labels)
     assert found.min() > 0.5 * found.mean()

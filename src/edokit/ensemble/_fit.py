@@ -1,8 +1,8 @@
-"""From options and data to an ensemble: one path for data in memory and in shards.
+"""The fit: from configuration and data, in memory or in shards, to a `Fitted` ensemble.
 
-With few items, λ_Reg shrinks the weights towards uniform ones. Held-out cross-entropy measures how
-strong the penalty should be. As that is noisy, no single value is picked: the penalty is the mean
-of all values, weighted by their likelihood, hence strong where the items say little
+λ_Reg shrinks the weights towards uniform weights, which matters with few items. It is chosen by
+held-out cross-entropy. As that is noisy, no single value is picked: the penalty is the mean of all
+values, weighted by their likelihood, and hence strong where the items say little
 (``benchmarks/shrinkage.py``).
 """
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from edokit._errors import InputError, counted, option
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.config import FitConfig, settings_document
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import GIVEN, Constant, Fitted, Kind, Reason, on_simplex
@@ -50,27 +50,28 @@ from edokit.solvers.exact import (
 GRID = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
 """Values of λ_Reg to compare; infinity is the uniform mean."""
 UNIFORM = 30.0
-"""The λ_Reg that the uniform mean counts as: its weights are nearly uniform."""
+"""The finite λ_Reg that replaces infinity in a mean: its weights are nearly uniform."""
 DOMINANT = 0.6
-"""Share of the weight above which a member has most of it."""
+"""The weight above which a member is called dominant."""
 
 
 @dataclass(frozen=True)
 class _Solved:
-    """A solution, and what it solves: the configuration with the values that the fit chose."""
+    """A solution, with the options that it solves, where the fit has replaced every "auto"."""
 
     objective: ObjectiveSettings
     solver: Exact | Gumbel | GumbelSteps
     solution: Solution
     penalty_choice: dict[str, object] | None = None
-    """How ``reg`` was chosen, where it was."""
+    """How ``reg`` was chosen; None if it was given."""
 
 
 def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, object]) -> Fitted:
-    """Learn weights and size; ``parameters`` of the estimator are stored in the result."""
+    """Fit an ensemble; ``parameters`` of the estimator are stored in the result."""
     check_annotator_limit(data, config, parameters.get("solver"))
     data = data.as_whole()
-    units = data  # what gets weights: members, or groups of members
+    # The "units" are what gets weights: members, or the means of groups of members.
+    units = data
     if config.groups:
         units = data.grouped()
     solved = _solve(units, config)
@@ -94,7 +95,7 @@ def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, obje
 def check_annotator_limit(data: FitData, config: FitConfig, solver: object) -> None:
     """Refuse more per-annotator members than the least annotated item has annotators.
 
-    A largest size that was given (``max_members`` of ``solver``) decides instead.
+    Nothing is refused if the user gives a largest size, ``max_members`` of ``solver``.
     """
     is_given = isinstance(solver, Exact | Gumbel) and solver.max_members is not None
     if is_given or config.groups:
@@ -107,8 +108,8 @@ def check_annotator_limit(data: FitData, config: FitConfig, solver: object) -> N
         raise InputError(
             f"{members} per-annotator members are more than the {counted(fewest, 'annotator')} of"
             " the least annotated item to fit on (the paper's K ≤ min A_i)",
-            f"keep to it with {option('max_members', fewest)}, or let all compete with"
-            f" {option('max_members', members)}",
+            f"keep to this limit with {option('max_members', fewest)}, or let all members compete"
+            f" with {option('max_members', members)}",
             code="too-many-members",
         )
 
@@ -116,36 +117,38 @@ def check_annotator_limit(data: FitData, config: FitConfig, solver: object) -> N
 def held_out_answers(
     units: FitData, config: FitConfig, solved: _Solved, temperature: float
 ) -> Floats:
-    """Pooled answers [N, C], each of weights that were learned without the item, if that is cheap.
+    """The pool [N, C] for the items of the fit, by weights learned without the item if possible.
 
-    With many items, or with the gumbel solver, the weights of the fit serve all items: they hardly
-    depend on a single one. Of shards, the items in memory are answered.
+    The weights of the fit are used for all items with the gumbel solver, with many items (they
+    hardly depend on a single one), with too few items for folds, and if class weights are undefined
+    without one fold. For shards, the items are those of the sample in memory.
     """
     items = units.in_memory
     rows = pooled(items.sample.P, solved.solution.weights, config.pool, temperature)
     answers, _, _ = items.per_item(rows)
-    counts = np.bincount(items.sample.y.ravel())
-    is_rare = solved.objective.class_weights and counts.min() < FOLDS
-    n_items = units.n_items
-    if not isinstance(solved.solver, Exact) or is_rare:
-        return answers
-    if not 2 * FOLDS <= n_items <= MAX_ITEMS or items.n_fold_units < FOLDS:
+    is_cheap = isinstance(solved.solver, Exact) and units.n_items <= MAX_ITEMS
+    if not is_cheap or units.n_items < 2 * FOLDS or items.n_fold_units < FOLDS:
         return answers
     folds = items.folds(FOLDS, config.seed)
-    if solved.objective.class_weights and _is_a_class_missing(folds, solved.objective):
-        return answers
+    if solved.objective.class_weights:
+        has_rare_class = np.bincount(items.sample.y).min() < FOLDS
+        if has_rare_class or _is_a_class_missing(folds, solved.objective):
+            return answers
     answers = answers.copy()
-    penalty = (solved.objective.reg,)
-    limit = solved.solver.max_members
     for train, fold in folds:
-        (weights,) = solve_path(train, solved.objective, penalty, max_members=limit)
+        (weights,) = solve_path(
+            train,
+            solved.objective,
+            [solved.objective.reg],
+            max_members=solved.solver.max_members,
+        )
         rows = pooled(fold.sample.P, weights, config.pool, temperature)
         answers[fold.positions], _, _ = fold.per_item(rows)
     return answers
 
 
 def _solve(units: FitData, config: FitConfig) -> _Solved:
-    """Solve the objective; λ_Reg is chosen on the data if it is ``"auto"``."""
+    """Choose λ_Reg on the data if it is ``"auto"``, and solve the objective."""
     members = config.solver.max_members or len(units.members)
     objective = config.objective.resolve(config.pool)
     penalty_choice = None
@@ -174,62 +177,86 @@ def choose_lambda_reg(
 ) -> tuple[float, dict[str, Any]]:
     """λ_Reg, and how it was chosen, ready for JSON; `describe_lambda_reg` puts it into words.
 
-    The geometric mean of ``GRID``, each value weighted by exp(−n·ΔCE/2): n items, and ΔCE its
-    held-out cross-entropy above the lowest. Rounded to three digits.
+    It is the geometric mean of the values in ``GRID``, each weighted by exp(−n·ΔCE/2), where n is
+    the number of items and ΔCE the held-out cross-entropy minus the lowest one. The result is
+    rounded to three digits.
 
-    All values count the same where folds cannot compare them: with fewer than two items per fold,
+    All values have equal weights if folds cannot compare them: with fewer than two items per fold,
     with fewer units to deal into folds (`FitData.n_fold_units`) than folds, and if class weights
     are undefined without one fold.
     """
     sampled = data.draw(MAX_ITEMS)
-    items = len(sampled)
-    counts = np.bincount(sampled.sample.y)
-    comparable = items >= 2 * FOLDS and sampled.n_fold_units >= FOLDS
-    if settings.class_weights and 1 in counts:
-        comparable = False
+    n_items = len(sampled)
+    can_compare = n_items >= 2 * FOLDS and sampled.n_fold_units >= FOLDS
+    if settings.class_weights and 1 in np.bincount(sampled.sample.y):
+        can_compare = False
     folds = []
-    if comparable:
+    if can_compare:
         folds = sampled.folds(FOLDS, random_state)
     if settings.class_weights and _is_a_class_missing(folds, settings):
-        comparable = False
+        can_compare = False
+    if not can_compare:
+        equal_shares = np.full(len(GRID), 1.0 / len(GRID))
+        return _mean_penalty(equal_shares), {"items": n_items, "folds": None}
 
-    def held_out(*lambdas: float) -> Floats:
-        """[L, n] cross-entropy of every item when its fold was held out, for each λ_Reg."""
-        losses_by_fold = []
-        for train, fold in folds:
-            path = solve_path(train, settings, lambdas, max_members=max_members)
-            P, q, _ = fold.sample
-            fold_losses = []
-            for v in path:
-                row_losses = ce_items(np.asarray(pool(P, v, settings.pool)), q)
-                fold_losses.append(fold.layout.item_means(row_losses))
-            losses_by_fold.append(fold_losses)
-        return np.concatenate(losses_by_fold, axis=1)
-
-    shares = np.full(len(GRID), 1.0 / len(GRID))
-    if comparable:
-        losses = held_out(*GRID)
-        means = losses.mean(axis=1)
-        shares = np.exp(-items * (means - means.min()) / 2)
-        shares /= shares.sum()
-    logs = np.log([UNIFORM if math.isinf(value) else value for value in GRID])
-    penalty = float(f"{np.exp(shares @ logs):.3g}")
-    if not comparable:
-        return penalty, {"items": items, "folds": None}
-    (penalty_losses,) = held_out(penalty)
+    losses = _held_out_losses(folds, settings, GRID, max_members)
+    means = losses.mean(axis=1)
+    shares = np.exp(-n_items * (means - means.min()) / 2)
+    shares /= shares.sum()
+    penalty = _mean_penalty(shares)
+    (penalty_losses,) = _held_out_losses(folds, settings, [penalty], max_members)
     excess = losses[-1] - penalty_losses
+    groups = None
+    if sampled.layout.groups is not None:
+        groups = np.concatenate([fold.layout.groups for _, fold in folds])
+    compared: list[dict[str, object]] = []
+    for value, ce, share in zip(GRID, means.tolist(), shares.tolist(), strict=True):
+        name: float | str = value
+        if math.isinf(value):
+            name = "uniform"
+        compared.append({"lambda_reg": name, "ce": ce, "share": share})
     return penalty, {
-        "items": items,
+        "items": n_items,
         "folds": FOLDS,
         "ce": float(penalty_losses.mean()),
         "uniform_ce": float(means[-1]),
         "uniform_above": float(excess.mean()),
-        "uniform_above_error": float(excess.std() / np.sqrt(items)),
-        "compared": [
-            {"lambda_reg": "uniform" if math.isinf(value) else value, "ce": ce, "share": share}
-            for value, ce, share in zip(GRID, means.tolist(), shares.tolist(), strict=True)
-        ],
+        "uniform_above_error": _standard_error(excess, groups),
+        "compared": compared,
     }
+
+
+def _mean_penalty(shares: Floats) -> float:
+    """The geometric mean of the values in ``GRID`` with these shares, rounded to three digits."""
+    logs = np.log([UNIFORM if math.isinf(value) else value for value in GRID])
+    return float(f"{np.exp(shares @ logs):.3g}")
+
+
+def _standard_error(values: Floats, groups: Ints | None) -> float:
+    """The standard error of the mean; values with the same number in ``groups`` are dependent."""
+    if groups is None:
+        return float(values.std() / np.sqrt(len(values)))
+    codes = np.unique(groups, return_inverse=True)[1]
+    deviations = np.bincount(codes, values - values.mean())
+    return float(np.sqrt(np.square(deviations).sum()) / len(values))
+
+
+def _held_out_losses(
+    folds: Sequence[tuple[FitData, FitData]],
+    settings: ObjectiveSettings,
+    penalties: Sequence[float],
+    max_members: int | None,
+) -> Floats:
+    """[L, n] cross-entropy of every item by weights learned without its fold, for each λ_Reg."""
+    losses_by_fold = []
+    for train, fold in folds:
+        P, q, _ = fold.sample
+        fold_losses = []
+        for weights in solve_path(train, settings, penalties, max_members=max_members):
+            row_losses = ce_items(np.asarray(pool(P, weights, settings.pool)), q)
+            fold_losses.append(fold.layout.item_means(row_losses))
+        losses_by_fold.append(fold_losses)
+    return np.concatenate(losses_by_fold, axis=1)
 
 
 def _is_a_class_missing(
@@ -251,11 +278,12 @@ def fit_given_weights(
     """The ensemble with these member weights [K], evaluated on the data."""
     if config.groups or config.recalibrate:
         raise InputError(
-            f"weights from elsewhere are those of single members: {option('groups')} and"
+            f"weights from elsewhere are weights of members: {option('groups')} and"
             f" {option('recalibrate')} don't apply",
-            "leave these out",
+            "leave these options out",
             code="conflicting-options",
         )
+    data = data.as_whole()
     v = np.asarray(weights, dtype=np.float64)
     if not on_simplex(v, len(data.members)):
         raise InputError(
@@ -293,12 +321,12 @@ def _fitted(
     parameters: Mapping[str, Any],
     reasons: tuple[Reason, ...],
 ) -> Fitted:
-    """The record of a solution, with metrics of the pool of ``units``."""
+    """The record of a solution; metrics, answers and constant are computed on the data."""
     solution = solved.solution
     weights = solution.weights
-    scale_text = config.declared_scale
-    if isinstance(scale_text, Scale):  # files keep it as text
-        scale_text = data.scale.to_text(data.classes)
+    declared_scale = config.declared_scale
+    if isinstance(declared_scale, Scale):  # files store it as text
+        declared_scale = data.scale.to_text(data.classes)
     groups = None
     group_weights = None
     member_weights = weights
@@ -306,7 +334,6 @@ def _fitted(
         groups = data.member_groups()
         group_weights = weights
         member_weights = np.asarray(spread_weights(weights, groups))
-    n_items = data.n_items
     n_pairs = None
     if data.layout.are_pairs:
         n_pairs = len(data)
@@ -316,14 +343,14 @@ def _fitted(
     class_counts = hard_counts
     if data.labels:
         class_counts = hard_counts[:, 1]
-    sample = units.draw(MAX_ITEMS)  # the same of shards and of arrays
+    sample = units.draw(MAX_ITEMS)  # the same items for shards and for arrays
     sample_rows = pooled(sample.sample.P, weights, config.pool, temperature)
     settings = settings_document(
         config,
         solved.objective,
         solved.solver,
         preset=parameters["preset"],
-        scale=scale_text,
+        scale=declared_scale,
     )
     if solved.penalty_choice is not None:
         settings["lambda_reg_choice"] = solved.penalty_choice
@@ -342,13 +369,13 @@ def _fitted(
         size=solution.size,
         temperature=temperature,
         settings=settings,
-        parameters={**parameters, "scale": scale_text},
+        parameters={**parameters, "scale": declared_scale},
         objective=solution.terms,
         certificate=solution.certificate,
         trajectory=solution.trajectory,
         metrics=metrics,
         member_ce=data.member_ce(),
-        items=n_items,
+        items=data.n_items,
         pairs=n_pairs,
         data={
             "annotators": counts.annotators,
@@ -362,8 +389,10 @@ def _fitted(
 
 
 def _label_counts(data: FitData) -> tuple[Floats, Floats]:
-    """Sums of soft labels and counts of hard labels [C]; for multi-label data [L, 2], not chosen
-    and chosen."""
+    """Sums of soft labels and counts of hard labels, both [C].
+
+    For multi-label data both are [L, 2]: for each label, "not chosen" and "chosen".
+    """
     if not data.labels:
         sums = data.summaries()
         return np.asarray(sums.soft_counts), np.asarray(sums.class_counts)
@@ -378,13 +407,15 @@ def _label_counts(data: FitData) -> tuple[Floats, Floats]:
 def explain(
     units: FitData, solution: Solution, settings: ObjectiveSettings, max_members: int | None = None
 ) -> tuple[Reason, ...]:
-    """One reason per member, or group of members, heaviest first."""
+    """One reason per member, or per group of members, in order of decreasing weight."""
     weights = solution.weights
-    slopes = _slopes(units, solution, settings)
-    changes = {name: slope - slope @ weights for name, slope in slopes.items()}
-    prices = sum(changes.values(), np.zeros(len(weights)))
+    # How each term, and the loss, change per unit of weight that moves from the pool to a member.
+    term_changes = {}
+    for name, slope in _slopes(units, solution, settings).items():
+        term_changes[name] = slope - slope @ weights
+    loss_changes = sum(term_changes.values(), np.zeros(len(weights)))
     within_limit = set(solution.order[:max_members].tolist())
-    unlearned = solution.trajectory is not None and solution.trajectory.unlearned
+    is_unlearned = solution.trajectory is not None and solution.trajectory.unlearned
     member_ce = units.member_ce()
     ranks = rankdata(member_ce, "min")
     reasons = []
@@ -392,7 +423,7 @@ def explain(
         kind: Kind = "excluded_by_size"
         details: dict[str, Any] = {}
         if weights[k] >= SMALLEST_WEIGHT:
-            if unlearned:
+            if is_unlearned:
                 kind = "not_learned"
             elif weights[k] > DOMINANT and len(weights) > 1:
                 kind = "dominant"
@@ -401,13 +432,14 @@ def explain(
         elif k not in within_limit:
             kind = "beyond_max_members"
             details = {"limit": max_members}
-        elif prices[k] > 0:
-            worst = max(changes, key=lambda name: float(changes[name][k]))
+        elif loss_changes[k] > 0:
+            changes = {name: float(change[k]) for name, change in term_changes.items()}
+            worst_term = max(changes, key=lambda name: changes[name])
             kind = "excluded_by_loss"
             details = {
-                "price": float(prices[k]),
-                "term": worst,
-                "term_change": float(changes[worst][k]),
+                "price": float(loss_changes[k]),
+                "term": worst_term,
+                "term_change": changes[worst_term],
             }
         else:
             details = {"limit": solution.size}
@@ -418,7 +450,7 @@ def explain(
 
 
 def _slopes(units: FitData, solution: Solution, settings: ObjectiveSettings) -> dict[str, Floats]:
-    """[K] the weighted gradient of each term at the solution, by name of its λ."""
+    """The gradient [K] of each weighted term at the solution, by flat name of its weight."""
     terms = streamed_terms(units, settings, np.arange(len(units.members)))
     objective = JointObjective(
         units.problem(settings, with_items=False),

@@ -1,7 +1,7 @@
-"""Answers for a metric: one step after pooling, fitted on the items that the ensemble is fitted on.
+"""Answers for a metric: one step after pooling, fitted on the same items as the ensemble.
 
-The pool is the best answer for the cross-entropy. Other metrics reward another one: Manhattan and
-Wasserstein-1 distances a sharper distribution, F1 the mode (``benchmarks/answers.py``).
+The pool is the best answer for the cross-entropy. Other metrics reward other answers: the Manhattan
+and Wasserstein-1 distances a sharper distribution, F1 the mode (``benchmarks/answers.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from edokit._errors import InputError, one_of
-from edokit._types import Floats, HardLabels, Ints
+from edokit._types import Bools, Floats, HardLabels, Ints
 from edokit.folds import random_folds
 from edokit.metrics import item_values
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, sharpen
@@ -24,15 +24,20 @@ Step = Literal["temperature", "cumulative-temperature", "mode"]
 Positive = Annotated[int, Field(ge=1, le=2**53)]
 Temperature = Annotated[float, Field(ge=0.99 * LOWEST_TEMPERATURE, le=1.01 * HIGHEST_TEMPERATURE)]
 MAX_ITEMS = 5000
-"""Steps, penalties and losses are estimated on at most this many items."""
+"""Most items on which steps and penalties are fitted."""
 FOLDS = 5
-"""Each fifth of them is held out in turn."""
-LOGS = np.append(0.0, np.linspace(np.log(LOWEST_TEMPERATURE), np.log(HIGHEST_TEMPERATURE), 61))
-"""Logarithms of the temperatures that are compared, 1 first."""
+"""Number of folds in which they are compared."""
+LOG_TEMPERATURES = np.append(
+    0.0, np.linspace(np.log(LOWEST_TEMPERATURE), np.log(HIGHEST_TEMPERATURE), 61)
+)
+"""Logarithms of the temperatures that are compared; that of 1 is the first."""
 
 
 def _sharpen_cumulative(p: Floats, temperature: float) -> Floats:
-    """Ordered classes: each cumulative share and its rest to the power 1/temperature."""
+    """Sharpen each cumulative probability of ordered classes, as one of two classes.
+
+    Each cumulative probability F and 1 − F are raised to the power 1/temperature and normalised.
+    """
     below = np.clip(np.cumsum(p, axis=1)[:, :-1], 0.0, 1.0)
     rows = np.stack([below, 1.0 - below], axis=-1).reshape(-1, 2)
     sharp = sharpen(rows, temperature)[:, 0].reshape(below.shape)
@@ -40,6 +45,7 @@ def _sharpen_cumulative(p: Floats, temperature: float) -> Floats:
 
 
 def _mode(p: Floats, _: float) -> Floats:
+    """All probability on the likeliest class; the temperature has no effect."""
     return np.asarray(np.eye(p.shape[1])[p.argmax(axis=1)])
 
 
@@ -55,8 +61,9 @@ _METRICS: Mapping[Step, tuple[str, ...]] = {
     ORDERED_STEP: ("w1",),
     "mode": ("f1",),
 }
+"""The metrics that each step serves."""
 ANSWERS_FOR = tuple(metric for metrics in _METRICS.values() for metric in metrics)
-"""Metrics that answers are made for."""
+"""The metrics for which there are answers."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +73,18 @@ class Answer:
     Attributes
     ----------
     step : {"temperature", "cumulative-temperature", "mode"}
-        The pool to the power 1/temperature; the same of each cumulative share of ordered classes;
-        or all probability on the likeliest class (for multi-label data: on each label above one
-        half).
+        ``temperature`` raises the pool to the power 1/temperature; ``cumulative-temperature`` does
+        so with each cumulative share of ordered classes; ``mode`` puts all probability on the
+        likeliest class (for multi-label data, on each label above one half).
     temperature : float
-        Below 1 sharpens the pool; 1 leaves it unchanged.
+        A temperature below 1 sharpens the pool; 1 leaves it unchanged.
     before, after : float
-        The metric on the fit data without and with the step (in-sample, hence optimistic).
+        The metric on the fit data without and with the step; in-sample, hence optimistic.
     items : int
         Items that it was fitted on.
     held_out : float or None
-        The metric with the step on fifths of the fit data, each fitted on the other four (with a
-        coarser choice of temperatures).
+        The metric with the step on held-out fifths of the fit data, where each fifth gets the
+        temperature that the other four choose. For ``mode``, where nothing is fitted, ``after``.
     """
 
     step: Step
@@ -89,18 +96,16 @@ class Answer:
 
     def __str__(self) -> str:
         """What it does, and what it gained on the fit data."""
-        step = {
-            "temperature": f"temperature {self.temperature:.3g}",
-            "cumulative-temperature": f"temperature {self.temperature:.3g} of cumulative shares",
-            "mode": "the mode",
-        }[self.step]
-        if self.held_out is None:
-            held_out = ""
+        if self.step == "mode":
+            description = "the mode"
+        elif self.step == "temperature":
+            description = f"temperature {self.temperature:.3g}"
         else:
-            held_out = f", {self.held_out:.4f} held out"
-        return (
-            f"{step} (on the fit data {self.before:.4f} before, {self.after:.4f} after{held_out})"
-        )
+            description = f"temperature {self.temperature:.3g} of cumulative shares"
+        values = f"{self.before:.4f} before, {self.after:.4f} after"
+        if self.held_out is not None:
+            values += f", {self.held_out:.4f} held out"
+        return f"{description} (on the fit data {values})"
 
     def apply(self, pooled: Floats, scale: Scale) -> Floats:
         """Return the answers to give [N, C], from the pool [N, C]."""
@@ -120,58 +125,71 @@ def fit_answers(
     # Numpy sums over a few classes of many items several times as fast in this layout.
     p = np.asfortranarray(p)
     q = np.asfortranarray(q)
-    for step, metrics in _METRICS.items():
-        losses = {metric: [values[metric](p, q, y)] for metric in metrics if metric in values}
-        if not losses:
+    for step, step_metrics in _METRICS.items():
+        metrics = [metric for metric in step_metrics if metric in values]
+        if not metrics:
             continue
-        for temperature in (1.0,) if step == "mode" else np.exp(LOGS[1:]).tolist():
+        temperatures = [1.0]  # of the mode, on which it has no effect
+        if step != "mode":
+            temperatures = np.exp(LOG_TEMPERATURES[1:]).tolist()
+        losses: dict[str, list[Floats]] = {metric: [values[metric](p, q, y)] for metric in metrics}
+        for temperature in temperatures:
             changed = Answer(step, temperature, 0.0, 0.0, 1).apply(p, scale)
-            for metric, rows in losses.items():
-                rows.append(values[metric](changed, q, y))
-        for metric, rows in losses.items():
-            before = float(rows[0].mean())
+            for metric in metrics:
+                losses[metric].append(values[metric](changed, q, y))
+        for metric in metrics:
+            before = float(losses[metric][0].mean())
             if step == "mode":  # nothing is fitted
-                temperature = 1.0
-                after = held_out = float(rows[1].mean())
+                after = float(losses[metric][1].mean())
+                answers[metric] = Answer(step, 1.0, before, after, len(p), held_out=after)
             else:
-                temperature, after, held_out = _best_temperature(np.array(rows), groups)
-            answers[metric] = Answer(step, temperature, before, after, len(p), held_out)
+                temperature, after, held_out = _fit_step(np.array(losses[metric]), groups)
+                answers[metric] = Answer(step, temperature, before, after, len(p), held_out)
     return answers
 
 
-def _best_temperature(losses: Floats, groups: Ints | None) -> tuple[float, float, float]:
-    """The temperature by the losses [T, N] at each, its mean loss, and that on held-out items.
+def _fit_step(losses: Floats, groups: Ints | None) -> tuple[float, float, float]:
+    """The best temperature by the losses [T, N], its mean loss, and the held-out mean loss.
 
-    On held-out items, each fold takes the temperature that the others choose.
+    For the held-out loss, each fold gets the temperature that is best on the other folds.
     """
-    items = losses.shape[1]
-    folds = random_folds(items, FOLDS, seed=0, groups=groups)
-    without_fold = [folds != fold for fold in range(min(FOLDS, items))]
-    best, *by_fold = least_steps(losses, np.array([folds >= 0, *without_fold], dtype=np.float64))
-    held_out = losses[np.array(by_fold)[folds], np.arange(items)]
-    return float(np.exp(LOGS[best])), float(losses[best].mean()), float(held_out.mean())
+    n_items = losses.shape[1]
+    best = best_temperature(losses)
+    folds = random_folds(n_items, FOLDS, seed=0, groups=groups)
+    held_out_losses = np.empty(n_items)
+    for fold in np.unique(folds):
+        is_held_out = folds == fold
+        chosen = best_temperature(losses, ~is_held_out)
+        held_out_losses[is_held_out] = losses[chosen, is_held_out]
+    return (
+        float(np.exp(LOG_TEMPERATURES[best])),
+        float(losses[best].mean()),
+        float(held_out_losses.mean()),
+    )
 
 
-def least_steps(losses: Floats, selections: Floats) -> list[int]:
-    """The best of the temperatures by losses [T, N] for each selection [S, N] of items (0 or 1).
+def best_temperature(losses: Floats, is_selected: Bools | None = None) -> int:
+    """The position of the best temperature by losses [T, N] on the selected items; None: all items.
 
     It is the one nearest to 1 whose mean loss is within one standard error of the lowest: few items
     hardly move it, many reach the lowest loss (``benchmarks/steps.py``). The error is that of the
     difference from the lowest, item by item.
     """
-    steps = []
-    for selection in selections:
-        count = max(1.0, selection.sum())
-        excess = losses - losses[(losses @ selection).argmin()]
-        means = excess @ selection / count
-        variances = np.square(excess, out=excess) @ selection / count - means**2
-        near = np.flatnonzero(means <= np.sqrt(np.maximum(variances, 0.0) / count))
-        steps.append(int(near[np.abs(LOGS[near]).argmin()]))
-    return steps
+    selection = np.ones(losses.shape[1])
+    if is_selected is not None:
+        selection = is_selected.astype(np.float64)
+    count = max(1.0, selection.sum())
+    lowest = (losses @ selection).argmin()
+    excess = losses - losses[lowest]
+    means = excess @ selection / count
+    variances = np.square(excess) @ selection / count - means**2
+    within_error = np.flatnonzero(means <= np.sqrt(np.maximum(variances, 0.0) / count))
+    nearest = np.abs(LOG_TEMPERATURES[within_error]).argmin()
+    return int(within_error[nearest])
 
 
 def find_answer(metric: Any, answers: Mapping[str, Answer], scale: Scale) -> Answer:
-    """Return the step for this metric, of an ensemble with these answers on this scale."""
+    """Return the step for a metric among those of an ensemble on this scale."""
     one_of("answer_for", metric, ANSWERS_FOR)
     if metric not in answers:
         raise InputError(

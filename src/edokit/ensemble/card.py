@@ -23,11 +23,11 @@ _SETTINGS = (
     "class_weights",
     "recalibrate",
 )
-"""Settings that are always listed; the weights of ordered classes are where they are not 0."""
+"""Settings that are always listed. Weights of terms for ordered classes are listed unless 0."""
 
 
 def card(fitted: Fitted) -> str:
-    """The card of an ensemble, ``assets/card.md`` filled in."""
+    """Return the card of an ensemble: the template ``assets/card.md``, filled in."""
     environment = Environment(
         loader=PackageLoader("edokit.ensemble", "assets"),
         undefined=StrictUndefined,

@@ -1,12 +1,12 @@
-"""EDOClassifier: scikit-learn classifiers, pooled to match several annotators' labels."""
+"""`EDOClassifier`: scikit-learn classifiers, pooled to match several annotators' labels."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from itertools import repeat
+from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 Items: TypeAlias = (
     "Sequence[object] | npt.NDArray[np.generic] | pd.DataFrame | pd.Series | spmatrix"
 )
-"""What classifiers take: a table of shape (N, F), or N texts."""
+"""The items that a classifier takes: a table of shape (N, F), or N texts."""
 
 
 class Classifier(Protocol):
-    """A scikit-learn classifier with probabilities."""
+    """A scikit-learn classifier that predicts probabilities."""
 
     classes_: ClassValues
 
     def fit(self, X: Items, y: ClassValues, **arguments: Floats) -> Classifier:
-        """Fit; ``arguments`` are weights of rows."""
+        """Fit to labels ``y``; ``arguments`` are weights of rows."""
 
     def predict_proba(self, X: Items) -> Floats:
         """Probabilities [N, C]."""
@@ -66,6 +66,8 @@ _FILE = "classifier.json"
 
 
 class _Parameters(Document):
+    """Parameters of `EDOClassifier` in ``classifier.json``, except estimators and ensemble."""
+
     prefit: bool
     cv: Annotated[int, Field(ge=2)] | None
     supervision: SupervisionName
@@ -82,15 +84,26 @@ class ClassifierDocument(Document):
     feature_names_in: list[str] | None
 
 
+class _FitTask(NamedTuple):
+    """What a classifier learns."""
+
+    estimator: Classifier
+    targets: ClassValues
+    """The label of each row, or an indicator matrix for multi-label data."""
+    weights: dict[str, Floats]
+    """Weights of rows by argument of ``fit``; empty without weights."""
+
+
 class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: ignore[misc]
     """Pool scikit-learn classifiers so that their probabilities match several annotators' labels.
 
     Every classifier is fitted on all items, and weights are learned on out-of-fold predictions.
 
-    ``cross_val_score``, ``GridSearchCV`` and the like take ``y`` with a column per annotator and
-    gaps (None, NaN, pandas' NA, masked), in an array or a DataFrame. Their folds are then those of
-    ``KFold``: scikit-learn stratifies single labels of classifiers alone, and this one calls itself
-    a classifier once it is fitted on labels without gaps. Shuffle items that are sorted by label.
+    ``cross_val_score``, ``GridSearchCV`` and similar tools accept a ``y`` with a column per
+    annotator and gaps (None, NaN, pandas' NA, masked), as an array or a DataFrame. Their folds are
+    then those of ``KFold``: scikit-learn stratifies only for estimators that declare to be
+    classifiers, and this one does so only after a fit on labels without gaps. Shuffle items that
+    are sorted by label.
 
     Parameters
     ----------
@@ -98,20 +111,22 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Names and classifiers; each classifier needs ``predict_proba``.
     ensemble : EDOEnsemble, default=None
         Parameters of the pool; None for those of ``EDOEnsemble()``. Its ``scale`` is that of ``y``:
-        ``EDOEnsemble(scale="ordinal:1,2,3")`` for points of a scale, ``"multi-label"`` for sets.
+        ``EDOEnsemble(scale="ordinal:1,2,3")`` for points of an ordinal scale, ``"multi-label"`` for
+        sets of labels.
     prefit : bool, default=False
-        Use the classifiers without fitting them, and learn the weights alone. Give ``fit`` items
-        that the classifiers were not fitted on.
+        Whether the classifiers are fitted already, so that only the weights are learned. The items
+        for ``fit`` must not be those that the classifiers were fitted on.
     cv : int, splitter or iterable, default=5
         Folds of the out-of-fold predictions: a number of shuffled folds, a scikit-learn splitter
         (which is given the hard labels), or pairs of index arrays (train, test). Every item is
         held out once.
     supervision : {"random-select", "soft", "majority"}, default="random-select"
-        Label that a classifier learns for an item: one annotator's, sampled anew for each
-        classifier; every label, weighted by the share of annotators who gave it (``soft``, mostly
-        the best, for classifiers whose ``fit`` takes ``sample_weight``); or the majority's.
+        The label that a classifier learns for an item. ``random-select``: that of one annotator,
+        drawn anew for each classifier. ``soft``: every label, weighted by the share of annotators
+        who gave it; mostly the best, for classifiers whose ``fit`` takes ``sample_weight``.
+        ``majority``: that of the majority.
     n_jobs : int, default=None
-        Classifiers fitted in parallel, as in scikit-learn; -1 uses all cores.
+        Number of classifiers that are fitted in parallel, as in scikit-learn; -1 uses all cores.
     random_state : int, default=0
         Seed of folds and sampled labels.
 
@@ -200,8 +215,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             classifiers then take an indicator matrix, as scikit-learn's ``OneVsRestClassifier`` and
             forests do. Annotations are matched with the index of a pandas X by id.
         order : {"annotations"}, default=None
-            The rows of an X without ids are in the order of the annotations' items. By default, an
-            X without ids is an error if the annotations have ids.
+            Declares that the rows of an X without ids are in the order of the annotations' items.
+            By default, an X without ids is an error if the annotations have ids.
 
         Returns
         -------
@@ -211,7 +226,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Raises
         ------
         InputError
-            If rows, classes or parameters do not go together.
+            If rows, classes or parameters contradict each other.
         """
         names, estimators = self._checked_estimators()
         if y is None:
@@ -239,9 +254,12 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             probabilities = self._member_probabilities(X, labels.scale)
         else:
             probabilities = self._cross_fit(X, labels, estimators)
+        item_ids = None
+        if labels.rows.has_ids:
+            item_ids = labels.items
         predictions = Predictions.from_arrays(
             probabilities,
-            items=labels.items if labels.rows.has_ids else None,
+            items=item_ids,
             members=names,
             classes=labels.classes,
             layout="NKC",
@@ -255,12 +273,13 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         return self
 
     def _checked_estimators(self) -> tuple[list[str], list[Classifier]]:
-        """Names and classifiers; parameters that a fit can't use are refused."""
+        """Return names and classifiers; refuse parameters that a fit can't use."""
         one_of("supervision", self.supervision, get_args(SupervisionName))
         entries: Sequence[tuple[str, Classifier]] = ()
         if isinstance(self.estimators, list | tuple):
             entries = self.estimators
-        if not entries or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in entries):
+        are_pairs = all(isinstance(entry, tuple) and len(entry) == 2 for entry in entries)
+        if not entries or not are_pairs:
             raise InputError(
                 "estimators must be a list of (name, classifier), with at least one classifier",
                 'give estimators=[("lr", LogisticRegression()), …]',
@@ -298,9 +317,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         return self.ensemble_.describe(scores, answer_for=answer_for)
 
     def predict_proba(self, X: Items, *, answer_for: str | None = None) -> Floats:
-        """Pooled probabilities (N, C) of the items in X, columns in the order of ``classes_``.
+        """Pooled probabilities (N, C) of the items in X, with columns in the order of ``classes_``.
 
-        With ``answer_for``, answers for this metric; see `EDOEnsemble.predict_proba`.
+        With ``answer_for``, these are answers for this metric; see `EDOEnsemble.predict_proba`.
         """
         return self.describe(X, answer_for=answer_for).answer
 
@@ -370,8 +389,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Parameters
         ----------
         folder : str or Path
-            Created if it does not exist. Gets ``ensemble.json``, ``classifier.json``, a card and
-            ``members/``. Of ``cv`` only a number of folds is kept.
+            Created if it does not exist. It gets ``ensemble.json``, ``classifier.json``, a card and
+            ``members/``. A ``cv`` that is not a number of folds is not saved.
         overwrite : bool, default=False
             As in `EDOEnsemble.save`.
         """
@@ -380,6 +399,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             self._write(Path(folder))
 
     def _write(self, folder: Path) -> None:
+        """Write all files into a folder that is locked."""
         from edokit._io.skops import write_estimator
 
         write_fitted(self.ensemble_.fitted_, folder)
@@ -387,16 +407,20 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             with whole_file(folder / "members" / f"{k}.skops") as temporary:
                 write_estimator(estimator, temporary)
         parameters = {name: getattr(self, name) for name in _Parameters.model_fields}
-        if not isinstance(self.cv, int):
+        if isinstance(self.cv, Integral):
+            parameters["cv"] = int(self.cv)
+        else:
             parameters["cv"] = 5  # a splitter can't be written as JSON, nor is it needed to predict
-        names = getattr(self, "feature_names_in_", None)
+        feature_names = None
+        if hasattr(self, "feature_names_in_"):
+            feature_names = self.feature_names_in_.tolist()
         content = {
             "format": FORMAT,
             "kind": "edo-classifier",
             "classes": self.classes_.tolist(),
             "parameters": parameters,
             "n_features_in": getattr(self, "n_features_in_", None),
-            "feature_names_in": None if names is None else names.tolist(),
+            "feature_names_in": feature_names,
         }
         write_json(content, folder / _FILE)
 
@@ -456,106 +480,121 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     def _labels(
         self, y: LabelsLike, rows: int, index: Rows | None, order: Order | None
     ) -> tuple[Annotations, ClassValues]:
-        """The annotations in y, and their classes in the type of its labels."""
-        scale = None if self.ensemble is None else self.ensemble.scale
-        labelled = _in_order_of_items(as_annotations(y, rows, scale=scale), index, order)
-        labels = class_labels(y, labelled)
-        return labelled, label_array(labelled.classes, labels)
+        """Return the annotations in y, and their classes in the type of its labels."""
+        scale = None
+        if self.ensemble is not None:
+            scale = self.ensemble.scale
+        annotations = _aligned(as_annotations(y, rows, scale=scale), index, order)
+        labels = class_labels(y, annotations)
+        return annotations, label_array(annotations.classes, labels)
 
     def _validated(self, X: Items, reset: bool) -> Items:
-        takes = self.__sklearn_tags__().input_tags
+        """Return X after scikit-learn's checks; ``reset`` stores the names of its columns."""
+        input_tags = self.__sklearn_tags__().input_tags
         validated: Items = validate_data(
             self,
             X,
-            accept_sparse=takes.sparse,
-            ensure_all_finite=not takes.allow_nan,
+            accept_sparse=input_tags.sparse,
+            ensure_all_finite=not input_tags.allow_nan,
             dtype=None,
             reset=reset,
         )
         return validated
 
     def _cross_fit(self, X: Items, labels: Annotations, estimators: list[Classifier]) -> Floats:
-        """Fit every classifier on all items; [N, K, C] what it says of items when held out."""
-        hard = labels.hard_labels("random", self.random_state)
-        scale = labels.scale
+        """Fit every classifier on all items; return its held-out probabilities [N, K, C]."""
+        hard_labels = labels.hard_labels("random", self.random_state)
+        n_items = len(labels.items)
         cv = self.cv
-        rows = len(labels.items)
-        if isinstance(cv, int | np.integer):
-            cv = KFold(min(int(cv), rows), shuffle=True, random_state=self.random_state)
-        folds: list[Sequence[Ints]] = list(check_cv(cv).split(np.zeros((rows, 1)), hard))
-        items, tasks = self._fit_tasks(labels, hard, estimators)
-        if len(items) > rows:
-            X = _safe_indexing(X, items)
-            folds = [[np.flatnonzero(np.isin(items, part)) for part in fold] for fold in folds]
+        if isinstance(cv, Integral):
+            cv = KFold(min(int(cv), n_items), shuffle=True, random_state=self.random_state)
+        folds: list[Sequence[Ints]] = list(check_cv(cv).split(np.zeros((n_items, 1)), hard_labels))
+        items, tasks = self._fit_tasks(labels, hard_labels, estimators)
         first_rows = np.unique(items, return_index=True)[1]
+        has_several_rows_per_item = len(items) > n_items
+        if has_several_rows_per_item:
+            X = _safe_indexing(X, items)
+            folds_of_items = folds
+            folds = []
+            for train, test in folds_of_items:
+                train_rows = np.flatnonzero(np.isin(items, train))
+                test_rows = np.flatnonzero(np.isin(items, test))
+                folds.append((train_rows, test_rows))
         held_out = []
-        for estimator, target, weight in tasks:
+        for task in tasks:
             with warnings.catch_warnings():
                 # A class that a fold lacks has probability 0 there.
                 warnings.filterwarnings("ignore", "Number of classes in training fold")
                 p = cross_val_predict(
-                    estimator,
+                    task.estimator,
                     X,
-                    target,
-                    params=weight,
+                    task.targets,
+                    params=task.weights,
                     cv=folds,
                     n_jobs=self.n_jobs,
                     method="predict_proba",
                 )
-            p = p[first_rows] if len(items) > rows else p
-            held_out.append(_in_order(p, _learned(target), self.classes_, scale))
+            if has_several_rows_per_item:
+                p = p[first_rows]  # the rows of an item have the same predictions
+            learned_classes = _learned_classes(task.targets)
+            held_out.append(_for_all_classes(p, learned_classes, self.classes_, labels.scale))
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(clone(estimator).fit)(X, target, **weight)
-            for estimator, target, weight in tasks
+            delayed(clone(task.estimator).fit)(X, task.targets, **task.weights) for task in tasks
         )
         return np.stack(held_out, axis=1)
 
     def _fit_tasks(
-        self, labels: Annotations, hard: Codes, estimators: list[Classifier]
-    ) -> tuple[Ints, list[tuple[Classifier, ClassValues, dict[str, Floats]]]]:
-        """The item of each row to fit on [n], and each classifier with its labels and weights."""
+        self, labels: Annotations, hard_labels: Codes, estimators: list[Classifier]
+    ) -> tuple[Ints, list[_FitTask]]:
+        """Return the item of each row to fit on [n], and what each classifier learns from them."""
         scale = labels.scale
         if self.supervision != "soft":
-            targets = (self._target(labels, hard, k) for k in range(len(estimators)))
-            target_labels = [scale.labels(target, self.classes_) for target in targets]
-            return np.arange(len(labels.items)), [*zip(estimators, target_labels, repeat({}))]
+            tasks = []
+            for k, estimator in enumerate(estimators):
+                targets = scale.labels(self._target_codes(labels, hard_labels, k), self.classes_)
+                tasks.append(_FitTask(estimator, targets, {}))
+            return np.arange(len(labels.items)), tasks
         if scale.is_multi_label:
             raise InputError(
                 f"{option('supervision', 'soft')} weights classes by shares, but y holds sets",
                 f"choose {option('supervision', 'random-select')}",
                 code="inapplicable-option",
             )
-        # A row for each item and class that somebody chose.
+        # There is a row for each item and each class that an annotator of the item chose.
         items, codes = np.nonzero(labels.soft_labels)
-        target = scale.labels(codes.astype(np.int32), self.classes_)
+        targets = scale.labels(codes.astype(np.int32), self.classes_)
         weights = labels.soft_labels[items, codes]
-        return items, [(member, target, {_weight_name(member): weights}) for member in estimators]
+        tasks = []
+        for estimator in estimators:
+            tasks.append(_FitTask(estimator, targets, {_weight_name(estimator): weights}))
+        return items, tasks
 
-    def _target(self, labels: Annotations, hard: Codes, k: int) -> Codes:
-        """The labels that classifier k learns: the majority's, or one sampled per item."""
+    def _target_codes(self, labels: Annotations, hard_labels: Codes, k: int) -> Codes:
+        """Return the labels that classifier k learns: the majority's, or one drawn per item."""
         if self.supervision == "majority":
-            return hard
-        # For multi-label data, each label on its own.
-        shares = np.cumsum(labels.scale.rows(labels.soft_labels), axis=1)[:, :-1]
-        draws = np.random.default_rng([self.random_state, k]).random((len(shares), 1))
-        return np.asarray((draws >= shares).sum(axis=1), dtype=np.int32).reshape(hard.shape)
+            return hard_labels
+        # For multi-label data, each label is drawn independently.
+        cumulative_shares = np.cumsum(labels.scale.rows(labels.soft_labels), axis=1)[:, :-1]
+        draws = np.random.default_rng([self.random_state, k]).random((len(cumulative_shares), 1))
+        codes = np.asarray((draws >= cumulative_shares).sum(axis=1), dtype=np.int32)
+        return codes.reshape(hard_labels.shape)
 
     def _member_probabilities(self, X: Items, scale: Scale) -> Floats:
-        """[N, K, C] of all fitted classifiers."""
-        columns = [
-            _in_order(member.predict_proba(X), member.classes_, self.classes_, scale)
-            for member in self.estimators_
-        ]
+        """Return the probabilities [N, K, C] that all fitted classifiers predict."""
+        columns = []
+        for member in self.estimators_:
+            p = member.predict_proba(X)
+            columns.append(_for_all_classes(p, member.classes_, self.classes_, scale))
         return np.stack(columns, axis=1)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        parts = [get_tags(estimator).input_tags for _, estimator in self.estimators or []]
-        tags.input_tags.sparse = all(part.sparse for part in parts)
-        tags.input_tags.allow_nan = all(part.allow_nan for part in parts)
+        input_tags = [get_tags(estimator).input_tags for _, estimator in self.estimators or []]
+        tags.input_tags.sparse = all(member_tags.sparse for member_tags in input_tags)
+        tags.input_tags.allow_nan = all(member_tags.allow_nan for member_tags in input_tags)
         tags.target_tags.required = True
-        # cross_val_score and GridSearchCV stratify y for whatever is called a classifier, and
-        # refuse a y with gaps for that; whether it has some is known once there was a fit.
+        # cross_val_score and GridSearchCV stratify y for classifiers, and cannot do so if y has
+        # gaps. Whether it has any is unknown before a fit.
         if not hasattr(self, "ensemble_") or self._gaps:
             tags.estimator_type = None
         return tags
@@ -580,28 +619,32 @@ def soft_score(
     """
     p = estimator.predict_proba(X)
     classes = tuple(map(as_name, estimator.classes_))
-    pool = getattr(estimator, "ensemble_", None)
-    scale = NOMINAL if pool is None else pool.scale_
-    declared = None if scale == NOMINAL else scale
-    labelled = as_annotations(y, len(p), classes, scale=declared)
-    labelled = _in_order_of_items(labelled, _item_ids(X), order)
+    scale = NOMINAL
+    declared_scale = None
+    if hasattr(estimator, "ensemble_"):
+        scale = estimator.ensemble_.scale_
+    if scale != NOMINAL:
+        declared_scale = scale
+    labelled = as_annotations(y, len(p), classes, scale=declared_scale)
+    labelled = _aligned(labelled, _item_ids(X), order)
     if labelled.classes != classes:
         labelled = labelled.with_classes(classes)
     return -ce(scale.rows(p), scale.rows(np.asarray(labelled.soft_labels)))
 
 
 def _item_ids(X: Items) -> Rows | None:
-    """The item ids in the index of a pandas table or series; None without ids."""
+    """Return the item ids in the index of a pandas table or series; None without ids."""
     index = getattr(X, "index", None)
     if not isinstance(index, pd.Index) or is_default_index(index):
         return None
     return Rows.from_names(index)
 
 
-def _in_order_of_items(labels: Annotations, items: Rows | None, order: Order | None) -> Annotations:
-    """Annotations in the order of X: matched by id, or by position without ids.
+def _aligned(labels: Annotations, items: Rows | None, order: Order | None) -> Annotations:
+    """Return annotations in the order of X, matched by the ids ``items`` of its rows.
 
-    As in scikit-learn, the index of X is ignored when the labels are an array.
+    Annotations without ids, and those whose ``order`` is declared, are matched by position: as in
+    scikit-learn, the index of X is ignored if the labels are an array.
     """
     if order is not None:
         one_of("order", order, get_args(Order))
@@ -613,16 +656,20 @@ def _in_order_of_items(labels: Annotations, items: Rows | None, order: Order | N
     return labels.align(items)
 
 
-def _learned(target: ClassValues) -> ClassValues | list[ClassValues]:
-    """The classes that it holds; of an indicator matrix, those of each label."""
-    if target.ndim == 1:
-        return np.unique(target)
-    return [np.unique(column) for column in target.T]
+def _learned_classes(targets: ClassValues) -> ClassValues | list[ClassValues]:
+    """Return the classes in labels [N]; for an indicator matrix [N, L], those of each column."""
+    if targets.ndim == 1:
+        return np.unique(targets)
+    return [np.unique(column) for column in targets.T]
 
 
 def _weight_name(estimator: Classifier) -> str:
-    """The argument of ``fit`` that weights rows; of a pipeline, that of its last step."""
-    name, final_step = estimator.steps[-1] if hasattr(estimator, "steps") else ("", estimator)
+    """Return the argument of ``fit`` for weights of rows; for a pipeline, that of its last step."""
+    name = "sample_weight"
+    final_step = estimator
+    if hasattr(estimator, "steps"):
+        step_name, final_step = estimator.steps[-1]
+        name = f"{step_name}__sample_weight"
     if not has_fit_parameter(final_step, "sample_weight"):
         raise InputError(
             f"{option('supervision', 'soft')} needs classifiers whose fit takes sample_weight, but"
@@ -630,38 +677,42 @@ def _weight_name(estimator: Classifier) -> str:
             f"choose {option('supervision', 'random-select')}, or another classifier",
             code="unsupported-weights",
         )
-    return f"{name}__sample_weight" if name else "sample_weight"
+    return name
 
 
-def _in_order(
+def _for_all_classes(
     probabilities: Floats | list[Floats],
-    learned: ClassValues | list[ClassValues],
+    learned_classes: ClassValues | list[ClassValues],
     classes: ClassValues,
     scale: Scale,
 ) -> Floats:
-    """[N, C] what a classifier that has ``learned`` some classes says of all of them; 0 for others.
+    """Return a classifier's probabilities for all classes [N, C], 0 for those it has not learned.
 
-    For multi-label data [N, L]: columns, or an array per label, as forests return them.
+    For multi-label data, return probabilities of labels [N, L], from such a matrix or, as forests
+    predict, from an array [N, 2] per label.
     """
     if isinstance(probabilities, list):
-        by_label = [
-            p[:, list(values).index(1)] if 1 in values else np.zeros(len(p))
-            for p, values in zip(probabilities, learned, strict=True)
-        ]
+        by_label = []
+        for p, values in zip(probabilities, learned_classes, strict=True):
+            if 1 in values:
+                by_label.append(p[:, list(values).index(1)])
+            else:
+                by_label.append(np.zeros(len(p)))
         return np.stack(by_label, axis=1)
     if scale.is_multi_label:
         return np.asarray(probabilities, dtype=np.float64)
-    names = list(learned)
+    learned = list(learned_classes)
     columns = np.zeros((probabilities.shape[0], len(classes)))
     for c, label in enumerate(classes):
-        if label in names:
-            columns[:, c] = probabilities[:, names.index(label)]
+        if label in learned:
+            columns[:, c] = probabilities[:, learned.index(label)]
     total = columns.sum(axis=1, keepdims=True)
-    return np.where(total > 0, columns / np.where(total > 0, total, 1), 1 / columns.shape[1])
+    normalized = columns / np.where(total > 0, total, 1)
+    return np.where(total > 0, normalized, 1 / columns.shape[1])
 
 
 def _is_table(X: Items) -> bool:
-    """Numbers in rows and columns; texts in a list, array or Series are left to classifiers."""
+    """Return whether X is a table of features, which scikit-learn can check, and not N texts."""
     if isinstance(X, list | tuple):
         return not (X and isinstance(X[0], str))
     kind = getattr(getattr(X, "dtype", None), "kind", None)

@@ -1,13 +1,13 @@
-"""Which items to answer and which to hand to people, with a promise about those that are answered.
+"""Which items to answer and which to hand to people, with a promise about the answered items.
 
 An item is answered if the ensemble is confident enough. The threshold is chosen on cross-fitted
-answers to the items of the fit, by learn-then-test (Angelopoulos et al.): for each of several
+answers for the items of the fit, by learn-then-test (Angelopoulos et al.): for each of several
 thresholds, the hypothesis that too many of the answers above it would be overruled is tested, and
 the fallback procedure keeps the probability that any true hypothesis is rejected below 5 %. Among
 the thresholds whose hypothesis is rejected, the threshold that answers most items is used.
 
-Losses of single items are tested by the binomial distribution. Losses of groups of items, or
-between 0 and 1, are tested by betting (Waudby-Smith & Ramdas), which is as exact and assumes
+If each item's answer is either overruled or not, and items are not grouped, the tests are binomial.
+Otherwise they are tests by betting (Waudby-Smith & Ramdas), which are valid as well and assume
 nothing about how the items of a group depend on each other.
 """
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from edokit.ensemble.pooled import Pooled
 
 Against = Literal["majority", "annotator"]
-"""Whose label may overrule an answer: that of most annotators, or of one drawn at random."""
+"""Who may overrule an answer: most of the annotators, or one annotator drawn at random."""
 CONFIDENCE = 0.95
-"""How sure promises are."""
+"""The confidence of all promises."""
 _STEPS = 50
 """Thresholds that are tried: those that answer 2 %, 4 %, … of the items."""
 _STARTS = (5, 12, 25, 38, 50)
-"""The steps that share the 5 % between them; a rejection passes its part on to the next step."""
+"""The steps among which the 5 % are divided; a rejection passes its part on to the next step."""
 _LIMITS = (0.1, 0.2, 0.3, 0.4)
-"""Higher limits to suggest when nothing can be promised at the requested one."""
+"""Larger limits, one of which is suggested if nothing can be promised at the requested limit."""
 _BETS = 2.0 ** -np.arange(12)
-"""Bets, as shares of the largest one."""
-_HALF = 0.5 + 1e-9
-"""More than this is a majority, rounding aside."""
+"""Sizes of bets, as shares of the largest possible bet."""
+_MAJORITY = 0.5 + 1e-9
+"""A share above this is a majority; the small number allows for rounding."""
 
 
 def parse_share(value: float | str, name: str = "escalate") -> float:
@@ -75,19 +75,23 @@ class Escalation:
     Attributes
     ----------
     limit : float
-        Of the items that are answered at most this share would be overruled.
+        The largest share of the answers that may be overruled.
     against : {"majority", "annotator"}
-        By most annotators of the item, or by one drawn at random.
+        Who overrules: most annotators of the item, or one drawn at random.
     threshold : float or None
-        Items with a higher confidence are answered; None if no threshold can promise it.
+        Items with a higher confidence are answered; None if no threshold keeps to the limit.
     answered : float
-        The share of the items of the fit that is answered.
+        The share of the items of the fit that would be answered.
     overruled : float or None
-        The share of these that was overruled; None if none is answered.
+        The share of these answers that the annotators would overrule; None if none is answered.
     items : int
         Number of items that the threshold was chosen on.
     groups : int or None
-        Number of groups that they are in, where groups are named.
+        Number of groups of these items; None if items are not grouped.
+    alternative : tuple of float or None
+        If no threshold keeps to the limit, the smallest of a few larger limits that a threshold
+        keeps to, and the share of the items of the fit that it would answer. The promise holds for
+        each of these limits alone.
     """
 
     limit: float
@@ -98,8 +102,6 @@ class Escalation:
     items: int
     groups: int | None = None
     alternative: tuple[float, float] | None = None
-    """Where no threshold can promise the limit: the smallest of a few larger limits with one, and
-    the share of the items of the fit that it answers. Each of these holds for itself alone."""
 
     @classmethod
     def fit(
@@ -134,34 +136,46 @@ class Escalation:
         losses = overruled_shares(held_out.answers, held_out.shares, scale, against)
         n_items = len(held_out)
         by_confidence = np.argsort(-confidences, kind="stable")
-        descending = confidences[by_confidence]
-        n_candidates = n_items * np.arange(1, _STEPS + 1) // _STEPS
-        # Those above the confidence of the first item that is not answered; all at the last step.
-        thresholds = np.append(descending[n_candidates[:-1]], -1.0)
-        counts = np.searchsorted(-descending, -thresholds, side="left")
-        groups = held_out.groups
-        if groups is not None:
-            groups = groups[by_confidence]
-        p_values = _p_values(losses[by_confidence], counts, limit, groups)
-        accepted = _fallback(p_values)
+        sorted_confidences = confidences[by_confidence]
+        sorted_losses = losses[by_confidence]
+        sorted_groups = None
         n_groups = None
         if held_out.groups is not None:
+            sorted_groups = held_out.groups[by_confidence]
             n_groups = len(np.unique(held_out.groups))
-        if accepted is None:
+        # The threshold of a step is the confidence of the first item that it leaves out; the last
+        # step answers all items. Items with equal confidences are answered or left out together.
+        steps = n_items * np.arange(1, _STEPS + 1) // _STEPS
+        thresholds = np.append(sorted_confidences[steps[:-1]], -1.0)
+        n_answered = np.searchsorted(-sorted_confidences, -thresholds, side="left")
+        step = _last_rejected(_p_values(sorted_losses, n_answered, limit, sorted_groups))
+        if step is None:
             alternative = None
-            larger_limits = [larger for larger in _LIMITS if larger > limit]
-            for larger in larger_limits:
-                step = _fallback(_p_values(losses[by_confidence], counts, larger, groups))
+            for larger_limit in _LIMITS:
+                if larger_limit <= limit:
+                    continue
+                step = _last_rejected(
+                    _p_values(sorted_losses, n_answered, larger_limit, sorted_groups)
+                )
                 if step is not None:
                     share = float((confidences > thresholds[step]).mean())
-                    alternative = (larger, share)
+                    alternative = (larger_limit, share)
                     break
-            return cls(limit, against, None, 0.0, None, n_items, n_groups, alternative)
-        is_answered = confidences > thresholds[accepted]
+            return cls(
+                limit=limit,
+                against=against,
+                threshold=None,
+                answered=0.0,
+                overruled=None,
+                items=n_items,
+                groups=n_groups,
+                alternative=alternative,
+            )
+        is_answered = confidences > thresholds[step]
         return cls(
             limit=limit,
             against=against,
-            threshold=float(thresholds[accepted]),
+            threshold=float(thresholds[step]),
             answered=float(is_answered.mean()),
             overruled=float(losses[is_answered].mean()),
             items=n_items,
@@ -169,12 +183,12 @@ class Escalation:
         )
 
     def decide(self, pooled: Pooled) -> Pooled:
-        """Return answers with the items that are handed to people.
+        """Return answers with ``for_people``: which items are handed to people.
 
         Parameters
         ----------
         pooled : Pooled
-            Anonymous answers; those that are handed to people already stay so.
+            Anonymous answers. Items that are handed to people already remain so.
         """
         from edokit.ensemble.pooled import check_no_people_class
 
@@ -189,38 +203,40 @@ class Escalation:
 
     @property
     def promise(self) -> str:
-        """What is promised, in words."""
+        """The promise, in words."""
         judge = "a majority of annotators"
         if self.against == "annotator":
             judge = "an annotator drawn at random"
         return f"at most {percent(self.limit)} of the answers would be overruled by {judge}"
 
     def __str__(self) -> str:
-        """What is promised, and how many items of the fit are answered; or that nothing can be."""
-        sure = f"with {percent(CONFIDENCE)} confidence"
+        """The promise and the share of answered items, or that nothing can be promised."""
+        confidence_phrase = f"with {percent(CONFIDENCE)} confidence"
         if self.threshold is None:
-            basis = counted(self.items, "item")
+            items = counted(self.items, "item")
             if self.groups is not None:
-                basis += f" in {counted(self.groups, 'group')}"
+                items += f" in {counted(self.groups, 'group')}"
             return (
-                f"no threshold can promise, {sure}, that {self.promise}: the answers to the"
-                f" {basis} of the fit are too few or too often overruled; everything is for people"
-                f"{self._suggestion}"
+                f"no threshold can promise, {confidence_phrase}, that {self.promise}: the answers"
+                f" to the {items} of the fit are too few or too often overruled; everything is for"
+                f" people{self._suggestion}"
             )
+        share = f"{100 * self.answered:.0f} %"
         return (
-            f"{sure}, {self.promise}; at this limit, {100 * self.answered:.0f} % of the training"
-            " items would be answered automatically"
+            f"{confidence_phrase}, {self.promise}; at this limit, {share} of the items of the fit"
+            " would be answered automatically"
         )
 
     @property
     def _suggestion(self) -> str:
-        """Which larger limit could be promised."""
+        """The end of the sentence that nothing can be promised: a larger limit, if there is one."""
         if self.alternative is None:
             return ""
         limit, answered = self.alternative
+        share = f"{100 * answered:.0f} %"
         return (
-            f"; at {percent(limit)} it would answer {100 * answered:.0f} % of the training items (a"
-            " limit that is chosen after a look at several promises less)"
+            f"; at {percent(limit)} it would answer {share} of the items of the fit (a limit that"
+            " is chosen after a look at several promises less)"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -245,9 +261,9 @@ def percent(share: float) -> str:
 
 
 def confidence(answers: Floats, scale: Scale, against: Against) -> Floats:
-    """Return the ensemble's own probability that its label is not overruled [N].
+    """Return the probability that the label is not overruled, according to the ensemble [N].
 
-    It orders items, and is not taken at its word: the threshold is chosen on labels.
+    It is used only to rank items: the threshold is chosen on annotators' labels.
     """
     if against == "annotator":
         return 1.0 - _dissent(answers, answers, scale)
@@ -255,25 +271,30 @@ def confidence(answers: Floats, scale: Scale, against: Against) -> Floats:
 
 
 def overruled_shares(answers: Floats, shares: Floats, scale: Scale, against: Against) -> Floats:
-    """Return how far each answer is overruled [N], from its label and what the annotators said.
+    """Return the share of overruling annotators, or whether most overrule [N], for each answer.
 
-    Against an annotator this is the share that gave another label; against a majority it is 1 or 0:
-    more than half gave another label (on an ordinal scale, a higher one or a lower one; for
-    multi-label data, more than half differ about some label).
+    For ``against="annotator"`` it is the share of annotators who gave another label. For
+    ``"majority"`` it is 1 if more than half overrule the label, else 0. On an ordinal scale these
+    must all have given a higher label, or all a lower one; for multi-label data they must differ
+    from the answer about the same label.
     """
     if against == "annotator":
         return _dissent(answers, shares, scale)
-    return (_opposition(answers, shares, scale) > _HALF).astype(np.float64)
+    return (_opposition(answers, shares, scale) > _MAJORITY).astype(np.float64)
 
 
 def _dissent(answers: Floats, shares: Floats, scale: Scale) -> Floats:
-    """The share of annotators with another label than the likeliest one [N]."""
+    """The share of annotators who gave another label than the likeliest one [N]."""
     labels = scale.hard(answers)
     return np.asarray(1.0 - shares[np.arange(len(labels)), labels])
 
 
 def _opposition(answers: Floats, shares: Floats, scale: Scale) -> Floats:
-    """The largest share of annotators who agree that the label is wrong, and in which way [N]."""
+    """The largest share of annotators who would change the label in the same way [N].
+
+    On an ordinal scale the ways are up and down; for multi-label data, to change one of the labels;
+    on a nominal scale any other class counts.
+    """
     labels = scale.hard(answers)
     if scale.is_multi_label:
         return np.asarray(np.abs(shares - labels).max(axis=1))
@@ -286,10 +307,9 @@ def _opposition(answers: Floats, shares: Floats, scale: Scale) -> Floats:
 
 
 def _p_values(losses: Floats, counts: Ints, limit: float, groups: Ints | None) -> Floats:
-    """The p-value, for each count, of the hypothesis that more than ``limit`` are overruled.
+    """For each count n, the p-value of "more than ``limit`` of the first n answers are overruled".
 
-    ``losses`` and ``groups`` are in the order of decreasing confidence; of each count, these first
-    ones are answered.
+    ``losses`` and ``groups`` are in the order of decreasing confidence.
     """
     is_binary = bool(np.isin(losses, (0.0, 1.0)).all())
     if groups is None and is_binary:
@@ -299,7 +319,7 @@ def _p_values(losses: Floats, counts: Ints, limit: float, groups: Ints | None) -
         return np.asarray(bdtr(overruled, counts, limit))
     if groups is None:
         return _betting_p_values(losses - limit, counts, 1.0 - limit)
-    # No group is taken to be larger than the largest one of the fit.
+    # The bound of a group's sum assumes that no group is larger than the largest one of the fit.
     largest = (1.0 - limit) * float(np.bincount(groups).max())
     p_values = []
     for count in counts:
@@ -310,11 +330,11 @@ def _p_values(losses: Floats, counts: Ints, limit: float, groups: Ints | None) -
 
 
 def _betting_p_values(excess: Floats, counts: Ints, largest: float) -> Floats:
-    """The p-value, for each count, of the hypothesis that values have a mean above 0.
+    """For each count n, the p-value of "the mean of values like the first n is above 0".
 
-    Under the hypothesis, the expected wealth of someone who bets on values below 0, never more than
-    they have, is at most 1 (Waudby-Smith & Ramdas, 2024); so is the mean over several bets. Values
-    are at most ``largest``; of each count, the first ones are looked at.
+    Under this hypothesis, a gambler who starts with a wealth of 1, bets on values below 0 and never
+    risks more than the wealth has an expected wealth of at most 1 (Waudby-Smith & Ramdas, 2024).
+    The same holds for the mean over several sizes of bets. Values are at most ``largest``.
     """
     with np.errstate(divide="ignore"):
         gains = np.log1p(-np.outer(_BETS / largest, excess))
@@ -323,19 +343,20 @@ def _betting_p_values(excess: Floats, counts: Ints, largest: float) -> Floats:
     return np.asarray(np.exp(-np.maximum(mean_log_wealth, 0.0)))
 
 
-def _fallback(p_values: Iterable[float]) -> int | None:
-    """The last step whose hypothesis the fallback procedure rejects (Wiens, 2003).
+def _last_rejected(p_values: Iterable[float]) -> int | None:
+    """The position of the last hypothesis that the fallback procedure rejects (Wiens, 2003).
 
-    Every start has a part of the 5 %; a step that is rejected passes on what it had.
+    Each start has an equal part of the 5 % as its level. A hypothesis that is rejected passes its
+    level on to the next one.
     """
-    part = (1.0 - CONFIDENCE) / len(_STARTS)
-    passed_step = None
+    level_of_start = (1.0 - CONFIDENCE) / len(_STARTS)
+    last_rejected = None
     level = 0.0
     for step, p_value in enumerate(p_values, start=1):
         if step in _STARTS:
-            level += part
+            level += level_of_start
         if level > 0 and p_value <= level:
-            passed_step = step - 1
+            last_rejected = step - 1
         else:
             level = 0.0
-    return passed_step
+    return last_rejected

@@ -1,12 +1,12 @@
-"""EDOEnsemble: member weights and ensemble size, learned from predictions and annotations.
+"""`EDOEnsemble`: member weights and ensemble size, learned from predictions and annotations.
 
-Also the verb `fit`, from files to files.
+`fit` does the same from files to files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,9 +25,9 @@ from edokit.ensemble.answers import Answer, find_answer
 from edokit.ensemble.escalation import Against, Escalation, parse_share
 from edokit.ensemble.fitted import Fitted, Reason
 from edokit.ensemble.persistence import read_fitted, write_fitted
-from edokit.ensemble.pooling import pool_known, pool_members
+from edokit.ensemble.pooling import pool_knowing_members, pool_members
 from edokit.fitdata.arrays import label_array
-from edokit.fitdata.inputs import align_inputs, open_inputs, pooled_members
+from edokit.fitdata.inputs import align_inputs, members_with_weight, open_inputs
 from edokit.fitdata.reading import (
     LabelsLike,
     PredictionsLike,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from edokit.ensemble.views import PanelLike
 
 _NESTED = ("objective", "solver")
-"""Parameters with fields of their own."""
+"""Parameters whose fields are nested parameters, such as ``solver__epochs``."""
 
 
 class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
@@ -65,40 +65,41 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     preset : {"default", "paper-fixed"}, default="default"
-        ``default``: exact solver, settings chosen by experiments, ``reg`` by cross-validation on
-        the fit data; ``paper-fixed``: the paper's ablations. The paper's search over settings is
-        ``edokit.search(..., space="paper")``.
+        ``default``: the exact solver, with settings that experiments chose and ``reg`` by
+        cross-validation on the fit data. ``paper-fixed``: the settings of the paper's ablations.
+        The paper's search over settings is ``edokit.search(..., space="paper")``.
     pool : {"linear", "log"}, default=None
-        Linear or logarithmic opinion pool; None: linear. The log pool needs the exact solver.
+        Linear or logarithmic opinion pool; None is linear. The log pool needs the exact solver.
     groups : bool, default=None
-        Average the members of a group first and learn weights between groups.
+        Whether to average the members of each group first and learn weights for groups; None is
+        False.
     objective : Objective, default=None
-        Weights and modes of the loss; None for those of the preset. Nested parameters change the
-        object in use: ``set_params(objective__div=0)``.
+        Weights and modes of the loss; None for those of the preset. Nested parameters, as in
+        ``set_params(objective__div=0)``, change fields of the objective.
     solver : {"exact", "gumbel"}, Exact or Gumbel, default=None
-        The optimum, with a certificate, or the paper's search over weights and sizes. None for that
-        of the preset; a name for that solver as the preset configures it. Nested parameters as for
-        ``objective``.
+        ``exact`` finds the optimum, with a certificate; ``gumbel`` is the paper's search over
+        weights and sizes. A name selects the solver with the options of the preset, and None the
+        preset's solver. Nested parameters change fields of the solver.
     recalibrate : {"temperature"}, default=None
-        Fit a temperature after pooling.
+        What to fit after pooling; None for nothing.
     scale : str or Scale, default=None
         Answer scale of arrays, and of predictions and annotations that declare none: ``nominal``,
         ``ordinal``, ``multi-label``, or with the classes, as in ``ordinal:low=0,mid=1,high=3``.
-        None: the one declared by the data.
+        None for the scale that the data declare.
     ties : {"first", "error", "random"}, default="first"
         Hard label of items whose annotators are evenly split.
     random_state : int, default=0
         Seed of gumbel, of random ties and of the folds of the cross-validation.
     people : bool, default=True
-        Estimate how the annotators and their attributes differ from the pool, where annotators have
-        names: then ``predict_proba`` answers for a person or a panel.
+        Whether to estimate how named annotators and their attributes differ from the pool, so that
+        ``predict_proba`` can answer for a person or a panel.
 
     Attributes
     ----------
     weights_ : ndarray of shape (K,)
         Weight of each member, on the simplex.
     size_ : int
-        How many members carry weight (K*); with groups, how many groups.
+        Number of members with weight (K*); with groups, number of groups.
     members_ : tuple of str
         Names of the members, in the order of the weights.
     classes_ : ndarray of shape (C,)
@@ -106,18 +107,18 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     scale_ : Scale
         The answer scale.
     groups_ : tuple of str or None
-        Group of each member, where groups were averaged first.
+        Group of each member, if groups were averaged first.
     group_weights_ : ndarray or None
         Weight of each group, in order of first appearance.
     temperature_ : float
         Applied after pooling; 1 without recalibration.
     objective_ : dict
-        Terms of the loss on the fit data (``f1``, ``ce``, ``div``, ``reg``; of ordinal scales also
-        ``rps``, and ``w1`` where it is weighed) and their ``total``.
+        Terms of the loss on the fit data (``f1``, ``ce``, ``div``, ``reg``; for ordinal scales also
+        ``rps``, and ``w1`` if it has a weight) and ``total``, their weighted sum.
     metrics_ : dict
         F1, CE, MD, BS and more of the pool on the fit data (in-sample, hence optimistic). They are
-        computed when they are first read; until then a fit in memory keeps 8 · (2C + 1) bytes per
-        item.
+        computed when they are first read; until then a fit in memory keeps the pool and the labels,
+        about 16 · C bytes per item.
     member_ce_ : ndarray of shape (K,)
         Cross-entropy of each member alone on the fit data.
     certificate_ : Certificate or None
@@ -125,21 +126,21 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     trajectory_ : Trajectory or None
         Loss, terms, temperature and size distribution by epoch; None for exact.
     settings_ : dict
-        Every choice that was made, the preset's filled in.
+        All settings of the fit by name, with the values that the preset or the fit chose.
     n_items_ : int
         Items in the fit data.
     data_ : dict
         Annotators, annotations and hard labels by class in the fit data.
     constant_ : Constant
-        The constant answer (mean soft label and majority class of the fit data) that the ensemble
-        has to beat.
+        The constant answer, the least that the ensemble must beat: mean soft label and majority
+        class of the fit data.
     people_ : PeopleEffects or None
-        How the annotators differ from the pool; None where that was not estimated.
+        How the annotators differ from the pool; None if that was not estimated.
     answers_ : dict of Answer
-        The step that makes answers for each metric of the scale (see ``predict_proba``), fitted on
-        the fit data.
+        For each metric of the scale, the step after pooling that makes answers for it (see
+        ``predict_proba``), fitted on the fit data.
     fitted_ : Fitted
-        All of the above in one frozen record, which is what ``save`` writes.
+        All of the above in one frozen record, which ``save`` writes.
 
     Examples
     --------
@@ -190,7 +191,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         deep : bool, default=True
-            Also the fields of the objective and of the solver in use, as ``objective__div``.
+            Also return the fields of the objective and of the solver, as ``objective__div``.
 
         Returns
         -------
@@ -207,7 +208,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return parameters
 
     def set_params(self, **parameters: Any) -> EDOEnsemble:
-        """Set parameters by name; ``objective__div`` changes the objective in use.
+        """Set parameters by name; ``objective__div`` changes a field of the objective.
 
         Parameters
         ----------
@@ -239,15 +240,16 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _options_in_use(self, name: str) -> Objective | Exact | Gumbel | None:
-        """The objective or the solver that a fit uses; None where the parameter is invalid."""
-        with suppress(InputError):
+        """The objective or the solver of a fit; None if the parameter is invalid."""
+        try:
             if name == "objective":
                 return preset_objective(self.preset, self.objective)
             return preset_solver(self.preset, self.solver)
-        return None
+        except InputError:
+            return None
 
     def _config(self) -> FitConfig:
-        """What a fit is asked for by the parameters, checked."""
+        """The configuration that the parameters describe, checked."""
         return from_parameters(
             preset=self.preset,
             pool=self.pool,
@@ -274,16 +276,15 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         ----------
         predictions : Predictions, Shards, FitData or array of shape (N, K, C)
             Probability of each class by each member for each item. Shards are read in passes and
-            are never all in memory: the exact solver finds the same, the gumbel solver learns from
-            a random sample.
+            are never all in memory: the exact solver finds the same weights, and the gumbel solver
+            learns from a random sample.
         annotations : Annotations or array
             Annotations are matched by item id. An array has one row per item: labels (N,), labels
             per annotator (N, A) with gaps (None or NaN), or soft labels (N, C); for multi-label
-            data, 0 or 1, or the share of annotators, for each label (N, L). Left out for FitData,
-            which hold them.
+            data, 0 or 1, or the share of annotators, for each label (N, L). FitData contain them.
         order : {"annotations"}, default=None
-            If only the predictions or only the annotations have item ids, they are refused, unless
-            this declares that the rows of both are in the same order.
+            Declares that the rows of predictions and annotations are in the same order. Without it,
+            inputs of which only one has item ids are refused.
 
         Returns
         -------
@@ -293,7 +294,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If items, classes or parameters do not go together.
+            If items, classes or parameters contradict each other.
         """
         parameters = self.get_params(deep=False)
         config = self._config()
@@ -315,7 +316,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         order: Order | None = None,
         **parameters: Any,
     ) -> EDOEnsemble:
-        """An ensemble whose weights come from elsewhere, such as end-to-end training.
+        """Make an ensemble with given weights, such as those of end-to-end training.
 
         Parameters
         ----------
@@ -324,7 +325,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         predictions, annotations, order
             As in ``fit``; ``metrics_`` and ``objective_`` are computed on them.
         **parameters
-            Parameters of the estimator: they say which objective and pool.
+            Parameters of the estimator, such as objective and pool.
 
         Returns
         -------
@@ -341,7 +342,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return ensemble._keep(fitted)
 
     def _keep(self, fitted: Fitted) -> EDOEnsemble:
-        """Take over what a fit found: the only place that sets fitted attributes."""
+        """Set the fitted attributes; no other method sets them."""
         self.fitted_ = fitted
         self.n_items_ = fitted.items
         self.classes_ = label_array(fitted.classes, fitted.labels)
@@ -382,20 +383,21 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         predictions : Predictions, Shards or array of shape (N, K, C)
-            Named predictions need only the members that carry weight, in any order. Of shards one
-            is in memory at a time. Rows may be pairs of an item and an annotator.
+            Named predictions need only the members with weight, in any order. Shards are in memory
+            one at a time. Rows may be pairs of an item and an annotator.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Also make ``answers`` for this metric.
         only_knowing : bool, default=False
-            Answer for an annotator by the members that know the annotator alone, where weights
-            were learned on items: such weights do not say who knows people. A member knows an
-            annotator if its answer is not the anonymous one.
+            Whether only members that know an annotator answer for the annotator, in an ensemble
+            whose weights were learned on items: such weights ignore which members know annotators.
+            A member knows an annotator if its answer is not the anonymous one.
         annotators : mapping of str to iterable of str, default=None
-            What each annotator of each item would answer, by the effects of people (``people_``): a
-            row for each of them, and one without annotator, the anonymous answer.
+            The annotators of each item, for whom ``people_`` predicts answers. There is then a row
+            for each of them, and one without annotator for the anonymous answer.
         panel : Panel, mapping or sequence of str, default=None
-            What a panel would answer, by the effects of people: names, or levels of attributes, as
-            in ``{"race": "Black", "age": ["18-24", "25-29"]}``, for all who have them.
+            The panel for which ``people_`` predicts answers: names of annotators, or levels of
+            attributes, as in ``{"race": "Black", "age": ["18-24", "25-29"]}``, for all annotators
+            with these levels.
 
         Returns
         -------
@@ -428,12 +430,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
                 for shard in predictions
             ]
             return Pooled.concatenate(parts)
-        members = pooled_members(
+        members = members_with_weight(
             predictions, fitted.members, fitted.classes, fitted.weights, fitted.scale
         )
         P = np.asarray(members.probabilities, dtype=np.float64)
         if only_knowing and fitted.pairs is None and members.rows.people:
-            pooled, spread = pool_known(fitted, P, members.is_known)
+            pooled, spread = pool_knowing_members(fitted, P, members.is_known)
         else:
             pooled, spread = pool_members(fitted, P)
         answers = None
@@ -451,7 +453,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return described
 
     def _known_people(self, question: str) -> PeopleEffects:
-        """The effects of people; an ensemble without them is refused."""
+        """The effects of people, or an error if the ensemble has none."""
         if self.people_ is None:
             raise InputError(
                 f"the ensemble cannot answer for {question}: it was fitted without people",
@@ -474,18 +476,18 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         predictions : Predictions, Shards or array of shape (N, K, C)
             As for ``describe``.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
-            Return answers for this metric instead: the pool after one step that was fitted on the
-            fit data (``answers_``). ``md`` and ``w1`` (ordinal scales) reward sharper answers than
-            the pool, ``f1`` the mode.
+            Return answers for this metric: the pool after one step that was fitted on the fit data
+            (``answers_``). ``md`` and ``w1`` (ordinal scales) reward answers that are sharper than
+            the pool, ``f1`` rewards the mode.
         panel : Panel, mapping or sequence of str, default=None
-            Whose answer, as for ``describe``; None for nobody in particular.
+            The panel that answers, as for ``describe``; None for the anonymous answer.
 
         Returns
         -------
         ndarray of shape (N, C)
             For multi-label data the probability of each label (N, L), which need not sum to one.
-            Of predictions with item ids, an `ItemArray`, which metrics and `edokit.evaluate` match
-            with annotations by id.
+            For predictions with item ids it is an `ItemArray`, which metrics and `edokit.evaluate`
+            match with annotations by id.
 
         Examples
         --------
@@ -502,16 +504,16 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return self.describe(predictions, answer_for=answer_for, panel=panel).with_ids
 
     def answer_step(self, metric: str) -> Answer:
-        """The step that makes answers for a metric, which must fit the scale."""
+        """The step after pooling that makes answers for a metric of the scale."""
         check_is_fitted(self)
         return find_answer(metric, self.answers_, self.scale_)
 
     def predict(self, predictions: PredictionsLike) -> npt.NDArray[Any]:
-        """The likeliest class of each item (N,); parameters as ``describe``.
+        """The likeliest class of each item (N,); ``predictions`` as for ``describe``.
 
-        Labels are of the type that ``fit`` was given: integers for integers, names for Annotations.
-        For multi-label data, an indicator matrix (N, L) as in scikit-learn: 1 for labels above one
-        half.
+        Labels have the type of those that ``fit`` was given: integers for integers, names for
+        Annotations. For multi-label data, the result is an indicator matrix (N, L) as in
+        scikit-learn: 1 for labels above one half.
         """
         p = self.predict_proba(predictions)
         return self.scale_.labels(self.scale_.hard(p), self.classes_)
@@ -526,7 +528,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """Accuracy: the share of items whose hard label is the likeliest class (micro-F1).
 
-        For multi-label data, the share of labels that are right.
+        For multi-label data, it is the share of labels that are right.
 
         Parameters
         ----------
@@ -542,12 +544,11 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """
         p, labelled = self._aligned(predictions, annotations, order)
         hard = labelled.hard_labels(ties=self.ties, random_state=self.random_state)
-        is_correct = self.scale_.per_item(self.scale_.hard(p) == hard, len(p))
-        if sample_weight is None:
-            weights = None
-        else:
+        accuracies = self.scale_.per_item(self.scale_.hard(p) == hard, len(p))
+        weights = None
+        if sample_weight is not None:
             weights = np.asarray(sample_weight, dtype=np.float64)
-        return float(np.average(is_correct, weights=weights))
+        return float(np.average(accuracies, weights=weights))
 
     def soft_score(
         self,
@@ -558,7 +559,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """Minus the cross-entropy between soft labels and pool: higher is better.
 
-        For multi-label data, the mean over labels.
+        For multi-label data, it is the mean over labels.
         """
         p, labelled = self._aligned(predictions, annotations, order)
         q = np.asarray(labelled.soft_labels)
@@ -575,21 +576,21 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return aligned.probabilities[:, 0], labelled
 
     def escalation(self, limit: float | str, against: Against = "majority") -> Escalation:
-        """Which items to answer, so that few of the answers would be overruled.
+        """Choose which items to answer, so that few of the answers would be overruled.
 
         Parameters
         ----------
         limit : float or str
-            The share of answers that may be overruled, such as 0.05 or ``"5%"``, with 95 %
-            confidence.
+            The largest share of answers that may be overruled, such as 0.05 or ``"5%"``; the
+            promise holds with 95 % confidence.
         against : {"majority", "annotator"}, default="majority"
-            Overruled by more than half of the annotators, or by one drawn at random.
+            Who overrules: more than half of the annotators, or one drawn at random.
 
         Returns
         -------
         Escalation
-            A threshold with what it promises; printed, it is a sentence. ``decide`` applies it to
-            what ``describe`` returns.
+            The threshold and its promise; printed, it is a sentence. ``decide`` applies it to the
+            result of ``describe``.
 
         Raises
         ------
@@ -627,11 +628,14 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         return Escalation.fit(held_out, self.scale_, share, against)
 
     def needed_members(self) -> list[str]:
-        """Names of the members that carry weight: all that predicting needs."""
+        """Names of the members with weight, which are all that predictions need."""
         check_is_fitted(self)
-        heavy = (name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0)
-        # A member and its anonymous answers are one model.
-        return list(dict.fromkeys(name.removesuffix(ANONYMOUS) for name in heavy))
+        names = []
+        for name, weight in zip(self.members_, self.weights_, strict=True):
+            model = name.removesuffix(ANONYMOUS)  # a member and its anonymous answers are one model
+            if weight > 0 and model not in names:
+                names.append(model)
+        return names
 
     def explain(self) -> list[Reason]:
         """Why each member has its weight, heaviest first.
@@ -657,12 +661,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         folder : str or Path
             Created if it does not exist. An ensemble in it is replaced.
         overwrite : bool, default=False
-            Also replace files of these names that EDO did not write, such as a README.md.
+            Whether to replace files of these names that EDO did not write, such as a README.md.
 
         Raises
         ------
         InputError
-            If the folder holds something else, or another process writes to it.
+            If the folder contains something else, or another process writes to it.
         """
         check_is_fitted(self)
         with output_folder(local_path(folder), "ensemble", overwrite=overwrite):
@@ -709,10 +713,10 @@ def fit(
     split : str or sequence of str, optional
         Only these splits of the annotations.
     order : {"annotations"}, optional
-        If only the predictions or only the annotations have item ids, they are refused, unless this
-        declares that the rows of both are in the same order.
+        Declares that the rows of predictions and annotations are in the same order. Without it,
+        inputs of which only one has item ids are refused.
     overwrite : bool, default=False
-        Also replace files in `out` that EDO did not write.
+        Whether to replace files in `out` that EDO did not write.
     streaming : ShardOptions or mapping, optional
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``jobs``,
         ``scratch``, ….
@@ -729,7 +733,7 @@ def fit(
     Raises
     ------
     InputError
-        If an option or the data are unusable, or `out` holds something else.
+        If an option or the data are unusable, or `out` contains something else.
 
     Examples
     --------

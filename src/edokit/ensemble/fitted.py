@@ -1,6 +1,6 @@
-"""What a fit found: one frozen record, which is what ``ensemble.json`` stores.
+"""`Fitted`: the result of a fit in one frozen record, which ``ensemble.json`` stores.
 
-`edokit.ensemble.text` puts it into words, `edokit.ensemble.pooling` pools with it.
+`edokit.ensemble.text` describes it in words, and `edokit.ensemble.pooling` pools with it.
 """
 
 from __future__ import annotations
@@ -42,18 +42,24 @@ DistinctNames = Annotated[tuple[str, ...], ReadAs(Annotated[Names, Field(min_len
 
 
 class FitCounts(TypedDict):
-    """What the fit data hold."""
+    """Counts of the fit data."""
 
     annotators: Count
     annotations: Count
     hard_labels: dict[str, Count]
 
 
+# Readers of fields that depend on the fields before them, such as the classes. Pydantic calls them
+# with the stored value, and with ``info.data``, the fields that were read before.
+
+
 def _read_scale(stored: str, info: ValidationInfo) -> Scale:
+    """Return the scale that a file stores as text."""
     return DeclaredScale(stored).resolve(info.data.get("classes", ()))
 
 
 def _read_people(document: PeopleDocument | None, info: ValidationInfo) -> PeopleEffects | None:
+    """Return the effects of people that a file stores."""
     if document is None:
         return None
     classes = info.data.get("classes", ())
@@ -61,8 +67,8 @@ def _read_people(document: PeopleDocument | None, info: ValidationInfo) -> Peopl
 
 
 @dataclass(frozen=True)
-class _ReadPeople:
-    """Annotates the field that a document holds as a `PeopleDocument`."""
+class _StoredAsPeopleDocument:
+    """Annotation of a field: pydantic checks a `PeopleDocument`, then calls `_read_people`."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -72,14 +78,15 @@ class _ReadPeople:
 
 
 def _read_held_out(document: HeldOutDocument | None, info: ValidationInfo) -> HeldOut | None:
+    """Return the cross-fitted answers that a file stores."""
     if document is None:
         return None
     return HeldOut.from_document(document, len(info.data.get("classes", ())))
 
 
 @dataclass(frozen=True)
-class _ReadHeldOut:
-    """Annotates the field that a document holds as a `HeldOutDocument`."""
+class _StoredAsHeldOutDocument:
+    """Annotation of a field: pydantic checks a `HeldOutDocument`, then calls `_read_held_out`."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -90,24 +97,24 @@ class _ReadHeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """The same probabilities and the same label for every item: what an ensemble has to beat."""
+    """The same probabilities and label for every item: the least that an ensemble must beat."""
 
     shares: Shares
     """Mean soft label [C]; for multi-label data the mean share of each label [L]."""
     label: Count | tuple[Count, ...]
-    """Majority class of the hard labels, as a position in the classes; for multi-label data whether
-    each label is in most of them [L]."""
+    """The most frequent hard label, as a position in the classes; for multi-label data 1 for each
+    label that most items have, else 0 [L]."""
     source: str = "fit"
-    """Whose shares these are: ``train`` (training items), ``fit`` (those that the ensemble was
-    fitted on) or ``items`` (those that are evaluated)."""
+    """The items that it was computed on: ``train`` (those of the training), ``fit`` (those of the
+    fit) or ``items`` (those that are evaluated)."""
 
     @classmethod
     def from_totals(
         cls, totals: Floats, hard_counts: Floats | Ints, source: str = "fit"
     ) -> Constant:
-        """From the summed soft labels and the number of hard labels, both [C].
+        """Return the constant answer from the sums of soft labels and counts of hard labels [C].
 
-        For multi-label data both [L, 2]: without and with each label.
+        For multi-label data both are [L, 2]: for each label, "not chosen" and "chosen".
         """
         shares = totals / totals.sum(axis=-1, keepdims=True)
         majority = np.argmax(hard_counts, axis=-1)
@@ -115,8 +122,8 @@ class Constant:
             return cls(shares[:, 1], tuple(majority.tolist()), source)
         return cls(shares, int(majority), source)
 
-    def ordered(self, names: Sequence[str], classes: Sequence[str]) -> Constant:
-        """The same, from classes of these names to other classes, which include them."""
+    def with_classes(self, names: Sequence[str], classes: Sequence[str]) -> Constant:
+        """Return the same answer for other classes, which include its own classes ``names``."""
         positions = [tuple(classes).index(name) for name in names]
         shares = np.zeros(len(classes))
         shares[positions] = self.shares
@@ -139,32 +146,32 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a member (or a group of members) has its weight; ``str`` makes a sentence of it."""
+    """Why a member (or a group of members) has its weight; ``str`` returns a sentence."""
 
     member: str
     """Name of the member, or of the group where weights are learned between groups."""
     weight: float
     kind: Kind
-    """``dominant`` (above 0.6), ``not_learned`` (gumbel's weights and sizes are as at the start) or
-    ``kept`` for members with weight; for the others
-    ``excluded_by_loss`` (weight would raise the loss), ``excluded_by_size`` (the size that gumbel
-    chose), ``beyond_max_members`` (ranked too low)."""
+    """For members with weight: ``dominant`` (above 0.6), ``not_learned`` (the gumbel solver did not
+    move from its start) or ``kept``. For the others: ``excluded_by_loss`` (weight would raise the
+    loss), ``excluded_by_size`` (by the size that the gumbel solver chose) or ``beyond_max_members``
+    (ranked too low)."""
     ce: float
-    """Its own cross-entropy on the fit data."""
+    """Cross-entropy of the member alone on the fit data."""
     rank: int
     """Rank by this cross-entropy; 1 is the best."""
     price: float | None = None
-    """How much the loss would grow per unit of weight, where that excludes it."""
+    """For ``excluded_by_loss``: how much the loss would grow per unit of weight."""
     term: str | None = None
-    """Weight of the term that grows most: ``lambda_f1``, ``lambda_ce``, …"""
+    """The term that would grow most, by name of its weight: ``lambda_f1``, ``lambda_ce``, …"""
     term_change: float | None = None
-    """How much that term grows per unit of weight."""
+    """How much that term would grow per unit of weight."""
     limit: int | None = None
-    """``max_members``, or the size that was chosen, where that excludes it."""
+    """``max_members`` for ``beyond_max_members``, the chosen size for ``excluded_by_size``."""
 
     @property
     def has_weight(self) -> bool:
-        """Whether the member counts in the pool."""
+        """Whether the member has weight in the pool."""
         return self.kind in ("kept", "dominant", "not_learned")
 
     @property
@@ -182,7 +189,7 @@ class Reason:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Fitted:
-    """A fitted ensemble; fields that are not explained here are attributes of `EDOEnsemble`."""
+    """A fitted ensemble; `EDOEnsemble` describes the fields that are not described here."""
 
     # How ``ensemble.json`` is read: each field is checked by its type.
     __pydantic_config__: ClassVar = ConfigDict(strict=True, allow_inf_nan=False)
@@ -208,28 +215,28 @@ class Fitted:
     member_ce: Column
     items: Positive
     pairs: Positive | None = None
-    """How many pairs of an item and an annotator it learned from, where these were its rows."""
+    """Number of pairs of an item and an annotator, if these were the rows of the fit; else None."""
     data: FitCounts
     explanation: Annotated[tuple[Reason, ...], Field(alias="reasons")]
     """Why each member has its weight, heaviest first."""
     constant: Constant
     """The constant answer, which the ensemble has to beat."""
     answers: dict[str, Answer]
-    """Steps that make answers for a metric."""
-    people: Annotated[PeopleEffects | None, _ReadPeople()] = None
-    """How the annotators differ from the pool; None where it was not fitted."""
-    held_out: Annotated[HeldOut | None, _ReadHeldOut()] = None
-    """Cross-fitted answers to the items of the fit; None for rows of single annotators, and where
-    an earlier version fitted it."""
+    """The step after pooling for each metric of the scale."""
+    people: Annotated[PeopleEffects | None, _StoredAsPeopleDocument()] = None
+    """How the annotators differ from the pool; None if that was not estimated."""
+    held_out: Annotated[HeldOut | None, _StoredAsHeldOutDocument()] = None
+    """Cross-fitted answers for the items of the fit; None if the rows were pairs, and in files of
+    earlier versions."""
 
     @property
     def learned_from(self) -> str:
-        """How many items it was fitted on, in words, and how many pairs of them and annotators."""
+        """What it was fitted on, such as "60 items" or "180 pairs of 60 items"."""
         return text.learned_from(self.counts)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many items it was fitted on and, where these were its rows, how many pairs."""
+        """The number of ``items`` of the fit and, if its rows were pairs, that of ``pairs``."""
         counts = {"items": self.items}
         if self.pairs is not None:
             counts["pairs"] = self.pairs
@@ -242,24 +249,24 @@ class Fitted:
 
     @property
     def unit_weights(self) -> tuple[tuple[str, ...], Floats]:
-        """Names and weights of what weights were learned for: members, or groups of them."""
+        """Names and learned weights: of the groups if groups were averaged, else of the members."""
         if self.groups is None or self.group_weights is None:
             return self.members, self.weights
         return tuple(group_names(self.groups)), self.group_weights
 
     @property
     def regularization(self) -> str | None:
-        """How ``lambda_reg`` was chosen, in a sentence; None where nothing was chosen."""
+        """How ``lambda_reg`` was chosen, compared with uniform weights; None if it was given."""
         return text.describe_lambda_reg(self.settings, self.counts)
 
     @property
     def chosen_penalty(self) -> str | None:
-        """The same without the comparison with uniform weights, for the summary of a run."""
+        """How ``lambda_reg`` was chosen, in a sentence; None if it was given."""
         return text.describe_penalty(self.settings, self.counts)
 
     @property
     def nothing_learned(self) -> str | None:
-        """In words that gumbel's weights and sizes are as they were at the start."""
+        """A warning if the gumbel solver did not move from its start; else None."""
         if self.trajectory is None or not self.trajectory.unlearned:
             return None
         rate = float(self.settings["learning_rate"])
@@ -267,15 +274,16 @@ class Fitted:
 
     @property
     def below_constant(self) -> str | None:
-        """A note if the pool does not beat the constant, with what to do; else None."""
+        """A warning if the pool does not beat the constant answer; else None."""
         loss = self.metrics.get("ce")
         if loss is None:
             return None
         rows = self.scale.rows(np.asarray(self.constant.shares)[None])
-        floor = float(entropy_items(rows).mean())
-        if loss < floor:
+        # The mean soft label of the fit data has its own entropy as cross-entropy on these data.
+        constant_loss = float(entropy_items(rows).mean())
+        if loss < constant_loss:
             return None
-        return text.below_constant(loss, floor)
+        return text.below_constant(loss, constant_loss)
 
     def summary(self) -> dict[str, Any]:
         """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""
@@ -301,8 +309,8 @@ class Fitted:
         return summary
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as numbers, text, lists and dictionaries, ready for JSON."""
-        content = {part.name: getattr(self, part.name) for part in fields(self)}
+        """All fields as numbers, text, lists and dictionaries, ready for JSON."""
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.people is not None:
             content["people"] = self.people.to_document()
         if self.held_out is not None:
@@ -311,14 +319,14 @@ class Fitted:
         for name in ("labels", "pairs", "people", "held_out"):
             if content[name] is None:
                 del content[name]
-        del content["scale"]
+        del content["scale"]  # the text comes last; nominal scales are not mentioned
         if self.scale != NOMINAL:
             content["scale"] = self.scale.to_text(self.classes)
         content["parameters"] = parameters_to_document(self.parameters)
         content["pool"] = self.pool
         content["explanation"] = [str(reason) for reason in self.explanation]
         content["reasons"] = [reason.to_dict() for reason in self.explanation]
-        # What is not finite becomes null.
+        # Numbers that are not finite become null.
         document: dict[str, object] = to_jsonable_python(
             content, inf_nan_mode="null", fallback=lambda array: array.tolist()
         )
@@ -326,6 +334,8 @@ class Fitted:
 
 
 def on_simplex(weights: Floats, *shape: int) -> bool:
-    """Whether weights have this shape, are not negative and sum to 1 along the last axis."""
-    sums = weights.sum(axis=-1)
-    return weights.shape == shape and bool((weights >= 0).all() and (abs(sums - 1) < 1e-6).all())
+    """Whether weights have this shape, are not negative, and sum to 1 along the last axis."""
+    if weights.shape != shape:
+        return False
+    sums_to_one = abs(weights.sum(axis=-1) - 1) < 1e-6
+    return bool((weights >= 0).all() and sums_to_one.all())

@@ -1,6 +1,6 @@
-"""Cross-fitted answers to the items of a fit, kept with the ensemble.
+"""Cross-fitted answers for the items of a fit, stored with the ensemble.
 
-They show how well it answers items that it has not seen. No names and no texts are kept.
+They show how good its answers for new items are. No names and no texts are stored.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edokit._errors import counted
 from edokit._io.documents import Count, Document
 from edokit._types import Floats, Ints
 from edokit.fitdata.data import FitData
 
 MAX_ITEMS = 10_000
-"""Largest number of items that are kept; larger tables are sampled at random, by group."""
+"""Most items that are stored; of more, whole groups are drawn at random."""
 _DIGITS = 6
 
 
@@ -28,12 +29,13 @@ class HeldOutDocument(Document):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What an ensemble answered about items that it had not seen, and what people had said.
+    """An ensemble's cross-fitted answers, and the annotators' soft labels of the same items.
 
     Attributes
     ----------
     answers : ndarray of shape (n_items, n_classes)
-        The pool, with weights that were learned without the item where that is cheap.
+        The pool. Its weights are learned without the item, except for many items, too few for
+        folds, and the gumbel solver.
     shares : ndarray of shape (n_items, n_classes)
         The annotators' soft labels; for multi-label data the share that chose each label.
     groups : ndarray of int of shape (n_items,) or None
@@ -46,44 +48,42 @@ class HeldOut:
 
     @classmethod
     def from_fit(cls, units: FitData, answers: Floats) -> HeldOut:
-        """Return answers [N, C] to the items of fit data with their soft labels.
+        """Return the answers for the items of fit data, rounded, with their soft labels.
 
         Parameters
         ----------
         units : FitData
-            What weights were learned on; a random sample of it where it is in shards.
+            The data that weights were learned on, in memory.
         answers : ndarray of shape (n_items, n_classes)
-            Cross-fitted answers to the items in memory.
+            Cross-fitted answers for these items.
         """
         shares = units.layout.item_shares(units.sample.q)
         groups = None
         if units.layout.has_item_groups and units.layout.groups is not None:
             groups = np.unique(units.layout.groups, return_inverse=True)[1]
-        sampled_rows = np.arange(len(answers))
-        if len(sampled_rows) > MAX_ITEMS:
-            sampled_rows = _draw_items(len(sampled_rows), groups)
+        items = np.arange(len(answers))
+        if len(items) > MAX_ITEMS:
+            items = _draw_items(len(items), groups)
         if groups is not None:
-            groups = groups[sampled_rows]
-        return cls(
-            np.round(answers[sampled_rows], _DIGITS),
-            np.round(shares[sampled_rows], _DIGITS),
-            groups,
-        )
+            groups = groups[items]
+        return cls(np.round(answers[items], _DIGITS), np.round(shares[items], _DIGITS), groups)
 
     @classmethod
     def from_document(cls, document: HeldOutDocument, n_classes: int) -> HeldOut:
-        """Return what ``ensemble.json`` holds; sizes that do not fit are a ValueError."""
+        """Return the answers from ``ensemble.json``; a ValueError says which sizes are wrong."""
         n_items = len(document.answers)
         groups = None
         if document.groups is not None:
             groups = np.array(document.groups, dtype=np.int64)
             if len(groups) != n_items:
-                raise ValueError("holds another number of groups than of answers")
+                raise ValueError(
+                    f"holds {counted(len(groups), 'group')} for {counted(n_items, 'answer')}"
+                )
         answers = _shares(document.answers, n_items, n_classes)
         return cls(answers, _shares(document.shares, n_items, n_classes), groups)
 
     def to_document(self) -> dict[str, object]:
-        """Return the answers as plain values, as ``ensemble.json`` holds them."""
+        """Return the content for ``ensemble.json``."""
         document: dict[str, object] = {
             "answers": self.answers.tolist(),
             "shares": self.shares.tolist(),
@@ -108,9 +108,9 @@ def _draw_items(n_items: int, groups: Ints | None) -> Ints:
 
 
 def _shares(rows: list[list[float]], n_items: int, n_classes: int) -> Floats:
-    """Rows of shares as an array of this shape."""
+    """Return shares as an array of this shape; a ValueError says what is wrong with them."""
     if len(rows) != n_items or any(len(row) != n_classes for row in rows):
-        raise ValueError(f"is not {n_items} rows of {n_classes} numbers")
+        raise ValueError(f"does not have {n_items} rows of {n_classes} numbers")
     array = np.array(rows, dtype=np.float64).reshape(n_items, n_classes)
     if (array < 0).any() or (array > 1).any():
         raise ValueError("holds shares below 0 or above 1")

@@ -1,7 +1,8 @@
-"""Annotators who answer the opposite of each other, although the pool can't tell them apart.
+"""A warning about annotators who give opposite labels, of whom the members learned nothing.
 
-The soft label of such a pair is one half for every text. Members that learn soft labels, or a
-label drawn of several, then learn nothing of the text, and no effect of a person can add it.
+The soft label of two such annotators is one half for every text. Members that learn soft labels, or
+one label drawn per text, then learn nothing from the text, and effects of people cannot change
+that.
 """
 
 from __future__ import annotations
@@ -14,36 +15,40 @@ from edokit.annotations.core import Annotations
 from edokit.ensemble.people import PeopleEffects
 
 FEWEST_SHARED = 20
-"""Annotators with fewer items in common are not compared."""
+"""Fewest items that two annotators must both have labelled to be compared."""
 MOST_AGREEMENT = 0.1
 """Opposite annotators agree on at most this share of the items that both labelled."""
 LEAST_CHANCE = 0.3
-"""They would agree on at least this share by chance, with their own shares of labels."""
+"""By chance, given how often each uses each label, they would agree on at least this share."""
 MOST_ANNOTATORS = 200
-"""Among more annotators, opposite ones are not looked for."""
-TOLD_APART = 0.2
-"""Known answers that are farther apart, on average over items, tell the two apart."""
+"""With more annotators, no opposite ones are searched for."""
+LARGEST_DISTANCE = 0.2
+"""An ensemble tells two annotators apart if its answers for them differ by at least this much."""
 
 
 def opposite_pairs(annotations: Annotations) -> list[tuple[int, int]]:
-    """Pairs of annotators, by position, who nearly always disagree and would not by chance."""
+    """Pairs of annotators, by position, who nearly always disagree, unlike by chance.
+
+    They are searched for among annotators who chose a class, not several labels or probabilities.
+    """
     codes = annotations.label_codes
     n_annotators = len(annotations.annotators)
-    if codes is None or annotations.scale.is_multi_label or n_annotators > MOST_ANNOTATORS:
+    if codes is None or n_annotators > MOST_ANNOTATORS:
         return []
     n_classes = len(annotations.classes)
-    answers = np.full((n_annotators, len(annotations.items)), -1, dtype=np.int32)
-    answers[annotations.annotator_codes, annotations.item_codes] = codes
+    # The label of each annotator for each item, -1 where there is none.
+    labels = np.full((n_annotators, len(annotations.items)), -1, dtype=np.int32)
+    labels[annotations.annotator_codes, annotations.item_codes] = codes
     counts = np.zeros((n_annotators, n_classes))
     np.add.at(counts, (annotations.annotator_codes, codes), 1.0)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     chance = shares @ shares.T
     pairs: list[tuple[int, int]] = []
     for annotator in range(n_annotators):
-        of_first = answers[annotator]
-        later_answers = answers[annotator + 1 :]
-        shared = ((later_answers >= 0) & (of_first >= 0)).sum(axis=1)
-        agreed = ((later_answers == of_first) & (of_first >= 0)).sum(axis=1)
+        own_labels = labels[annotator]
+        other_labels = labels[annotator + 1 :]
+        shared = ((other_labels >= 0) & (own_labels >= 0)).sum(axis=1)
+        agreed = ((other_labels == own_labels) & (own_labels >= 0)).sum(axis=1)
         is_opposite = (shared >= FEWEST_SHARED) & (agreed <= MOST_AGREEMENT * shared)
         is_opposite &= chance[annotator, annotator + 1 :] >= LEAST_CHANCE
         for offset in np.flatnonzero(is_opposite).tolist():
@@ -52,7 +57,7 @@ def opposite_pairs(annotations: Annotations) -> list[tuple[int, int]]:
 
 
 def warn_of_opposites(answers: Floats, annotations: Annotations, people: PeopleEffects) -> None:
-    """Warn of opposite annotators whose known answers hardly differ.
+    """Warn of opposite annotators whose predicted answers hardly differ.
 
     Parameters
     ----------
@@ -66,11 +71,11 @@ def warn_of_opposites(answers: Floats, annotations: Annotations, people: PeopleE
     names: list[str] = []
     n_pairs = 0
     for first, second in opposite_pairs(annotations):
-        of_first = people.answers(answers, np.full(len(answers), first))
-        of_second = people.answers(answers, np.full(len(answers), second))
-        # Half the L1 distance: the probability that must move to turn one into the other.
-        distance = np.abs(of_first - of_second).sum(axis=1).mean() / 2
-        if distance >= TOLD_APART:
+        first_answers = people.answers(answers, np.full(len(answers), first))
+        second_answers = people.answers(answers, np.full(len(answers), second))
+        # Half the L1 distance is the total variation distance.
+        distance = np.abs(first_answers - second_answers).sum(axis=1).mean() / 2
+        if distance >= LARGEST_DISTANCE:
             continue
         if not names:
             names = [str(annotations.annotators[first]), str(annotations.annotators[second])]

@@ -1,4 +1,4 @@
-"""The answers of several panels side by side: rows for a file, and a summary of them."""
+"""Answers of several panels for the same items: rows for a file, and a summary."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from edokit.ensemble.views import answer_for_panel
 from edokit.panels import Panel
 
 ANONYMOUS_PANEL = "anonymous"
-"""Name of the answer for nobody in particular among panels."""
+"""The name of the anonymous answer in the column of panels."""
 _DIVIDED_ITEMS = 5
-"""How many of the items that divide panels most are listed."""
+"""Number of items that are listed because panels differ most about them."""
 
 
 @dataclass(frozen=True)
 class DividedItem:
-    """An item about which panels part ways.
+    """An item about which two panels differ.
 
     Attributes
     ----------
     item : str
     low_panel, high_panel : str
-        The two panels that are farthest apart.
+        The two panels whose answers are farthest apart, in the order of the panels. The names are
+        those of the file; neither answer need be the lower one.
     distance : float
         Their distance: Wasserstein-1 on an ordinal scale, else half the L1 distance.
     """
@@ -43,14 +44,14 @@ class DividedItem:
 
 
 class PanelTable:
-    """What several panels would answer about the same items.
+    """Answers of several panels for the same items, added up part by part.
 
     Parameters
     ----------
     ensemble : EDOEnsemble
         A fitted ensemble with effects of people.
     panels : sequence of Panel
-        Whose answers.
+        The panels that answer.
     answer_for : str, default=None
         Answers for this metric instead of the pool.
     """
@@ -71,7 +72,7 @@ class PanelTable:
         self._divided: list[DividedItem] = []
 
     def tables(self, parts: Iterable[Pooled]) -> Iterator[pa.Table]:
-        """Yield rows of the anonymous answer and of every panel, for anonymous answers in parts."""
+        """Yield the rows of the anonymous answer and of every panel, for each part of the items."""
         for anonymous in parts:
             answers = []
             for panel in self._panels:
@@ -82,23 +83,24 @@ class PanelTable:
                 yield _with_panel(answer, panel.name)
 
     def _add(self, anonymous: Pooled, answers: Sequence[Pooled]) -> None:
-        """Count further items."""
+        """Add the answers for further items to the means and to the most divided items."""
         self._n_items += len(anonymous.items)
         for row, answer in enumerate([anonymous, *answers]):
             self._sums[row] += answer.answer.sum(axis=0)
         if len(answers) < 2:
             return
-        places = np.stack([self._scale.coordinates(answer.answer[:, None]) for answer in answers])
-        gaps = np.abs(places[:, None] - places[None]).reshape(
-            len(answers), len(answers), len(anonymous.items), -1
-        )
-        distances = gaps.sum(axis=3)
+        n_panels = len(answers)
+        coordinates = np.stack([self._scale.coordinates(each.answer[:, None]) for each in answers])
+        differences = np.abs(coordinates[:, None] - coordinates[None])
+        # [panel, panel, item]
+        distances = differences.reshape(n_panels, n_panels, len(anonymous.items), -1).sum(axis=3)
         if self._scale.steps is None:
             distances = distances / 2
-        flat = distances.reshape(len(answers) ** 2, -1)
-        largest = flat.max(axis=0)
+        largest = distances.max(axis=(0, 1))
         for position in np.argsort(-largest, kind="stable")[:_DIVIDED_ITEMS]:
-            first, second = divmod(int(flat[:, position].argmax()), len(answers))
+            farthest = int(distances[:, :, position].argmax())
+            first = farthest // n_panels
+            second = farthest % n_panels
             self._divided.append(
                 DividedItem(
                     item=str(anonymous.items[position]),
@@ -112,11 +114,11 @@ class PanelTable:
 
     @property
     def means(self) -> Floats:
-        """The mean answer of all items, of nobody in particular and of every panel [P + 1, C]."""
+        """Mean answers over items [P + 1, C]: first the anonymous answer, then those of panels."""
         return self._sums / max(self._n_items, 1)
 
     def to_dict(self) -> dict[str, object]:
-        """Return items, the mean answer of each panel, and the items that divide them most."""
+        """Return the number of items, mean answers, and the items that divide panels most."""
         panels: list[dict[str, object]] = []
         names = [ANONYMOUS_PANEL, *(panel.name for panel in self._panels)]
         counts = [None, *(len(panel.annotators) for panel in self._panels)]
@@ -133,7 +135,7 @@ class PanelTable:
         }
 
     def to_table(self, out: str) -> list[Table]:
-        """Return the mean answer of each panel, and the items that divide panels most."""
+        """Return a table of mean answers, and one of the items about which panels differ most."""
         anonymous = self.means[0]
         names = [ANONYMOUS_PANEL, *(str(panel) for panel in self._panels)]
         records = []
@@ -153,8 +155,9 @@ class PanelTable:
         notes = [note]
         small = []
         for panel in self._panels:
-            is_person = str(panel).startswith("annotator ")
-            if len(panel.annotators) < FEW_PEOPLE and not is_person:
+            # A panel of one person who was asked for by name is called "annotator …".
+            is_named_person = panel.name.startswith("annotator ")
+            if len(panel.annotators) < FEW_PEOPLE and not is_named_person:
                 small.append(panel.name)
         if small:
             notes.append(few_people_sentence(small))
@@ -176,7 +179,7 @@ class PanelTable:
 
 
 def _with_panel(pooled: Pooled, name: str) -> pa.Table:
-    """The rows of a table with the name of the panel after the item; ends of intervals always."""
+    """The table of pooled answers with a column for the panel, and always with intervals."""
     low = pooled.low
     high = pooled.high
     if low is None or high is None:

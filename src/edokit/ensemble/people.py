@@ -6,17 +6,17 @@ The pool answers item i with the log-odds z_i. Annotator a is modelled to answer
 
 where ``M o`` moves the log-odds of the classes by the offsets o (of the thresholds between
 neighbouring points on an ordinal scale, of each label for multi-label data), and the slope s says
-how much more, or less, than the average person somebody follows the text. ``b`` calibrates the
-average person. The effects u_a of persons are drawn from a normal distribution with covariance Σ,
-those of the levels of an attribute g from one with covariance τ_g Σ. Σ and every τ_g are estimated
-from the data (empirical Bayes, by Laplace's approximation): τ_g by MacKay's update, Σ by an EM
-update that counts what calibration and attributes leave open, as restricted maximum likelihood
-does, so that the levels of four people can't hide how they differ. Hence few labels move an answer
-little, and an attribute that explains nothing gets no effect.
+how much more, or less, a person follows the pool than the average person does. ``b`` calibrates the
+average person. The effects u_a of persons have a normal prior with covariance Σ, and those of the
+levels of an attribute g have one with covariance τ_g Σ. Σ and every τ_g are estimated from the data
+(empirical Bayes, with Laplace's approximation): τ_g by MacKay's update, and Σ by an EM update that
+includes the uncertainty of calibration and attributes, as restricted maximum likelihood does.
+Without it, the levels of four people could explain all of their differences. So few labels move an
+answer little, and an attribute that explains nothing gets no effect.
 
-Effects of attributes that help to describe the people of the fit may still not carry over to people
-never seen. Their answers are shifted by a part of the effects only: it is chosen by leaving people
-out, and it is the smallest part that is not clearly worse than the best one.
+Effects of attributes may describe the people of the fit well and still not carry over to people
+never seen. The answers of these are shifted by only a part of the effects. The part is chosen by
+cross-validation over people: it is the smallest that is not clearly worse than the best.
 """
 
 from __future__ import annotations
@@ -36,25 +36,33 @@ from edokit.annotator_effects import label_shares
 from edokit.scales import Scale
 
 SMALLEST_PROBABILITY = 1e-6
-"""Probabilities closer to 0 or 1 do not count as more certain."""
-_ROUNDS = 40
-_TOLERANCE = 1e-6
+"""Probabilities are clipped to this distance from 0 and 1, where log-odds are infinite."""
 _BLOCK = 1 << 16
-"""Annotations at a time, so that memory stays bounded."""
-_CALIBRATION_PENALTY = 1e-3
-"""Keeps the calibration finite where all annotators always agree."""
-_TINY = 1e-300
+"""Number of annotations that are processed at a time, so that memory stays bounded."""
+_ROUNDS = 40
+"""Most rounds of a Newton step and an update of the variances."""
+_TOLERANCE = 1e-6
+"""Rounds end when neither a step nor a relative change of Σ exceeds this."""
 _SHORTEST_STEP = 1e-4
+"""Newton steps are halved until the loss falls, but not below this length."""
+_CALIBRATION_PENALTY = 1e-3
+"""Keeps the calibration finite if all annotators always agree."""
+_SMALLEST_LIKELIHOOD = 1e-300
+"""Keeps the logarithm of a label's probability finite."""
 _LEAST_SHARE = 1e-3
-"""An attribute whose variance is this small a share of the persons' explains nothing."""
+"""An attribute with a smaller variance, as a share of that between persons, gets no effect."""
 _DRAWS = 64
-"""Simulated persons over whom the answer of an attribute level is averaged; a power of two."""
+"""Number of simulated persons over whom the answer for an attribute level is averaged.
+
+It must be a power of two."""
 _FOLDS = 5
-"""Folds of people in which it is measured whether attributes carry over to people never seen."""
+"""Folds of people that show whether attributes carry over to people never seen."""
 _PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""How much of the effects of attributes may carry over."""
+"""The parts of the effects of attributes that are compared."""
 _FOLD_ROUNDS = 8
+"""Most Newton steps in a fold of people."""
 _FOLD_TOLERANCE = 1e-3
+"""Newton steps in a fold of people end when one is smaller."""
 
 
 class AttributeDocument(Document):
@@ -91,7 +99,7 @@ class AttributeEffects:
     levels : tuple of str
         Its levels among the annotators of the fit, in order.
     people : tuple of int
-        How many annotators have each level.
+        Number of annotators with each level.
     share : float
         Variance of its effects as a share of the variance between persons (τ); 0 if the attribute
         explains nothing.
@@ -120,7 +128,7 @@ class PeopleEffects:
     annotators : tuple of str
         The people who are known.
     labels : ndarray of shape (n_people,)
-        How many labels each of them gave.
+        Number of labels that each of them gave.
     attributes : tuple of AttributeEffects
         Their attributes.
     levels : ndarray of shape (n_people, n_attributes)
@@ -130,11 +138,11 @@ class PeopleEffects:
     effects : ndarray of shape (n_people, n_effects)
         Offsets and slope of each person, beyond calibration and attributes.
     covariance : ndarray of shape (n_effects, n_effects)
-        How persons differ (Σ).
+        Covariance of the persons' effects (Σ).
     scale : Scale
         The answer scale.
     transfer : float
-        How much of the effects of attributes carries over to people never seen, from 0 to 1.
+        The part of the effects of attributes that carries over to people never seen, from 0 to 1.
 
     Examples
     --------
@@ -173,8 +181,8 @@ class PeopleEffects:
         Parameters
         ----------
         anonymous : ndarray of shape (n_items, n_classes)
-            The pool's answers, made by members that have not seen the item's labels; for
-            multi-label data the probability of each label.
+            The pool's answers, from members that have not seen the item's labels; for multi-label
+            data the probability of each label.
         annotations : Annotations
             Who labelled which of these items how, in the same order of items.
         attributes : sequence of str, default=None
@@ -223,12 +231,12 @@ class PeopleEffects:
 
     @classmethod
     def from_document(cls, document: PeopleDocument, scale: Scale, n_classes: int) -> PeopleEffects:
-        """Return the effects that ``ensemble.json`` holds; sizes that do not fit are a ValueError.
+        """Return the effects from ``ensemble.json``; a ValueError says which sizes are wrong.
 
         Parameters
         ----------
         document : PeopleDocument
-            What `to_document` made.
+            What `to_document` returned.
         scale : Scale
             The answer scale of the ensemble.
         n_classes : int
@@ -270,7 +278,7 @@ class PeopleEffects:
         )
 
     def to_document(self) -> dict[str, object]:
-        """Return the effects as plain values, as ``ensemble.json`` holds them."""
+        """Return the content for ``ensemble.json``."""
         attributes = []
         for attribute in self.attributes:
             attributes.append(
@@ -294,7 +302,7 @@ class PeopleEffects:
         }
 
     def attribute(self, name: str) -> AttributeEffects:
-        """Return the attribute of this name; one that nobody has is refused."""
+        """Return the attribute of this name; an unknown one is refused."""
         names = [attribute.name for attribute in self.attributes]
         one_of("attribute", name, names)
         return self.attributes[names.index(name)]
@@ -309,7 +317,7 @@ class PeopleEffects:
         known_levels = self.attribute(attribute).levels
         for level in levels:
             one_of(f"level of {attribute}", level, known_levels)
-        column = [found.name for found in self.attributes].index(attribute)
+        column = [effects.name for effects in self.attributes].index(attribute)
         codes = [known_levels.index(level) for level in levels]
         return np.flatnonzero(np.isin(self.levels[:, column], codes))
 
@@ -348,7 +356,7 @@ class PeopleEffects:
         return answers
 
     def person_totals(self) -> Floats:
-        """Return offsets and slope of each person, calibration and attributes included."""
+        """Return offsets and slope of each person, including calibration and attributes."""
         totals = self.calibration + self.effects
         for g, attribute in enumerate(self.attributes):
             has_level = self.levels[:, g] >= 0
@@ -356,11 +364,11 @@ class PeopleEffects:
         return totals
 
     def answers_by_attributes(self, anonymous: Floats, attributes: Mapping[str, str]) -> Floats:
-        """Return what a person never seen, of whom only attributes are known, would answer.
+        """Return what a person would answer of whom only attributes are known.
 
-        The pool's log-odds are shifted by how far the level effects move the mean answer of
-        simulated persons, times how much of that carries over to people never seen (`transfer`).
-        Levels never seen, and attributes that explain nothing, move nothing.
+        The level effects move the mean answer of simulated persons; the part `transfer` of this
+        shift is added to the pool's log-odds. Levels never seen, and attributes that explain
+        nothing, have no effect.
 
         Parameters
         ----------
@@ -387,14 +395,14 @@ class PeopleEffects:
 
 
 def _usable_attributes(people: People, names: Sequence[str] | None) -> tuple[Attribute, ...]:
-    """The attributes to use: all that people have, or those asked for, which must exist."""
+    """The attributes of these names, which must exist; None for all attributes."""
     if names is None:
         return people.attributes
     return tuple(people.attribute(name) for name in names)
 
 
 def _array(values: object, *shape: int) -> Floats:
-    """Return numbers of a document as an array of this shape; another shape is a ValueError."""
+    """Return numbers of a document as an array; a ValueError says that the shape is wrong."""
     array = np.array(values, dtype=np.float64)
     if array.shape != shape:
         raise ValueError(f"holds numbers of shape {array.shape}, not {shape}")
@@ -407,8 +415,9 @@ def _array(values: object, *shape: int) -> Floats:
 def offset_basis(scale: Scale, n_classes: int) -> Floats:
     """Return M [n_classes, n_offsets], which turns offsets into shifts of the classes' log-odds.
 
-    An offset is that of a threshold between neighbouring points on an ordinal scale, of a label for
-    multi-label data, and of an orthonormal contrast between classes otherwise.
+    On an ordinal scale there is an offset for each threshold between neighbouring points, for
+    multi-label data one for each label, and otherwise one for each of C − 1 orthonormal contrasts
+    between classes.
     """
     if scale.is_multi_label:
         return np.eye(n_classes)
@@ -423,11 +432,12 @@ def offset_basis(scale: Scale, n_classes: int) -> Floats:
 
 
 def _logits(p: Floats, scale: Scale) -> Floats:
+    """Log-odds [n, C] of probabilities, which are clipped to be finite."""
     return scale.logits(np.clip(p, SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY))
 
 
 def _probabilities(logits: Floats, effects: Floats, scale: Scale) -> Floats:
-    """Probabilities [n, C] of people with these effects [n, n_effects]."""
+    """Probabilities [n, C] of the answers of people with these effects [n, n_effects]."""
     offsets = effects[:, :-1] @ offset_basis(scale, logits.shape[1]).T
     slopes = effects[:, -1:]
     return np.asarray(scale.from_logits(logits + offsets + slopes * logits))
@@ -436,7 +446,7 @@ def _probabilities(logits: Floats, effects: Floats, scale: Scale) -> Floats:
 def _attribute_shift(
     logits: Floats, level_effects: Floats, calibration: Floats, covariance: Floats, scale: Scale
 ) -> Floats:
-    """How far level effects [n, n_effects] move the log-odds [n, C] of a mean answer."""
+    """How far level effects [n, E] shift the log-odds [n, C] of simulated persons' mean answer."""
     average = np.zeros_like(logits)
     with_attributes = np.zeros_like(logits)
     for person_effects in _simulated_effects(covariance):
@@ -448,7 +458,7 @@ def _attribute_shift(
 
 
 def _simulated_effects(covariance: Floats) -> Floats:
-    """Effects [_DRAWS, n_effects] of persons drawn from Σ, evenly spread and always the same."""
+    """Effects [_DRAWS, E] of simulated persons, a quasi-random sample from Σ with a fixed seed."""
     from scipy.special import ndtri
     from scipy.stats import qmc  # slow to import
 
@@ -464,19 +474,22 @@ def _simulated_effects(covariance: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _SingleLabels:
-    """Single labels in the order of annotators: a person's labels are a run of rows."""
+    """M single labels, sorted by annotator, and the pool's log-odds for their items."""
 
     logits: Floats
-    """Of the pool, by item [N, C]."""
+    """Log-odds of the pool by item [N, C]."""
     items: Ints
+    """The item of each label [M]."""
     people: Ints
+    """The annotator of each label [M]."""
     targets: Floats
-    """What was answered [M, C]: one-hot, or indicators of labels."""
+    """The labels [M, C]: one-hot, or indicators for multi-label data."""
     scale: Scale
     n_people: int
 
     @classmethod
     def from_annotations(cls, anonymous: Floats, annotations: Annotations) -> _SingleLabels:
+        """Return the labels of annotations with the pool's answers for their items."""
         if len(anonymous) != len(annotations.items):
             raise InputError(
                 f"there are {counted(len(anonymous), 'answer')} for"
@@ -495,13 +508,13 @@ class _SingleLabels:
         )
 
     def select(self, rows: Ints) -> _SingleLabels:
-        """Return some of the labels; people keep their numbers."""
+        """Return the labels at these positions; people keep their numbers."""
         return replace(
             self, items=self.items[rows], people=self.people[rows], targets=self.targets[rows]
         )
 
     def value(self, effects: Floats) -> float:
-        """Return the cross-entropy of all labels, given the effects [A, E] of their people."""
+        """Return the sum of the labels' cross-entropies, given the effects [A, E] of people."""
         total = 0.0
         for start in range(0, len(self.items), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -509,11 +522,11 @@ class _SingleLabels:
             p = _probabilities(logits, effects[self.people[block]], self.scale)
             rows = self.scale.rows(p)
             targets = self.scale.rows(self.targets[block])
-            total -= float((targets * np.log(np.maximum(rows, _TINY))).sum())
+            total -= float((targets * np.log(np.maximum(rows, _SMALLEST_LIKELIHOOD))).sum())
         return total
 
     def derivatives(self, effects: Floats) -> tuple[Floats, Floats]:
-        """Gradient [A, E] and Hessian [A, E, E] of the cross-entropy, summed by person."""
+        """Return gradient [A, E] and Hessian [A, E, E] of `value`, which is a sum over persons."""
         n_effects = effects.shape[1]
         gradient = np.zeros((self.n_people, n_effects))
         hessian = np.zeros((self.n_people, n_effects, n_effects))
@@ -536,6 +549,8 @@ class _SingleLabels:
 
 
 class _FittedEffects(NamedTuple):
+    """The estimated effects and variances; `PeopleEffects` describes them."""
+
     calibration: Floats
     person_effects: Floats
     level_effects: list[Floats]
@@ -544,12 +559,12 @@ class _FittedEffects(NamedTuple):
 
 
 def _estimate(labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int]) -> _FittedEffects:
-    """Alternate Newton steps for all effects with updates of the variances until both settle."""
+    """Alternate Newton steps for all effects with updates of the variances until both converge."""
     model = _Model(labels, level_codes, n_levels)
     for _ in range(_ROUNDS):
         posterior = model.newton_step()
-        moved = model.update_variances(posterior)
-        if moved < _TOLERANCE and posterior.step < _TOLERANCE:
+        change = model.update_variances(posterior)
+        if change < _TOLERANCE and posterior.step < _TOLERANCE:
             break
     level_effects = []
     for g, first_column in enumerate(model.first_columns):
@@ -564,11 +579,12 @@ def _estimate(labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int])
 
 
 def _transfer(labels: _SingleLabels, level_codes: Ints, estimate: _FittedEffects) -> float:
-    """How much of the effects of attributes carries over to people never seen.
+    """The part of the effects of attributes that carries over to people never seen.
 
-    People are left out in folds, and answered by the level effects that the others' labels show; Σ
-    and the variances of attributes stay. Of the parts whose loss is within a standard error of the
-    smallest one, over people, the smallest part is taken: 0 unless attributes help clearly.
+    People are left out in folds, and their answers are predicted by the level effects that are
+    estimated without them; Σ and the variances of attributes are kept. The result is the smallest
+    part whose mean loss over people is within one standard error of the lowest: it is 0 unless
+    attributes clearly help.
     """
     contributing = np.flatnonzero(estimate.shares > 0)
     people = np.unique(labels.people)
@@ -603,7 +619,7 @@ def _transfer(labels: _SingleLabels, level_codes: Ints, estimate: _FittedEffects
 def _losses_by_part(
     labels: _SingleLabels, level_effects: Floats, calibration: Floats, covariance: Floats
 ) -> Floats:
-    """Cross-entropy of each person's labels [A, parts], answered by a part of the level effects."""
+    """Cross-entropy of each person's labels [A, parts], predicted with each part of the effects."""
     scale = labels.scale
     losses = np.zeros((labels.n_people, len(_PARTS)))
     for start in range(0, len(labels.items), _BLOCK):
@@ -614,28 +630,29 @@ def _losses_by_part(
         shift = _attribute_shift(logits, level_effects[people], calibration, covariance, scale)
         for number, part in enumerate(_PARTS):
             p = scale.rows(scale.from_logits(logits + part * shift))
-            row_losses = -(targets * np.log(np.maximum(p, _TINY))).sum(axis=1)
+            row_losses = -(targets * np.log(np.maximum(p, _SMALLEST_LIKELIHOOD))).sum(axis=1)
             label_losses = scale.per_item(row_losses, len(people))
             losses[:, number] += np.bincount(people, label_losses, minlength=labels.n_people)
     return losses
 
 
 class _Posterior(NamedTuple):
-    """How sure the effects are, by Laplace's approximation, and how far they moved."""
+    """Covariances of the effects by Laplace's approximation, and the size of the last step."""
 
     persons: Floats
-    """Covariance of each person's effects [A, E, E], with what shared effects leave open."""
+    """Covariance of each person's effects [A, E, E], with uncertainty of the shared effects."""
     shared: Floats
-    """Covariance of the shared effects [S E, S E]."""
+    """Covariance of the shared effects [S·E, S·E]."""
     step: float
+    """The largest change of a person's effect before the step was shortened."""
 
 
 class _Model:
     """The effects and variances while they are estimated.
 
-    Effects are shared (the calibration, then the levels of each attribute) or a person's own.
-    Persons enter the Hessian only within their own block, so they are eliminated first (Schur
-    complement): what remains has a block for the calibration and one for each level.
+    There are shared effects (the calibration, then those of the levels of each attribute) and
+    effects of persons. In the Hessian, no two persons interact, so persons are eliminated first
+    (Schur complement): what remains has a block for the calibration and one for each level.
     """
 
     def __init__(self, labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int]) -> None:
@@ -652,7 +669,7 @@ class _Model:
     def newton_step(self) -> _Posterior:
         """Take a Newton step for all effects at once, shortened until it lowers the penalised loss.
 
-        The penalised loss is convex, so that such steps end at its optimum.
+        The penalised loss is convex, so such steps converge to its optimum.
         """
         membership = self.membership
         n_shared = membership.shape[1]
@@ -661,35 +678,36 @@ class _Model:
         gradient, hessian = self.labels.derivatives(membership @ self.shared + self.persons)
         posterior = np.asarray(np.linalg.inv(hessian + precision), dtype=np.float64)
         person_gradient = gradient + self.persons @ precision
-        # What persons leave for the shared effects to explain.
-        gain = hessian @ posterior
-        reduced_hessian = hessian - gain @ hessian
-        reduced_gradient = gradient - np.einsum("aef,af->ae", gain, person_gradient)
-        system = self._shared_system(reduced_hessian).reshape(size, size)
-        slope = membership.T @ reduced_gradient
+        # Gradient and Hessian for the shared effects after persons are eliminated.
+        elimination = hessian @ posterior
+        reduced_hessian = hessian - elimination @ hessian
+        reduced_gradient = gradient - np.einsum("aef,af->ae", elimination, person_gradient)
+        shared_hessian = self._sum_over_persons(reduced_hessian).reshape(size, size)
+        shared_gradient = membership.T @ reduced_gradient
         penalties = self._shared_penalties()
         for row, penalty in enumerate(penalties):
             block = slice(row * self.n_effects, (row + 1) * self.n_effects)
-            system[block, block] += penalty
-            slope[row] += penalty @ self.shared[row]
-        shared_posterior = np.asarray(np.linalg.inv(system), dtype=np.float64)
-        shared_step = -(shared_posterior @ slope.ravel()).reshape(self.shared.shape)
-        pull = person_gradient + np.einsum("aef,af->ae", hessian, membership @ shared_step)
-        person_step = -np.einsum("aef,af->ae", posterior, pull)
+            shared_hessian[block, block] += penalty
+            shared_gradient[row] += penalty @ self.shared[row]
+        shared_posterior = np.asarray(np.linalg.inv(shared_hessian), dtype=np.float64)
+        shared_step = -(shared_posterior @ shared_gradient.ravel()).reshape(self.shared.shape)
+        # The gradient for each person after the step of the shared effects.
+        next_gradient = person_gradient + np.einsum("aef,af->ae", hessian, membership @ shared_step)
+        person_step = -np.einsum("aef,af->ae", posterior, next_gradient)
         length = self._step_length(shared_step, person_step, precision, penalties)
         self.shared = self.shared + length * shared_step
         self.persons = self.persons + length * person_step
-        # A person's effects are less sure where calibration and attributes are not sure either.
-        open_shared = self._shared_covariance_by_person(shared_posterior)
-        gained = gain.swapaxes(1, 2)
+        # Uncertainty of calibration and attributes adds to that of a person's effects.
+        shared_covariance = self._shared_covariance_by_person(shared_posterior)
+        added = elimination.swapaxes(1, 2) @ shared_covariance @ elimination
         return _Posterior(
-            persons=posterior + gained @ open_shared @ gain,
+            persons=posterior + added,
             shared=shared_posterior,
             step=float(np.abs(person_step).max()),
         )
 
-    def _shared_system(self, hessian: Floats) -> Floats:
-        """Sum the blocks of persons [A, E, E] over the shared effects they have [S, E, S, E]."""
+    def _sum_over_persons(self, hessian: Floats) -> Floats:
+        """[S, E, S, E] the sum of persons' blocks [A, E, E], for each pair of shared effects."""
         n_shared = self.membership.shape[1]
         system = np.empty((n_shared, self.n_effects, n_shared, self.n_effects))
         for e in range(self.n_effects):
@@ -699,10 +717,11 @@ class _Model:
         return system
 
     def _precision(self) -> Floats:
+        """The inverse of Σ."""
         return np.asarray(np.linalg.inv(self.covariance), dtype=np.float64)
 
     def _shared_penalties(self) -> list[Floats]:
-        """The penalty matrix of the calibration, and of each level."""
+        """The penalty matrices of the shared effects: of the calibration, then of each level."""
         precision = self._precision()
         penalties = [_CALIBRATION_PENALTY * np.eye(self.n_effects)]
         for g, count in enumerate(self.n_levels):
@@ -716,9 +735,9 @@ class _Model:
         precision: Floats,
         penalties: Sequence[Floats],
     ) -> float:
-        """The longest of 1, 1/2, 1/4, … with which the step lowers the penalised loss."""
+        """The largest of 1, 1/2, 1/4, … with which the step lowers the penalised loss."""
 
-        def penalised(length: float) -> float:
+        def penalised_loss(length: float) -> float:
             shared = self.shared + length * shared_step
             persons = self.persons + length * person_step
             loss = self.labels.value(self.membership @ shared + persons)
@@ -727,9 +746,10 @@ class _Model:
                 loss += 0.5 * float(shared[row] @ penalty @ shared[row])
             return loss
 
-        start = penalised(0.0)
+        loss_before = penalised_loss(0.0)
         length = 1.0
-        while length > _SHORTEST_STEP and not penalised(length) <= start:
+        # "not <=" also shortens a step whose loss is NaN.
+        while length > _SHORTEST_STEP and not penalised_loss(length) <= loss_before:
             length /= 2
         return length
 
@@ -750,7 +770,7 @@ class _Model:
         covariance = _person_covariance(
             self.persons[self.has_labels], posterior.persons[self.has_labels]
         )
-        moved = float(np.abs(covariance - self.covariance).max() / np.abs(covariance).max())
+        change = np.abs(covariance - self.covariance).max() / np.abs(covariance).max()
         self.covariance = covariance
         precision = self._precision()
         for g, first_column in enumerate(self.first_columns):
@@ -758,11 +778,11 @@ class _Model:
             self.shares[g] = _attribute_share(
                 self.shared[levels], posterior.shared, levels, precision, self.shares[g]
             )
-        return moved
+        return float(change)
 
 
 def _membership(level_codes: Ints, n_levels: Sequence[int]) -> tuple[Floats, list[int]]:
-    """Which shared effects each person has [A, 1 + levels], and each attribute's first column."""
+    """Indicators of the shared effects of each person [A, S], and each attribute's first column."""
     n_people = len(level_codes)
     membership = np.zeros((n_people, 1 + sum(n_levels)))
     membership[:, 0] = 1.0
@@ -777,10 +797,10 @@ def _membership(level_codes: Ints, n_levels: Sequence[int]) -> tuple[Floats, lis
 
 
 def _person_covariance(persons: Floats, posterior: Floats) -> Floats:
-    """Σ from effects [n, E] and the posterior covariance [n, E, E] of each (an EM step).
+    """Σ from persons' effects [n, E] and their posterior covariances [n, E, E] (an EM step).
 
-    Shrunk towards a diagonal with equal variances of the offsets, which counts as much as E people:
-    five annotators can't tell a covariance of six effects.
+    It is shrunk towards a diagonal matrix with equal variances of the offsets, which counts as much
+    as E people: five annotators do not determine a covariance of six effects.
     """
     n_people, n_effects = persons.shape
     spread = persons.T @ persons + posterior.sum(axis=0)
@@ -792,12 +812,15 @@ def _person_covariance(persons: Floats, posterior: Floats) -> Floats:
 def _attribute_share(
     effects: Floats, posterior: Floats, levels: slice, precision: Floats, share: float
 ) -> float:
-    """τ of an attribute by MacKay's update; it falls to 0 where its levels explain nothing."""
+    """τ of an attribute by MacKay's update; it falls to 0 if the attribute explains nothing.
+
+    It is the squared norm of the effects divided by how many of them the data determine.
+    """
     n_effects = effects.shape[1]
-    size = float(np.einsum("le,ef,lf->", effects, precision, effects))
+    squared_norm = float(np.einsum("le,ef,lf->", effects, precision, effects))
     uncertainty = 0.0
     for row in range(levels.start, levels.stop):
         block = slice(row * n_effects, (row + 1) * n_effects)
         uncertainty += float(np.trace(precision @ posterior[block, block]))
-    determined = max(effects.size - uncertainty / share, 1e-6)
-    return float(np.clip(size / determined, 1e-6, 10.0))
+    n_determined = max(effects.size - uncertainty / share, 1e-6)
+    return float(np.clip(squared_norm / n_determined, 1e-6, 10.0))

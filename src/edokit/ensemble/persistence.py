@@ -1,4 +1,4 @@
-"""Fitted ensembles are written to and read from ``ensemble.json``; nothing executes on load."""
+"""Reading and writing of fitted ensembles as ``ensemble.json``, which executes nothing on load."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from edokit.objective.settings import Pool
 from edokit.runs.record import begin_run
 
 FORMAT = 1
-"""Raised when older versions could no longer read what is written."""
+"""The number of the file format; a new one is needed when older versions can't read new files."""
 FILE = "ensemble.json"
 _HINT = "restore it, or fit again"
 Content = TypeVar("Content")
 
 
 class _FileHeader(Document):
+    """What the start of every JSON file of this package says about it."""
+
     kind: str
     format: Count
 
 
-def _problem(fitted: Fitted) -> str | None:
-    """Which parts do not go together, if some do not; anyone may have written the file."""
+def _contradiction(fitted: Fitted) -> str | None:
+    """Return which fields of an ensemble contradict each other; None if the file can be trusted."""
     members = len(fitted.members)
     if len(fitted.groups or fitted.members) != members:
         return "groups must be one per member"
@@ -55,18 +57,18 @@ def _problem(fitted: Fitted) -> str | None:
 
 
 def _is_constant_of_classes(fitted: Fitted) -> bool:
-    """Whether the constant answer has a share of each class, and a label that is one of them."""
-    classes = len(fitted.classes)
-    if len(fitted.constant.shares) != classes:
+    """Return whether the constant answer has a share per class, and one of the classes as label."""
+    n_classes = len(fitted.classes)
+    if len(fitted.constant.shares) != n_classes:
         return False
-    if np.shape(fitted.constant.label) != fitted.scale.hard_label_shape(classes):
+    if np.shape(fitted.constant.label) != fitted.scale.hard_label_shape(n_classes):
         return False
-    codes = len(fitted.scale.row_classes(fitted.classes))
-    return bool(np.max(fitted.constant.label) < codes)
+    n_codes = len(fitted.scale.row_classes(fitted.classes))
+    return bool(np.max(fitted.constant.label) < n_codes)
 
 
 def read_saved(path: Path, kind: str, model: type[Content]) -> Content:
-    """The content of a JSON file of this kind; whatever is wrong with it is one error."""
+    """Return the content of a JSON file of this kind as a model, or raise one `InputError`."""
     content = read_json(path)
     title = f"an EDO {kind}"
     header = to_model(
@@ -88,10 +90,12 @@ def read_saved(path: Path, kind: str, model: type[Content]) -> Content:
 
 
 def read_fitted(folder: str | Path) -> Fitted:
-    """What ``write_fitted`` wrote; anything else is refused."""
+    """Read the ensemble that `write_fitted` wrote into this folder, and check it."""
     path = Path(folder) / FILE
     if not path.exists():
-        state = "has none" if Path(folder).exists() else "does not exist"
+        state = "does not exist"
+        if Path(folder).exists():
+            state = "has none"
         hint = "make one with `edo fit` or EDOEnsemble.save"
         inside = Path(folder) / "ensemble"
         if (inside / FILE).exists():
@@ -100,18 +104,19 @@ def read_fitted(folder: str | Path) -> Fitted:
             f"an ensemble is a folder with {FILE}, but {folder} {state}", hint, code="wrong-folder"
         )
     fitted = read_saved(path, "ensemble", Fitted)
-    if problem := _problem(fitted):
-        raise InputError(f"{path} is damaged: {problem}", _HINT, code="damaged-file")
+    contradiction = _contradiction(fitted)
+    if contradiction is not None:
+        raise InputError(f"{path} is damaged: {contradiction}", _HINT, code="damaged-file")
     return fitted
 
 
 def write_fitted(fitted: Fitted, folder: str | Path) -> None:
-    """Write ``ensemble.json`` and ``README.md``, the card."""
+    """Write ``ensemble.json`` and the card, ``README.md``."""
     folder = Path(folder)
     header = {"format": FORMAT, "kind": "edo-ensemble"}
     content = {**header, **fitted.to_dict(), "versions": result_versions()}
     begin_run(folder)
-    # By this the folder is known as EDO's, should the process end before there is a card.
+    # Written before the card: a folder with this file is known as EDO's if the process is killed.
     write_json(content, folder / FILE)
     with whole_file(folder / "README.md") as temporary:
         temporary.write_text(card(fitted), encoding="utf-8")

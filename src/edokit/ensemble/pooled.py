@@ -1,4 +1,4 @@
-"""Pooled answers: one distribution per item, or per pair of an item and an annotator."""
+"""`Pooled`: an ensemble's answers, one distribution per item or per pair with an annotator."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from edokit.metrics import entropy_items
 from edokit.metrics.formulas import medians
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
-from edokit.rows import Rows
+from edokit.rows import NOBODY, Rows
 from edokit.scales import NOMINAL, Scale
 
 PEOPLE = "people"
-"""The decision that people should decide."""
+"""The decision to hand an item to people."""
 _ROW_ARRAYS = (
     "probabilities",
     "spread",
@@ -34,10 +34,11 @@ _ROW_ARRAYS = (
     "unreadable",
     "for_people",
 )
+"""The fields of `Pooled` that have an entry per row; `Pooled.concatenate` joins them."""
 
 
 def check_no_people_class(classes: Sequence[str]) -> None:
-    """Refuse decisions of an ensemble with a class that is called like the decision for people."""
+    """Refuse to decide with classes of which one has the name of the decision for people."""
     if PEOPLE in classes:
         raise InputError(
             f"a class is called {PEOPLE!r}, as are the decisions that are left to people",
@@ -54,43 +55,44 @@ class Pooled:
     """
 
     rows: Rows
-    """The items, or the pairs of an item and an annotator; an empty annotator is the anonymous
-    answer of an item."""
+    """The items, or pairs of an item and an annotator. An empty annotator marks the anonymous
+    answer."""
     classes: tuple[str, ...]
     """Class names [C]."""
     probabilities: Floats
     """The pool [N, C]."""
     spread: Floats
-    """Weighted mean distance of the members to their linear pool [N], 0 if they agree: L1; for
-    multi-label data its mean over labels; on an ordinal scale Wasserstein-1 in its units."""
+    """Weighted mean distance of the members to their linear pool [N]; 0 if they agree.
+
+    The distance is L1, for multi-label data its mean over labels, and on an ordinal scale
+    Wasserstein-1 in units of the scale."""
     scale: Scale = NOMINAL
     """The answer scale."""
     answer_for: str | None = None
-    """Metric that ``answers`` are for, where they were asked for."""
+    """The metric that ``answers`` are for; None without answers for a metric."""
     answers: Floats | None = None
     """Answers for this metric [N, C], made from the pool."""
     low: Floats | None = None
     high: Floats | None = None
-    """Ends of the interval of each share of a panel's votes [N, C], where a panel answers."""
+    """Ends of the intervals of the shares of a panel's votes [N, C]; None if no panel answers."""
     familiarity: Floats | None = None
-    """Rank of each text among the held-out texts of the fit [N], from 0 to 1, where it is known."""
+    """Rank of each text among the held-out texts of the fit [N], from 0 to 1; None if unknown."""
     unfamiliar: Bools | None = None
-    """Which texts rank too low, or can't be read [N], where it is known."""
+    """Which texts have a low rank, or can't be read [N]; None if unknown."""
     unreadable: Bools | None = None
-    """Which texts have the constant answer, since they can't be read [N], where it is known."""
+    """Which texts get the constant answer, since they can't be read [N]; None if unknown."""
     is_panel: bool = False
-    """Whether a panel answers, which has no label for texts that can't be read."""
+    """Whether a panel answers; it then gives no label for texts that can't be read."""
     for_people: Bools | None = None
-    """Which items are handed to people [N], where that was asked for."""
+    """Which items are handed to people [N]; None if no decision was made."""
 
     @classmethod
     def concatenate(cls, parts: Sequence[Pooled]) -> Pooled:
-        """Further items after the first, as those of several shards."""
-        arrays: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in _ROW_ARRAYS
-            if getattr(parts[0], name) is not None
-        }
+        """Return the rows of several parts, such as shards, one after another."""
+        arrays: dict[str, Any] = {}
+        for name in _ROW_ARRAYS:
+            if getattr(parts[0], name) is not None:
+                arrays[name] = np.concatenate([getattr(part, name) for part in parts])
         return replace(parts[0], rows=Rows.concatenate([part.rows for part in parts]), **arrays)
 
     @property
@@ -100,7 +102,7 @@ class Pooled:
 
     @property
     def annotators(self) -> Strings | None:
-        """Whose label each row predicts [N]; None where rows are items."""
+        """The annotator whose label each row predicts [N]; None if rows are items."""
         return self.rows.annotator_names
 
     def as_predictions(self, name: str = "edo") -> Predictions:
@@ -110,12 +112,14 @@ class Pooled:
 
     @property
     def answer(self) -> Floats:
-        """The answers for the metric that was asked for, else the pool [N, C]."""
-        return self.probabilities if self.answers is None else self.answers
+        """The answers for a metric if there are any, else the pool [N, C]."""
+        if self.answers is None:
+            return self.probabilities
+        return self.answers
 
     @property
     def with_ids(self) -> Floats:
-        """The same as ``answer``, with the ids of the items (`ItemArray`) where there are any."""
+        """`answer` as an `ItemArray` with the ids of the items; as a bare array without ids."""
         return with_ids(self.answer, self.rows, self.classes)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Floats:
@@ -123,16 +127,19 @@ class Pooled:
         return np.array(self.answer, dtype=dtype, copy=bool(copy) or None)
 
     def mean_over_annotators(self) -> Pooled:
-        """Return one row per item: the mean over its annotators, else its anonymous answer."""
+        """Return one row per item: the mean over its annotators, or else its anonymous answer."""
         rows = self.rows
         has_annotators = rows.mean(rows.is_named)[rows.item_codes] > 0
         weights = np.where(has_annotators, rows.is_named, 1.0)
+        answers = None
+        if self.answers is not None:
+            answers = rows.mean(self.answers, weights)
         return replace(
             self,
             rows=rows.by_item(),
             probabilities=rows.mean(self.probabilities, weights),
             spread=rows.mean(self.spread, weights),
-            answers=None if self.answers is None else rows.mean(self.answers, weights),
+            answers=answers,
         )
 
     def panel(self, panel: Panel) -> Pooled:
@@ -145,23 +152,30 @@ class Pooled:
         Returns
         -------
         Pooled
-            With ``low`` and ``high``, the ends of intervals of the panel's votes (one person has
-            one vote, and no share of votes); the spread is the panel's mean.
+            With ``low`` and ``high``, the ends of the intervals of the shares of votes, unless the
+            panel is one person. The spread is the mean over the panel.
         """
         answer = panel.answer(self.rows, self.answer)
-        has_votes = panel.size or len(panel.annotators) > 1
+        answers = None
+        if self.answers is not None:
+            answers = answer.probabilities
+        low = None
+        high = None
+        if panel.size or len(panel.annotators) > 1:
+            low = answer.low
+            high = answer.high
         return replace(
             self,
             rows=answer.rows,
             probabilities=panel.mean(self.rows, self.probabilities),
             spread=panel.mean(self.rows, self.spread),
-            answers=None if self.answers is None else answer.probabilities,
-            low=answer.low if has_votes else None,
-            high=answer.high if has_votes else None,
+            answers=answers,
+            low=low,
+            high=high,
         )
 
     def compare(self, one: Panel, other: Panel) -> PanelComparison:
-        """Return what two panels would answer side by side, from rows for their annotators.
+        """Compare what two panels would answer, from rows for their annotators.
 
         Parameters
         ----------
@@ -170,13 +184,18 @@ class Pooled:
         Returns
         -------
         PanelComparison
-            With the anonymous answers, where the rows hold them.
+            With the anonymous answers, if there are rows for them.
         """
-        answers = one.answer(self.rows, self.answer), other.answer(self.rows, self.answer)
         anonymous = None
         if not self.rows.is_named.all():
-            anonymous = Panel(("",), name="anonymous").answer(self.rows, self.answer)
-        return PanelComparison(*answers, self.classes, self.scale, anonymous)
+            anonymous = Panel((NOBODY,), name="anonymous").answer(self.rows, self.answer)
+        return PanelComparison(
+            one.answer(self.rows, self.answer),
+            other.answer(self.rows, self.answer),
+            self.classes,
+            self.scale,
+            anonymous,
+        )
 
     @property
     def entropy(self) -> Floats:
@@ -186,28 +205,32 @@ class Pooled:
 
     @property
     def labels(self) -> Strings:
-        """The likeliest class of each item [N]; the first of equals. For multi-label data, the
-        labels above one half as a JSON list."""
+        """The likeliest class of each item [N], on a tie the first.
+
+        For multi-label data, the labels above one half, as a JSON list.
+        """
         return self.scale.names(self.scale.hard(self.probabilities), self.classes)
 
     @property
     def _has_no_label(self) -> Bools:
-        """Rows of a panel's answers to texts that can't be read [N]."""
+        """Whether a row lacks a label [N], as a panel's answer for a text that can't be read."""
         if not self.is_panel or self.unreadable is None:
             return np.zeros(len(self.probabilities), dtype=bool)
         return self.unreadable
 
     @property
     def decisions(self) -> Strings | None:
-        """The label of each item, or ``people`` [N]; None where nothing is handed over."""
+        """The label of each item, or ``people`` [N]; None if no decision was made."""
         if self.for_people is None:
             return None
         return np.where(self.for_people, PEOPLE, self.labels)
 
     @property
     def medians(self) -> Strings | None:
-        """The median of each item [N]: the answer with the least expected distance on an ordinal
-        scale; None of other scales."""
+        """The median of each item [N] on an ordinal scale; None for other scales.
+
+        It is the point with the lowest expected distance from an annotator's.
+        """
         if self.scale.positions is None:
             return None
         names = np.array(self.classes, dtype=object)
@@ -222,21 +245,22 @@ class Pooled:
 
     @property
     def at_least(self) -> Floats | None:
-        """The probability of each point or a higher one [N, C] on an ordinal scale, else None."""
+        """The probability of each point or a higher one [N, C] on an ordinal scale; else None."""
         if self.scale.positions is None:
             return None
         return self.scale.at_least(self.probabilities)
 
     def to_table(self) -> pa.Table:
-        """One row per item: ``item, p_<class> …, entropy, spread, label``.
+        """Return a table with a row per item: ``item, p_<class> …, entropy, spread, label``.
 
-        On an ordinal scale also ``median``, ``expected`` (the expected point) and
-        ``at_least_<point>`` (the probability of this point or a higher one); the scale is in
-        ``answer_scale``, unless it is nominal. Where they are known, ``familiarity``,
-        ``unfamiliar`` and ``decision``.
-        Where answers are for a metric, ``p_<class>`` are these, and ``answer_for`` names it; all
-        other columns describe the pool. Pairs also have ``annotator``; of a panel, ``low_<class>``
-        and ``high_<class>`` are the ends of the interval of its votes.
+        Pairs also have ``annotator``. On an ordinal scale there are ``median``, ``expected`` (the
+        expected point) and ``at_least_<point>`` (the probability of this point or a higher one);
+        ``answer_scale`` has the scale, unless it is nominal. ``familiarity``, ``unfamiliar`` and
+        ``decision`` are there if they are known. For a panel, ``low_<class>`` and ``high_<class>``
+        are the ends of the intervals of its shares of votes.
+
+        If there are answers for a metric, ``p_<class>`` are these, and ``answer_for`` names the
+        metric; all other columns describe the pool.
         """
         columns: dict[str, Any] = dict(self.rows.columns())
         for prefix, shares in (("p", self.answer), ("low", self.low), ("high", self.high)):
@@ -264,12 +288,12 @@ class Pooled:
         return pa.table(columns)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """One dictionary per row, ready for JSON: what a server answers for each text.
+        """Return a dictionary per row, ready for JSON: what a server answers for each text.
 
-        ``probabilities`` (the answers for a metric where one was asked for), ``entropy``,
+        It has ``probabilities`` (the answers for a metric if there are any), ``entropy``,
         ``spread`` and ``label``; on an ordinal scale also ``median``, ``expected`` and
-        ``at_least``; of a panel, ``low`` and ``high``; where they are known, ``familiarity``,
-        ``unfamiliar`` and ``decision``. A panel has no ``label`` for texts that can't be read.
+        ``at_least``; for a panel, ``low`` and ``high``; and, if they are known, ``familiarity``,
+        ``unfamiliar`` and ``decision``. A panel's ``label`` is None for texts that can't be read.
         """
         columns: dict[str, list[Any]] = {
             "probabilities": self._by_class(self.answer),
@@ -298,5 +322,5 @@ class Pooled:
         return [dict(zip(columns, cells, strict=True)) for cells in rows]
 
     def _by_class(self, shares: Floats) -> list[dict[str, float]]:
-        """Each row of numbers [N, C] by the names of the classes."""
+        """Return each row of numbers [N, C] as a dictionary by class name."""
         return [dict(zip(self.classes, row, strict=True)) for row in shares.tolist()]

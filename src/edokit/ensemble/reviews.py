@@ -1,4 +1,4 @@
-"""Files of what an ensemble answers, and the items most in need of people, for Label Studio."""
+"""Files of an ensemble's answers, and the items that most need people, for Label Studio."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from edokit.runs.folder import refuse_input
 from edokit.scales import Scale
 
 CONTROL = "label"
-"""Name of the labelling control."""
+"""The name of the labelling control in Label Studio."""
 
 
 @dataclass(frozen=True)
@@ -53,34 +53,36 @@ class Review:
     """Pooled probability of each class, or label."""
     entropy: float
     spread: float | None
-    """How far the members are apart; None where there are none."""
+    """How far the members are apart; None without members."""
     urgency: float
-    """Mean of three numbers in [0, 1]: entropy (ordinal: standard deviation), expected minority
-    (ordinal: distance from the median) and spread, each as a share of its largest value; for
-    multi-label data the mean over labels."""
+    """How urgent a review is: the mean of entropy, expected minority and spread.
+
+    Each is a share of its largest value. On an ordinal scale, the standard deviation replaces the
+    entropy, and the expected distance from the median the minority. For multi-label data they are
+    means over labels. Items with labels have a lower urgency; see `review`."""
     reason: str
-    """Why, in a sentence: annotators are expected to disagree, or the members are far apart."""
+    """The reason for the review, such as that annotators are expected to disagree."""
     labels: int | None = None
-    """How many labels the item has already; None where only new items are considered."""
+    """Number of labels that the item has already; None if only new items are considered."""
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Items that have labels already.
+    """How much is known about items that have labels already.
 
     Attributes
     ----------
     counts : ndarray of int of shape (N,)
-        How many labels each item has.
+        Number of labels of each item.
     strength : float
-        How many labels the ensemble's answer counts for.
+        Number of labels that the ensemble's answer is worth.
     """
 
     counts: Ints
     strength: float
 
     def factors(self) -> Floats:
-        """How much less the next label tells about each item than about a new one [N]."""
+        """The factor of each item's urgency [N]; 1 for an item without labels."""
         return np.asarray(((self.strength + 1.0) / (self.strength + self.counts + 1.0)) ** 2)
 
 
@@ -91,27 +93,26 @@ def review(
     *,
     labelled: Labelled | None = None,
 ) -> list[Review]:
-    """The items most in need of annotation, the most urgent first.
+    """The items that most need annotators, the most urgent first.
 
-    Where items are handed to people (``for_people``), only these.
+    If a decision hands items to people (``for_people``), only these are considered.
 
-    People are needed where annotators are expected to disagree (entropy), where one label would
-    hide a minority's view, and where the members are far apart (spread). An item that has labels
-    already needs the next one less: the urgency of an item with n labels is multiplied by
-    ((s + 1) / (s + n + 1))², the factor by which the n labels lower what one more label takes off
-    the expected squared error of the item's soft label, where the ensemble's answer counts as s
-    labels.
+    Annotators are needed if they are expected to disagree (entropy), if one label would hide a
+    minority's view, and if the members are far apart (spread). An item that has labels needs the
+    next one less. Its urgency is multiplied by ((s + 1) / (s + n + 1))², with n labels and an
+    answer of the ensemble that is worth s labels: by this factor, one more label reduces the
+    expected squared error of the soft label less than for an item without labels.
 
     Parameters
     ----------
     pooled : Pooled
         What ``EDOEnsemble.describe`` returns.
     count : int
-        How many items; all where there are fewer.
+        Number of items; all of them if there are fewer.
     queue : sequence of Review, default=()
         Items of earlier shards, which compete with these.
     labelled : Labelled, optional
-        How many labels these items have already; none by default.
+        The labels that these items have already; by default they have none.
 
     Returns
     -------
@@ -131,14 +132,15 @@ def review(
     check_number("review", count, 1, whole=True, hint="ask for 50")
     scale = pooled.scale
     entropies = pooled.entropy
-    # That of two members, evenly weighted, who are certain of opposite answers.
-    largest_spread = 1.0 if scale.span is None else scale.span / 2
-    farness = pooled.spread / largest_spread
-    measures = [*_uncertainties(pooled.probabilities, scale), farness]
-    shares = np.clip(np.stack(measures, axis=1), 0.0, 1.0)
+    # The spread of two members with equal weights that are certain of opposite answers.
+    largest_spread = 1.0
+    if scale.span is not None:
+        largest_spread = scale.span / 2
+    uncertainty, minority = _uncertainties(pooled.probabilities, scale)
+    measures = np.stack([uncertainty, minority, pooled.spread / largest_spread], axis=1)
+    shares = np.clip(measures, 0.0, 1.0)
     urgency = shares.mean(axis=1)
-    # What counts most is the same for new items and for those with labels.
-    spread_counts_most = shares[:, -1] > urgency
+    is_due_to_spread = shares[:, 2] > urgency
     if labelled is not None:
         urgency = urgency * labelled.factors()
     candidates = list(queue)
@@ -149,12 +151,12 @@ def review(
     for row in most_urgent[:count]:
         p = pooled.probabilities[row]
         spread = float(pooled.spread[row])
-        label = labels[row]
-        reason = f"the members are far apart: spread {spread:.2f}"
-        if not spread_counts_most[row]:
-            reason = _expected_disagreement(pooled.classes, p, scale)
         if pooled.unfamiliar is not None and pooled.unfamiliar[row]:
             reason = "the text is unlike those that the ensemble learned from"
+        elif is_due_to_spread[row]:
+            reason = f"the members are far apart: spread {spread:.2f}"
+        else:
+            reason = _expected_disagreement(pooled.classes, p, scale)
         n_labels = None
         if labelled is not None:
             n_labels = int(labelled.counts[row])
@@ -163,7 +165,7 @@ def review(
         candidates.append(
             Review(
                 item=str(pooled.items[row]),
-                label=label,
+                label=labels[row],
                 probabilities=dict(zip(pooled.classes, p.tolist(), strict=True)),
                 entropy=float(entropies[row]),
                 spread=spread,
@@ -172,35 +174,43 @@ def review(
                 labels=n_labels,
             )
         )
-    # Sorting keeps equally urgent ones in the order of the items.
+    # Sorting is stable: equally urgent items stay in their order.
     return sorted(candidates, key=lambda candidate: -candidate.urgency)[: int(count)]
 
 
 def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
-    """How uncertain an answer is, and how many choose otherwise, as shares of the most [N]."""
+    """The uncertainty of answers, and the expected minority, as shares of their maxima [N].
+
+    They are entropy and probability of other classes; on an ordinal scale the standard deviation
+    and the expected distance from the median.
+    """
     if scale.span is not None:
-        place = np.array(scale.positions) / scale.span
-        deviation = scale.deviations(p) / scale.span
-        away = np.abs(place - place[medians(p)][:, None])
-        return 2.0 * deviation, 2.0 * np.sum(p * away, axis=1)
+        positions = np.array(scale.positions) / scale.span
+        deviations = scale.deviations(p) / scale.span
+        distances = np.abs(positions - positions[medians(p)][:, None])
+        # Both are at most one half of the span, if the probability is divided between its ends.
+        return 2.0 * deviations, 2.0 * np.sum(p * distances, axis=1)
     rows = scale.rows(p)
-    classes = max(rows.shape[1], 2)
-    nats = entropy_items(rows) / math.log(classes)
-    minority = (1.0 - rows.max(axis=1)) / (1.0 - 1.0 / classes)
-    return scale.per_item(nats, len(p)), scale.per_item(minority, len(p))
+    n_classes = max(rows.shape[1], 2)
+    entropies = entropy_items(rows) / math.log(n_classes)
+    minorities = (1.0 - rows.max(axis=1)) / (1.0 - 1.0 / n_classes)
+    return scale.per_item(entropies, len(p)), scale.per_item(minorities, len(p))
 
 
 def _expected_disagreement(classes: Sequence[str], p: Floats, scale: Scale) -> str:
-    """How many would not give the likeliest answer of a pool p [C], or the median of a scale.
+    """The share of annotators who are expected to give another answer than the pool p [C].
 
-    For multi-label data, this is about the label that people are expected to differ most about.
+    The answer is the likeliest class, or on an ordinal scale the median. For multi-label data, the
+    share is that of the label with the most disagreement.
     """
     if scale.is_multi_label:
         c = int(np.abs(p - 0.5).argmin())
         share = min(p[c], 1 - p[c])
         action = "leave out" if p[c] > 0.5 else "choose"
     else:
-        c = int(p.argmax() if scale.span is None else medians(p[None])[0])
+        c = int(p.argmax())
+        if scale.span is not None:
+            c = int(medians(p[None])[0])
         share = 1 - p[c]
         action = "not choose"
     return f"annotators are expected to disagree: about {share:.0%} would {action} {classes[c]!r}"
@@ -209,14 +219,13 @@ def _expected_disagreement(classes: Sequence[str], p: Floats, scale: Scale) -> s
 def label_studio_tasks(
     queue: Sequence[Review], texts: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Tasks to import, in the order of the queue, with the ensemble's label as a prediction.
+    """Tasks for Label Studio in the order of the queue, with the ensemble's label as a prediction.
 
     An export of the labelled tasks is read by `read_label_studio(…, columns={"item": "item"})`.
     """
     if texts is None:
-        missing = []
-    else:
-        missing = [review.item for review in queue if review.item not in texts]
+        return [_task(review, None) for review in queue]
+    missing = [review.item for review in queue if review.item not in texts]
     if missing:
         raise InputError(
             f"of the items to review, {are(len(missing), len(queue), HAVE)} no text:"
@@ -224,14 +233,15 @@ def label_studio_tasks(
             "give the texts of all items, or none",
             code="missing-texts",
         )
-    return [_task(review, None if texts is None else texts[review.item]) for review in queue]
+    return [_task(review, texts[review.item]) for review in queue]
 
 
 def _task(review: Review, text: str | None) -> dict[str, object]:
-    # Beside item and text no field is text: an export must not take one for the item's text.
-    data: dict[str, object] = (
-        {"item": review.item} if text is None else {"item": review.item, "text": text}
-    )
+    """The task of an item, with its text if there is one."""
+    data: dict[str, object] = {"item": review.item}
+    if text is not None:
+        data["text"] = text
+    # None of the other fields is a string, which readers of an export could take for the text.
     data |= {
         "probabilities": dict(review.probabilities),
         "entropy": review.entropy,
@@ -244,11 +254,14 @@ def _task(review: Review, text: str | None) -> dict[str, object]:
         data["labels"] = review.labels
     if isinstance(review.label, str):
         labels = [review.label]
+        score = review.probabilities[review.label]
     else:
         labels = review.label
-    # Of a set, the score is that of the label that is least certain.
-    shares = [p if name in labels else 1.0 - p for name, p in review.probabilities.items()]
-    sets = isinstance(review.label, list)
+        # The score of several labels is the certainty of the least certain one.
+        certainties = []
+        for name, p in review.probabilities.items():
+            certainties.append(p if name in labels else 1.0 - p)
+        score = min(certainties)
     result = {
         "id": CONTROL,
         "from_name": CONTROL,
@@ -259,20 +272,21 @@ def _task(review: Review, text: str | None) -> dict[str, object]:
     }
     prediction = {
         "model_version": f"edokit {__version__}",
-        "score": min(shares) if sets else review.probabilities[labels[0]],
+        "score": score,
         "result": [result],
     }
     return {"data": data, "predictions": [prediction]}
 
 
-def labelling_config(classes: Sequence[str], texts: bool, sets: bool = False) -> str:
-    """The labelling interface of a Label Studio project for these tasks."""
-    if sets:
+def labelling_config(classes: Sequence[str], has_texts: bool, is_multi_label: bool = False) -> str:
+    """The labelling interface of a Label Studio project for these tasks, as XML."""
+    choice = 'choice="single" required="true"'
+    if is_multi_label:
         choice = 'choice="multiple"'
-    else:
-        choice = 'choice="single" required="true"'
     choices = "\n".join(f"    <Choice value={xml_attribute(name)}/>" for name in classes)
-    value = "$text" if texts else "$item"
+    value = "$item"
+    if has_texts:
+        value = "$text"
     return (
         "<View>\n"
         f'  <Text name="text" value="{value}"/>\n'
@@ -289,7 +303,7 @@ def write_review(
     path: str | Path,
     texts: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write tasks for Label Studio, and beside them (``.xml``) the labelling interface.
+    """Write tasks for Label Studio, and the labelling interface to an ``.xml`` file beside them.
 
     Parameters
     ----------
@@ -298,14 +312,14 @@ def write_review(
     classes : sequence of str
         Classes to choose from.
     path : str or Path
-        File for the tasks; ends in ``.json``.
+        The file of the tasks, whose name ends in ``.json``.
     texts : mapping of str to str, default=None
-        Text of each item; without it annotators see the item's id.
+        Text of each item; without texts, annotators see only the item's id.
 
     Returns
     -------
     Path
-        File with the labelling interface.
+        The file of the labelling interface.
 
     Raises
     ------
@@ -320,11 +334,12 @@ def write_review(
             code="unknown-ending",
         )
     write_json(label_studio_tasks(queue, texts), path)
-    config = path.with_suffix(".xml")
-    sets = any(isinstance(review.label, list) for review in queue)
-    with whole_file(config) as temporary:
-        temporary.write_text(labelling_config(classes, texts is not None, sets), encoding="utf-8")
-    return config
+    config_file = path.with_suffix(".xml")
+    is_multi_label = any(isinstance(review.label, list) for review in queue)
+    config = labelling_config(classes, texts is not None, is_multi_label)
+    with whole_file(config_file) as temporary:
+        temporary.write_text(config, encoding="utf-8")
+    return config_file
 
 
 # --- Files of answers -----------------------------------------------------------------------------
@@ -351,28 +366,28 @@ def predict_to_file(
     ensemble : EDOEnsemble
         A fitted ensemble.
     predictions : Predictions, Shards, str or Path
-        The members' predictions, or where they are: a file, or a folder of shards. Or what the
-        ensemble made of them already, as `Pooled` in parts.
+        The members' predictions, or the path of a file or a folder of shards. Also answers that the
+        ensemble has pooled already, as `Pooled` in parts.
     out : str or Path
         The table (.csv, .tsv, .parquet or .jsonl): item, ``p_<class>`` columns, entropy, spread
-        and label; see `Pooled.to_table`. Where items are handed to people, also their text.
+        and label; see `Pooled.to_table`. If items are handed to people, also the text.
     review : int, optional
-        Also write this many items that most need annotators, as tasks for Label Studio beside `out`
-        (``<out>-review.json``). Of answers of which some are handed to people, these are written,
-        all of them by default.
+        Also write the items that most need annotators, this many, as tasks for Label Studio beside
+        `out` (``<out>-review.json``). If a decision hands items to people, only these are written,
+        by default all of them.
     texts : mapping of str to str, optional
         Text of each item to review.
     sort : str, optional
-        The column that rows are sorted by: numbers from high to low, names in alphabetical order.
-        All rows are in memory then.
+        Sort rows by this column: numbers from high to low, names in alphabetical order. All rows
+        are in memory then.
     raw : bool, default=False
-        In a CSV, write ids and labels that a spreadsheet would run as formulas without the quote
-        that is put before them otherwise.
+        In a CSV, ids and labels that a spreadsheet would run as formulas get a quote in front. With
+        ``raw`` they are written unchanged.
     answer_for : {"ce", "md", "w1", "f1"}, optional
         Write answers for this metric in the ``p_<class>`` columns, and its name in ``answer_for``.
     panel : Panel, optional
-        Write what this panel would answer, a row per item, from predictions for pairs of an item
-        and an annotator.
+        Write the answers of this panel, a row per item, from predictions for pairs of an item and
+        an annotator.
     queue : sequence of Review, optional
         Labelled items that compete with these for the review.
     labelled_items : collection of str, default=()
@@ -381,11 +396,11 @@ def predict_to_file(
     Returns
     -------
     dict
-        ``out``, ``items`` (and ``pairs`` of an item and an annotator, where predictions are of
-        these), mean ``entropy`` and ``spread``; how many items are ``unfamiliar``, where that is
-        known, and how many are for ``people``, where some are handed over; ``answer_for`` with
-        the metric and its step where answers were asked for, and ``review`` with ``out``,
-        ``config`` and ``items`` where a review was.
+        ``out``; the number of ``items``, and of ``pairs`` if rows are pairs of an item and an
+        annotator; mean ``entropy`` and ``spread``; the number of ``unfamiliar`` items if that is
+        known, and of items for ``people`` if a decision was made; ``answer_for`` with the metric
+        and its step if ``answer_for`` is given; ``review`` with ``out``, ``config`` and ``items``
+        if a review is written.
 
     Raises
     ------
@@ -403,9 +418,11 @@ def predict_to_file(
         for part in _in_parts(predictions):
             if isinstance(part, Pooled):
                 yield part
-            else:
-                pooled = ensemble.describe(part, answer_for=answer_for, only_knowing=True)
-                yield pooled if panel is None else pooled.panel(panel)
+                continue
+            pooled = ensemble.describe(part, answer_for=answer_for, only_knowing=True)
+            if panel is not None:
+                pooled = pooled.panel(panel)
+            yield pooled
 
     summary = _Summary(review, queue, labelled_items)
 
@@ -414,11 +431,11 @@ def predict_to_file(
             summary.add(pooled)
             table = pooled.to_table()
             if pooled.for_people is not None and texts is not None:
-                shown = [texts.get(str(item), "") for item in pooled.items]
-                table = table.append_column("text", pa.array(shown, pa.string()))
+                item_texts = [texts.get(str(item), "") for item in pooled.items]
+                table = table.append_column("text", pa.array(item_texts, pa.string()))
             yield table
         if summary.writes_tasks:
-            # Texts that are missing are noticed before anything is in its place.
+            # Missing texts are refused here, before the file of answers is in its place.
             label_studio_tasks(summary.queue, texts)
 
     rows = write_tables(sorted_tables(tables(), sort), out, raw=raw)
@@ -438,16 +455,15 @@ def predict_to_file(
         "config": str(config),
         "items": len(summary.queue),
     }
-    if summary.competes:
+    if summary.has_labelled_items:
         review_files["again"] = sum(1 for entry in summary.queue if entry.labels)
     return {**result, "review": review_files}
 
 
 def sorted_tables(tables: Iterable[pa.Table], column: str | None) -> Iterator[pa.Table]:
-    """The rows of all tables, sorted by a column; None keeps their order.
+    """Yield tables with the same rows, sorted by a column; None keeps their order.
 
-    Numbers are sorted in descending order, so that a queue begins with the largest value; names in
-    alphabetical order.
+    Numbers are sorted from high to low, as queues need it; names in alphabetical order.
     """
     if column is None:
         yield from tables
@@ -461,35 +477,37 @@ def sorted_tables(tables: Iterable[pa.Table], column: str | None) -> Iterator[pa
 
 
 class _Summary:
-    """What `predict_to_file` reports of pooled items, part by part."""
+    """Totals that `predict_to_file` reports, added up part by part, and the queue of the review."""
 
     def __init__(
         self, review: int | None, queue: Sequence[Review] | None, labelled_items: Collection[str]
     ) -> None:
         self.review = review
-        self.competes = queue is not None
+        self.has_labelled_items = queue is not None
+        """Whether labelled items compete with new ones for the review."""
         self.labelled_items = frozenset(labelled_items)
         self.queue: list[Review] = list(queue or ())
         self.classes: tuple[str, ...] = ()
-        self.entropy = self.spread = 0.0
-        self.items: set[str] = set()  # of pairs
-        self.pairs = 0
-        self.unfamiliar: int | None = None
-        self.for_people: int | None = None
+        self.entropy = 0.0
+        self.spread = 0.0
+        self.items_of_pairs: set[str] = set()
+        self.n_pairs = 0
+        self.n_unfamiliar: int | None = None
+        self.n_for_people: int | None = None
 
     @property
     def writes_tasks(self) -> bool:
         """Whether tasks for people are written."""
-        return self.review is not None or self.for_people is not None
+        return self.review is not None or self.n_for_people is not None
 
     def add(self, pooled: Pooled) -> None:
-        """Count further items."""
+        """Add the answers for further items."""
         self.entropy += float(pooled.entropy.sum())
         self.spread += float(pooled.spread.sum())
         self.classes = pooled.classes
         if pooled.unfamiliar is not None:
-            unfamiliar_rows = pooled.rows.item_codes[pooled.unfamiliar]
-            self.unfamiliar = (self.unfamiliar or 0) + len(np.unique(unfamiliar_rows))
+            unfamiliar_items = np.unique(pooled.rows.item_codes[pooled.unfamiliar])
+            self.n_unfamiliar = (self.n_unfamiliar or 0) + len(unfamiliar_items)
         if pooled.rows.people:
             if self.review is not None or pooled.for_people is not None:
                 raise InputError(
@@ -499,47 +517,57 @@ class _Summary:
                     " out",
                     code="pairs-for-items",
                 )
-            self.items.update(map(str, pooled.rows.items))
-            self.pairs += int(pooled.rows.is_named.sum())
+            self.items_of_pairs.update(map(str, pooled.rows.items))
+            self.n_pairs += int(pooled.rows.is_named.sum())
         count = self.review
         if pooled.for_people is not None:
-            self.for_people = (self.for_people or 0) + int(pooled.for_people.sum())
+            self.n_for_people = (self.n_for_people or 0) + int(pooled.for_people.sum())
             if count is None:
                 count = len(self.queue) + len(pooled.items)
         if count is not None:
             labelled = None
-            if self.competes:
+            if self.has_labelled_items:
                 self._refuse_labelled(pooled)
-                labelled = Labelled(np.zeros(len(pooled.items), dtype=np.int64), 1.0)
+                # The review shows 0 labels for these items beside the numbers of labelled ones.
+                labelled = Labelled(np.zeros(len(pooled.items), dtype=np.int64), strength=1.0)
             self.queue = review(pooled, count, self.queue, labelled=labelled)
 
     def _refuse_labelled(self, pooled: Pooled) -> None:
-        twice = [item for item in pooled.items if item in self.labelled_items]
-        if twice:
+        """Refuse new items that are among the labelled ones."""
+        repeated = [item for item in pooled.items if item in self.labelled_items]
+        if repeated:
+            number = are(len(repeated), len(pooled.items), noun="item")
             raise InputError(
-                f"{are(len(twice), len(pooled.items), noun='item')} among those of the fit, which"
-                f" {option('again')} ranks with their labels: {examples(twice)}",
+                f"{number} among those of the fit, which"
+                f" {option('again')} ranks with their labels: {examples(repeated)}",
                 f"leave them out of the new items, or leave {option('again')} out",
                 code="repeated-item",
             )
 
     def to_dict(self, rows: int) -> dict[str, Any]:
-        """Numbers of items and of pairs, and means over rows."""
-        pairs = {"pairs": self.pairs} if self.items else {}
-        means = {"entropy": self.entropy / rows, "spread": self.spread / rows}
-        counts: dict[str, object] = {"items": len(self.items) or rows, **pairs, **means}
-        if self.unfamiliar is not None:
-            counts["unfamiliar"] = self.unfamiliar
-        if self.for_people is not None:
-            counts["people"] = self.for_people
+        """Numbers of items and of pairs, and means over this number of rows."""
+        counts: dict[str, object] = {"items": rows}
+        if self.items_of_pairs:
+            counts["items"] = len(self.items_of_pairs)
+            counts["pairs"] = self.n_pairs
+        counts["entropy"] = self.entropy / rows
+        counts["spread"] = self.spread / rows
+        if self.n_unfamiliar is not None:
+            counts["unfamiliar"] = self.n_unfamiliar
+        if self.n_for_people is not None:
+            counts["people"] = self.n_for_people
         return counts
 
 
-def _in_parts(predictions: Any) -> Iterable[Any]:
-    """The shards of a file or a folder; predictions in memory are a single shard."""
+def _in_parts(
+    predictions: Predictions | Iterable[Predictions | Pooled] | str | Path,
+) -> Iterable[Predictions | Pooled]:
+    """The shards of a file or a folder; predictions in memory are a single part."""
     if isinstance(predictions, str | Path):
         return read_shards(predictions)
-    return [predictions] if isinstance(predictions, Predictions) else predictions
+    if isinstance(predictions, Predictions):
+        return [predictions]
+    return predictions
 
 
 def compare_panels(
@@ -557,7 +585,7 @@ def compare_panels(
     ensemble : EDOEnsemble
         A fitted ensemble.
     predictions : Predictions, Shards, str or Path
-        The members' predictions for pairs of an item and an annotator, or where they are.
+        The members' predictions for pairs of an item and an annotator, or their path.
     one, other : Panel
     answer_for : {"ce", "md", "w1", "f1"}, optional
         Compare answers for this metric instead of the pool.
@@ -571,8 +599,9 @@ def compare_panels(
     InputError
         If answers of a panel's annotators are missing, or the panels answered different items.
     """
-    parts = [
-        ensemble.describe(part, answer_for=answer_for, only_knowing=True)
-        for part in _in_parts(predictions)
-    ]
+    parts = []
+    for part in _in_parts(predictions):
+        if not isinstance(part, Pooled):
+            part = ensemble.describe(part, answer_for=answer_for, only_knowing=True)
+        parts.append(part)
     return Pooled.concatenate(parts).compare(one, other)

@@ -12,19 +12,22 @@ if TYPE_CHECKING:
     from edokit.ensemble.fitted import Reason
 
 CLEARLY = 1.96
-"""Standard errors by which a difference is called clear."""
+"""A difference of more than this many standard errors is called clear."""
 
 
 def learned_from(counts: Mapping[str, int]) -> str:
-    """How many items an ensemble was fitted on, and how many pairs of an item and an annotator."""
-    parts = []
-    for noun, count in counts.items():
-        parts.append(counted(count, noun.removesuffix("s")))
-    return " of ".join(reversed(parts))
+    """What an ensemble was fitted on, such as "60 items" or "180 pairs of 60 items".
+
+    ``counts`` has the number of ``items`` and, if the rows were pairs, that of ``pairs``.
+    """
+    items = counted(counts["items"], "item")
+    if "pairs" not in counts:
+        return items
+    return f"{counted(counts['pairs'], 'pair')} of {items}"
 
 
 def nothing_learned(epochs: int, learning_rate: float, size: int) -> str:
-    """That gumbel's weights and sizes are as they were at the start, and what to do."""
+    """A warning that the gumbel solver did not move from its start, and what to do."""
     return (
         f"Nothing was learned in {epochs} epochs at learning rate {learning_rate:.1g}: the weights"
         f" are equal as at the start, and every size is as likely as the chosen {size}. Use"
@@ -43,44 +46,53 @@ def below_constant(loss: float, constant_loss: float) -> str:
 
 
 def describe_penalty(settings: Mapping[str, Any], counts: Mapping[str, int]) -> str | None:
-    """How the penalty of these settings was chosen, of a fit on these numbers of items or pairs."""
+    """How λ_Reg was chosen, in a sentence; None if it was given.
+
+    ``settings`` and ``counts`` are those of a `Fitted`.
+    """
     choice = settings.get("lambda_reg_choice")
     if choice is None:
         return None
     penalty = f"L2 {settings['lambda_reg']:g}"
     if choice["folds"] is None:
         return f"{penalty}: too few items to choose it by cross-validation."
-    compared = int(choice["items"])
-    noun, rows = list(counts.items())[-1]
-    among = f"{compared:,} {noun}"
-    if compared != rows:
-        among = f"{compared:,} of the {rows:,} {noun}"
-    return f"{penalty}, chosen by {int(choice['folds'])}-fold cross-validation on {among}."
+    noun = "items"
+    if "pairs" in counts:
+        noun = "pairs"
+    n_rows = counts[noun]
+    n_compared = int(choice["items"])
+    rows = f"{n_compared:,} {noun}"
+    if n_compared != n_rows:
+        rows = f"{n_compared:,} of the {n_rows:,} {noun}"
+    return f"{penalty}, chosen by {int(choice['folds'])}-fold cross-validation on {rows}."
 
 
 def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) -> str | None:
-    """The same, and how uniform weights did in this cross-validation."""
+    """How λ_Reg was chosen, with a comparison of the chosen value with uniform weights."""
     penalty = describe_penalty(settings, counts)
     choice = settings.get("lambda_reg_choice")
     if penalty is None or choice is None or choice["folds"] is None:
         return penalty
     excess = float(choice["uniform_above"])
     margin = CLEARLY * float(choice["uniform_above_error"])
-    standing = "not clearly worse"
-    if abs(excess) > margin + 1e-12:
-        standing = "clearly worse" if excess > 0 else "clearly better"
+    comparison = "not clearly worse"
+    if excess > margin + 1e-12:
+        comparison = "clearly worse"
+    elif excess < -margin - 1e-12:
+        comparison = "clearly better"
     return (
-        f"{penalty.removesuffix('.')}; uniform weights were {standing} (held-out ΔCE"
+        f"{penalty.removesuffix('.')}; uniform weights were {comparison} (held-out ΔCE"
         f" {signed(excess)} ± {margin:.4f})."
     )
 
 
 def reason_sentence(reason: Reason) -> str:
-    """Why a member has its weight."""
+    """The member, its weight, and the reason for it."""
     weight = "0"
     if reason.has_weight:
-        # A small weight must not be rounded to zero.
-        weight = f"{reason.weight:.3f}" if reason.weight >= 5e-4 else f"{reason.weight:.1g}"
+        weight = f"{reason.weight:.3f}"
+        if reason.weight < 5e-4:  # it would be rounded to zero
+            weight = f"{reason.weight:.1g}"
     return f"{reason.member}: weight {weight} ({reason_detail(reason)})"
 
 
@@ -107,7 +119,7 @@ def reason_detail(reason: Reason) -> str:
 
 
 def _meaning(flat_name: str | None) -> str:
-    """What the term with this weight measures; the name itself of a term of another version."""
+    """What the term with this weight measures; for a term of another version, the name."""
     for term in TERMS.values():
         if term.flat_name == flat_name:
             return term.meaning

@@ -1,4 +1,4 @@
-"""What people and panels would answer: the pool's answers, shifted by the effects of people."""
+"""Answers of people and panels: the pool's answers, shifted by the effects of people."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from edokit._errors import InputError, are, examples, one_of, option, warn
+from edokit._errors import InputError, are, examples, option, warn
 from edokit.ensemble.answers import Answer
 from edokit.ensemble.people import PeopleEffects
 from edokit.ensemble.pooled import Pooled
 from edokit.panels import Panel
-from edokit.rows import Rows
+from edokit.rows import NOBODY, Rows
 
 AttributeLevels = Mapping[str, str | Sequence[str]]
 """Levels of attributes, as in ``{"race": "Black", "age": ["18-24", "25-29"]}``."""
 PanelLike = Panel | AttributeLevels | Sequence[str]
-"""A panel, levels of attributes that its people have, or their names."""
+"""A panel, or what `make_panel` makes one of: levels of attributes, or names of annotators."""
 
 
 def make_panel(panel: PanelLike, people: PeopleEffects | None) -> Panel:
-    """Return a panel: unchanged, of these names, or of all people with these levels.
+    """Return a panel from names of annotators or levels of attributes.
 
     Parameters
     ----------
     panel : Panel, mapping or sequence of str
-        A mapping names levels of attributes; people must have one of the levels of each.
+        A panel is returned unchanged. A sequence names the annotators. A mapping has levels of
+        attributes: the panel is all people who have one of the levels of each attribute.
     people : PeopleEffects or None
         The people whom the ensemble knows.
     """
@@ -50,29 +51,32 @@ def panel_of_levels(attributes: AttributeLevels, people: PeopleEffects | None) -
         raise InputError(
             "the panel names no attribute", "name one, as in race=Black", code="empty-panel"
         )
-    parts = []
-    is_member = np.ones(len(people.annotators), dtype=bool)
+    conditions = []
+    is_in_panel = np.ones(len(people.annotators), dtype=bool)
     for name, levels in attributes.items():
-        level_names = [levels] if isinstance(levels, str) else list(levels)
+        if isinstance(levels, str):
+            level_names = [levels]
+        else:
+            level_names = list(levels)
         has_level = np.zeros(len(people.annotators), dtype=bool)
         has_level[people.people_with(name, level_names)] = True
-        is_member &= has_level
-        parts.append(f"{name}={','.join(level_names)}")
-    title = ";".join(parts)
-    if not is_member.any():
+        is_in_panel &= has_level
+        conditions.append(f"{name}={','.join(level_names)}")
+    title = ";".join(conditions)
+    if not is_in_panel.any():
         raise InputError(
             f"nobody is in the panel {title}",
             "ask for fewer attributes at a time",
             code="empty-panel",
         )
-    names = tuple(people.annotators[code] for code in np.flatnonzero(is_member))
+    names = tuple(people.annotators[code] for code in np.flatnonzero(is_in_panel))
     return Panel(names, name=title)
 
 
 def parse_levels(text: str) -> dict[str, list[str]]:
-    """Return the levels that a text such as ``race=Black`` or ``age=18-24,25-29`` names.
+    """Parse levels of attributes from a text such as ``race=Black`` or ``age=18-24,25-29``.
 
-    Several attributes are separated by semicolons.
+    Semicolons separate attributes.
     """
     levels: dict[str, list[str]] = {}
     for part in text.split(";"):
@@ -89,14 +93,13 @@ def parse_levels(text: str) -> dict[str, list[str]]:
 
 def level_panels(attribute: str, people: PeopleEffects | None) -> list[Panel]:
     """Return a panel for each level of an attribute."""
-    known_people = _with_attributes(people)
-    one_of("attribute", attribute, [effects.name for effects in known_people.attributes])
-    levels = known_people.attribute(attribute).levels
-    return [panel_of_levels({attribute: level}, known_people) for level in levels]
+    people = _with_attributes(people)
+    levels = people.attribute(attribute).levels
+    return [panel_of_levels({attribute: level}, people) for level in levels]
 
 
 def _with_attributes(people: PeopleEffects | None) -> PeopleEffects:
-    """The people; those of whom no attribute is known are refused."""
+    """Return the people unchanged; refuse them if no attribute of them is known."""
     if people is None or not people.attributes:
         raise InputError(
             "the ensemble knows no attributes of people",
@@ -107,7 +110,7 @@ def _with_attributes(people: PeopleEffects | None) -> PeopleEffects:
 
 
 def warn_of_unknown(annotators: Iterable[str], people: PeopleEffects) -> None:
-    """Warn of people whom the ensemble does not know: they get the anonymous answer."""
+    """Warn of annotators whom the ensemble does not know: they get the anonymous answer."""
     names = [name for name in dict.fromkeys(annotators) if name]
     unknown = [name for name in names if name not in people.annotators]
     if unknown:
@@ -131,24 +134,25 @@ def answer_for_panel(
     panel : Panel
         Whose answer.
     step : Answer, default=None
-        The step that makes answers for a metric of each person's distribution.
+        The step for a metric, which is applied to each person's distribution.
     """
     warn_of_unknown(panel.annotators, people)
     codes = people.person_codes(panel.annotators)
     n_items, n_classes = pooled.probabilities.shape
     n_people = len(codes)
-    rows = np.repeat(pooled.probabilities, n_people, axis=0)
-    votes = people.answers(rows, np.tile(codes, n_items))
-    mean = panel.weighted_mean(votes.reshape(n_items, n_people, n_classes))
-    answers = None
+    anonymous_by_person = np.repeat(pooled.probabilities, n_people, axis=0)
+    votes = people.answers(anonymous_by_person, np.tile(codes, n_items))
+    shape = (n_items, n_people, n_classes)
+    mean = panel.weighted_mean(votes.reshape(shape))
+    metric_mean = None
     if step is not None:
         votes = step.apply(votes, pooled.scale)
-        answers = panel.weighted_mean(votes.reshape(n_items, n_people, n_classes))
-    answer = panel.answer_votes(pooled.rows, votes.reshape(n_items, n_people, n_classes))
-    shifted = replace(pooled, probabilities=mean, answers=answers, is_panel=True)
+        metric_mean = panel.weighted_mean(votes.reshape(shape))
+    panel_pooled = replace(pooled, probabilities=mean, answers=metric_mean, is_panel=True)
     if n_people == 1 and panel.size is None:  # one person has one vote, and no share of votes
-        return replace(shifted, low=None, high=None)
-    return replace(shifted, low=answer.low, high=answer.high)
+        return replace(panel_pooled, low=None, high=None)
+    intervals = panel.answer_votes(pooled.rows, votes.reshape(shape))
+    return replace(panel_pooled, low=intervals.low, high=intervals.high)
 
 
 def answer_for_annotators(
@@ -157,7 +161,7 @@ def answer_for_annotators(
     annotators: Mapping[str, Iterable[str]],
     step: Answer | None = None,
 ) -> Pooled:
-    """Return a row for each item and annotator, and one without annotator: the anonymous answer.
+    """Return a row for each annotator of each item, and one per item for the anonymous answer.
 
     Parameters
     ----------
@@ -173,7 +177,7 @@ def answer_for_annotators(
     positions = []
     names = []
     for position, item in enumerate(pooled.items):
-        for name in (*annotators.get(str(item), ()), ""):
+        for name in (*annotators.get(str(item), ()), NOBODY):
             positions.append(position)
             names.append(str(name))
     warn_of_unknown(names, people)

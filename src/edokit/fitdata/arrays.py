@@ -1,8 +1,8 @@
-"""Arrays of probabilities and of labels as `Predictions` and `Annotations`."""
+"""Conversion of bare arrays of probabilities and labels to `Predictions` and `Annotations`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -21,8 +21,11 @@ from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, check_same_scale
 
 Labels: TypeAlias = npt.NDArray[Any]
 """Labels in the type that the user gave: numbers, booleans, text, or objects with gaps."""
-_FORMS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"
-_SETS = "[N, L] with 0 or 1, or a share of annotators, for each label; or Annotations"
+_ACCEPTED_LABELS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"
+"""What users may give, for hints; for multi-label data `_ACCEPTED_LABEL_SETS`."""
+_ACCEPTED_LABEL_SETS = (
+    "[N, L] with 0 or 1, or a share of annotators, for each label; or Annotations"
+)
 
 
 def as_predictions(
@@ -31,12 +34,15 @@ def as_predictions(
     classes: Sequence[str] | None = None,
     scale: ScaleLike | None = None,
 ) -> Predictions:
-    """Return predictions, made of a bare array [N, K, C] if need be; default names are 0, 1, ….
+    """Return `Predictions` unchanged; convert a bare array [N, K, C].
 
-    ``scale`` applies to an array and to predictions that declare none.
+    Names that are not given are 0, 1, …. ``scale`` applies to an array, and to predictions that
+    declare none.
     """
     if isinstance(predictions, Predictions):
-        return predictions if scale is None else predictions.on_scale(scale)
+        if scale is None:
+            return predictions
+        return predictions.on_scale(scale)
     if hasattr(predictions, "shape"):
         array = predictions
     else:
@@ -53,14 +59,14 @@ def as_annotations(
     *,
     scale: ScaleLike | None = None,
 ) -> Annotations:
-    """Return annotations, made of an array of labels with one row per item if need be.
+    """Return `Annotations` unchanged; convert an array of labels with one row per item.
 
-    One dimension: one label per item. Two: a label per annotator with gaps, or, if the numbers
-    are shares that sum to one in every row, soft labels. For multi-label data: a column per label.
-    ``scale`` applies to an array and to annotations that declare none.
+    An array of one dimension has one label per item. Two dimensions are a label per annotator, with
+    gaps, or soft labels if the numbers are shares that sum to one in every row; for multi-label
+    data, a column per label. ``scale`` applies to an array, and to annotations that declare none.
     """
     if labels is None:
-        raise InputError("labels are missing", f"give {_FORMS}", code="missing-labels")
+        raise InputError("labels are missing", f"give {_ACCEPTED_LABELS}", code="missing-labels")
     if isinstance(labels, Annotations):
         check_lengths(labels, n_items)
         if scale is None:
@@ -90,15 +96,15 @@ def _from_item_array(
     classes: Sequence[str] | None,
     scale: ScaleLike | None,
 ) -> Annotations:
-    """Annotations of soft or hard labels with ids; these may also know the classes."""
+    """Return annotations from an array with item ids, which may also name its classes."""
     values = _array(labels)
-    known_classes = classes_of(labels)
-    if known_classes is None:
+    named_classes = classes_of(labels)
+    if named_classes is None:
         return _from_array(values, n_items, classes, scale)
     if values.ndim == 1:  # hard labels as class codes
-        names = np.array(known_classes, dtype=object)[values]
-        return _from_array(names, n_items, known_classes, scale)
-    return Annotations.from_soft_labels(values, classes=known_classes, scale=scale)
+        names = np.array(named_classes, dtype=object)[values]
+        return _from_array(names, n_items, named_classes, scale)
+    return Annotations.from_soft_labels(values, classes=named_classes, scale=scale)
 
 
 def _from_array(
@@ -107,20 +113,20 @@ def _from_array(
     classes: Sequence[str] | None,
     scale: ScaleLike | None,
 ) -> Annotations:
-    """Annotations of an array with one row per item."""
+    """Return annotations from an array with one row per item."""
     if scale is not None and DeclaredScale(scale).kind == "multi-label":
         if values.ndim != 2 or len(values) != n_items:
             raise InputError(
                 f"sets of labels need one row for each of the {n_items} items and a column per"
                 f" label; these have shape {values.shape}",
-                f"give {_SETS}",
+                f"give {_ACCEPTED_LABEL_SETS}",
                 code="wrong-shape",
             )
         return Annotations.from_soft_labels(values, classes=classes, scale=scale)
     if values.ndim not in (1, 2) or len(values) != n_items:
         raise InputError(
             f"labels need one row for each of the {n_items} items; these have shape {values.shape}",
-            f"give {_FORMS}",
+            f"give {_ACCEPTED_LABELS}",
             code="wrong-shape",
         )
     columns = _label_columns(values)
@@ -130,15 +136,15 @@ def _from_array(
 
 
 def _holds_shares(values: Labels, classes: Sequence[str] | None, scale: ScaleLike | None) -> bool:
-    """Return whether a matrix [N, ·] holds shares per class; what could be either is refused.
+    """Return whether a matrix has a share per class [N, C], and not a label per annotator [N, A].
 
-    Shares are fractions that sum to one in each row. Whole numbers are labels, except in a float
-    matrix of zeros and ones with a single one per row, which could be either.
+    Shares are fractions that sum to one in each row; whole numbers are labels. A float matrix of
+    zeros and ones with a single one per row could be either, and is refused.
     """
     if values.dtype.kind not in "iuf" or values.shape[1] < 2:
         return False
     if values.dtype.kind != "f" or not NOMINAL.are_all_distributions(values):
-        _refuse_doubtful(values, scale)
+        _refuse_ambiguous_numbers(values, scale)
         return False
     if classes is not None and values.shape[1] != len(classes):
         return False
@@ -152,21 +158,20 @@ def _holds_shares(values: Labels, classes: Sequence[str] | None, scale: ScaleLik
     )
 
 
-def _refuse_doubtful(values: Labels, scale: ScaleLike | None) -> None:
-    """Refuse numbers [N, A] that may be gaps (−1 beside 0), or shares that do not sum to 1."""
-    lowest = values.min()
-    may_be_gaps = scale in (None, NOMINAL) and not lowest >= 0  # NaN is not
-    if may_be_gaps and (values == -1).any() and (values == 0).any():
+def _refuse_ambiguous_numbers(values: Labels, scale: ScaleLike | None) -> None:
+    """Refuse −1 beside 0, which may be a missing label, and shares that do not sum to 1."""
+    n_minus_ones = int((values == -1).sum())
+    if scale in (None, NOMINAL) and n_minus_ones and (values == 0).any():
         raise InputError(
-            f"y holds −1 beside 0 ({counted(int((values == -1).sum()), 'such entry')}): it may be a"
+            f"y holds −1 beside 0 ({counted(n_minus_ones, 'such entry')}): it may be a"
             " class or a missing label",
             "put NaN or None where a label is missing; if it is a class, name the classes:"
             " Annotations.from_matrix(y, classes=[-1, 0, 1])",
             code="ambiguous-labels",
         )
-    if values.dtype.kind != "f" or not lowest >= 0 or not values.max() <= 1:
-        return
-    if (values != np.round(values)).any():
+    # These comparisons are False for NaN, which marks a missing label.
+    are_shares = values.dtype.kind == "f" and values.min() >= 0 and values.max() <= 1
+    if are_shares and (values != np.round(values)).any():
         sums = values.sum(axis=1)
         raise InputError(
             f"y holds shares whose rows sum to {sums.min():.3g} to {sums.max():.3g}, not to 1",
@@ -176,7 +181,7 @@ def _refuse_doubtful(values: Labels, scale: ScaleLike | None) -> None:
 
 
 def _label_columns(values: Labels) -> Labels:
-    """Labels as a matrix [N, A]; one label per item is a single column."""
+    """Return labels as a matrix [N, A]; one label per item [N] becomes a single column."""
     if values.ndim == 1:
         numeric = values.dtype.kind in "fc"
         if numeric and not np.isfinite(values).all():
@@ -188,7 +193,7 @@ def _label_columns(values: Labels) -> Labels:
         if numeric and (values != np.round(values)).any():
             raise InputError(
                 "Unknown label type: y holds fractions, not classes",
-                f"give {_FORMS}",
+                f"give {_ACCEPTED_LABELS}",
                 code="not-class-codes",
             )
         return values[:, None]
@@ -204,7 +209,10 @@ def _label_columns(values: Labels) -> Labels:
 
 
 def with_scale(annotations: Annotations, declared: DeclaredScale) -> Annotations:
-    """Annotations on this scale: theirs, or one that is declared for those without."""
+    """Return annotations on the declared scale, which those with another scale contradict.
+
+    Nominal annotations do not declare a scale: they become ordinal if the declaration says so.
+    """
     if annotations.scale == NOMINAL and declared.kind == "ordinal":
         ordered = annotations.with_classes(declared.classes or annotations.classes)
         return replace(ordered, scale=declared.resolve(ordered.classes))
@@ -215,40 +223,50 @@ def with_scale(annotations: Annotations, declared: DeclaredScale) -> Annotations
 
 
 def class_labels(labels: LabelsLike, annotations: Annotations) -> ClassLabels | None:
-    """Return the classes in the type of the labels, so that predictions equal what was given.
+    """Return the classes in the type of the user's labels, so that predicted labels have it, too.
 
-    ``annotations`` are what `as_annotations` made of the labels. None where the names themselves,
-    which are text, are what the user works with.
+    ``annotations`` are the labels after `as_annotations`. None if the user works with the names of
+    the classes, which are text.
     """
     if labels is None or isinstance(labels, Annotations):
         return None
     classes = annotations.classes
     if annotations.label_probabilities is None:
-        return _typed(classes, _labels_by_name(_array(labels)))
-    # Soft labels and sets of labels have columns, which are named by their positions.
-    positions = tuple(range(len(classes)))
-    if tuple(map(str, positions)) == tuple(classes):
-        return positions
+        return _typed_classes(classes, _labels_by_name(_array(labels)))
+    # Columns of soft labels and of label sets are named by their positions by default.
+    positions = range(len(classes))
+    if [str(position) for position in positions] == list(classes):
+        return tuple(positions)
     return None
 
 
-def _typed(classes: Sequence[str], by_name: dict[str, ClassLabel]) -> ClassLabels | None:
-    """The classes as labels, those that nobody chose of the type of the others; None for names."""
-    kinds = set(map(type, by_name.values()))
-    if not kinds <= {int, float, bool, str} or kinds == {str}:
+def _typed_classes(
+    classes: Sequence[str], labels_by_name: Mapping[str, ClassLabel]
+) -> ClassLabels | None:
+    """Return the classes in the type of the labels; None if they are text, or types are unclear.
+
+    A class that nobody chose gets the type of the chosen ones, if these have a single type.
+    """
+    types = {type(label) for label in labels_by_name.values()}
+    if not types <= {int, float, bool, str} or types == {str}:
         return None
-    unchosen = [name for name in classes if name not in by_name]
-    if unchosen and (len(kinds) != 1 or bool in kinds):
-        return None
-    try:
-        by_name |= {name: next(iter(kinds))(name) for name in unchosen}
-    except ValueError:
-        return None
-    return tuple(by_name[name] for name in classes)
+    typed: list[ClassLabel] = []
+    for name in classes:
+        if name in labels_by_name:
+            typed.append(labels_by_name[name])
+            continue
+        if len(types) != 1 or bool in types:
+            return None
+        (label_type,) = types
+        try:
+            typed.append(label_type(name))
+        except ValueError:
+            return None
+    return tuple(typed)
 
 
 def _labels_by_name(values: Labels) -> dict[str, ClassLabel]:
-    """The different labels, by name."""
+    """Return the distinct labels by name."""
     labels = values[~pd.isna(values)]
     if labels.dtype.kind == "O":
         distinct = set(labels.tolist())
@@ -258,10 +276,16 @@ def _labels_by_name(values: Labels) -> dict[str, ClassLabel]:
 
 
 def label_array(classes: Sequence[str], labels: ClassLabels | None) -> ClassValues:
-    """Class labels [C]: of one type where they have one, else objects; names are objects."""
-    listed = tuple(classes) if labels is None else labels
-    kinds = set(map(type, listed))
-    return np.array(listed, dtype=None if len(kinds) == 1 and kinds != {str} else object)
+    """Return class labels as an array [C]: the typed labels if there are any, else the names.
+
+    Numbers and booleans of one type get numpy's type for them; text and mixed types are objects.
+    """
+    if labels is None:
+        return np.array(classes, dtype=object)
+    types = {type(label) for label in labels}
+    if len(types) == 1 and types != {str}:
+        return np.array(labels)
+    return np.array(labels, dtype=object)
 
 
 def _array(labels: LabelsLike) -> Labels:
@@ -271,7 +295,7 @@ def _array(labels: LabelsLike) -> Labels:
     except ValueError as error:
         raise InputError(
             "the rows of the labels have different lengths",
-            f"give {_FORMS}; for multi-label data {_SETS}"
+            f"give {_ACCEPTED_LABELS}; for multi-label data {_ACCEPTED_LABEL_SETS}"
             " (sklearn.preprocessing.MultiLabelBinarizer makes it)",
             code="ragged-array",
         ) from error

@@ -1,4 +1,4 @@
-"""The annotations of each shard, found and read, and its arrays, written for many passes."""
+"""The cache of shards: annotations are matched with predictions once, and written as arrays."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from edokit.scales import NOMINAL, Scale, check_same_scale
 
 
 def read_shard_annotations(path: Path, classes: Sequence[str], reading: ReadOptions) -> Annotations:
-    """Read the annotations of one shard; a shard need not hold items of every split."""
+    """Read the annotations of one shard, which need not have items of every split."""
     with errors_in(path), warnings.catch_warnings():
-        # Whoever reads all shards warns of published labels once, with a sum.
+        # `ShardedData` warns of published labels once, for all shards together.
         warnings.simplefilter("ignore", PublishedLabelWarning)
         annotations = read_annotations(path, **_arguments(reading, classes))
         if reading.split:
@@ -53,46 +53,51 @@ def _arguments(reading: ReadOptions, classes: Sequence[str] | None) -> dict[str,
 
 
 def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
-    """A file of annotations for each shard of predictions, found by name (without ending).
+    """Return the file of annotations for each shard of predictions: that with the same stem.
 
-    None at all where no name is alike.
+    Return an empty tuple if no file has the stem of a shard.
     """
-    files: dict[str, Path] = {}
+    file_by_stem: dict[str, Path] = {}
     for file in table_files(folder):
-        namesake = files.setdefault(file.stem, file)
-        if namesake != file:
+        if file.stem in file_by_stem:
             raise InputError(
-                f"{folder} has two files of annotations for one shard: {namesake.name} and"
-                f" {file.name}",
+                f"{folder} has two files of annotations for one shard:"
+                f" {file_by_stem[file.stem].name} and {file.name}",
                 "keep one of them",
                 code="duplicate-shard",
             )
-    names = [file.stem for file in shards]
-    if not files.keys() & set(names):
+        file_by_stem[file.stem] = file
+    stems = [shard.stem for shard in shards]
+    if not file_by_stem.keys() & set(stems):
         return ()
-    missing = [name for name in names if name not in files]
-    lone = missing or sorted(files.keys() - set(names))
-    if lone:
-        without = "annotations" if missing else "predictions"
+    unmatched = [stem for stem in stems if stem not in file_by_stem]
+    lacking = "annotations"
+    if not unmatched:
+        unmatched = sorted(file_by_stem.keys() - set(stems))
+        lacking = "predictions"
+    if unmatched:
+        verb = "have"
+        if len(unmatched) == 1:
+            verb = "has"
         raise InputError(
-            f"{examples(lone)} {'has' if len(lone) == 1 else 'have'} no {without}: shards of"
-            " predictions and annotations go together by name",
-            f"restore the {without}, or remove the shard on the other side",
+            f"{examples(unmatched)} {verb} no {lacking}: shards of predictions and annotations go"
+            " together by name",
+            f"restore the {lacking}, or remove the shard on the other side",
             code="missing-shard",
         )
-    return tuple(files[name] for name in names)
+    return tuple(file_by_stem[stem] for stem in stems)
 
 
-# The annotations of all shards: in memory, or a file for each.
 LabelSource: TypeAlias = Annotations | tuple[Path, ...]
+"""The annotations of all shards: in memory, or a file for each shard."""
 
 
 def find_annotations(
     annotations: LabelsLike, shards: Shards, reading: ReadOptions
 ) -> tuple[LabelSource, tuple[str, ...]]:
-    """The annotations, in memory or a file for each shard, and their classes in order."""
+    """Return the annotations, in memory or as a file for each shard, and the classes in order."""
     if isinstance(annotations, str | Path):
-        source = _in_files(Path(annotations), shards, reading)
+        source = _read_or_match(Path(annotations), shards, reading)
     elif isinstance(annotations, Annotations):
         source = annotations
     else:
@@ -102,12 +107,12 @@ def find_annotations(
             "give Annotations, or the path to a table",
             code="unsupported-type",
         )
-    if shards.scale == NOMINAL:
-        by_name = class_order(shards.classes)
+    if reading.class_names is not None:
+        order = tuple(reading.class_names)
+    elif shards.scale == NOMINAL:
+        order = class_order(shards.classes)
     else:
-        by_name = shards.classes
-    names = reading.class_names
-    order = by_name if names is None else tuple(names)
+        order = shards.classes
     if isinstance(source, Annotations):
         source = view_labels(source, reading.learn)
         check_same_scale(shards.scale, "predictions", source.scale, "annotations")
@@ -117,8 +122,8 @@ def find_annotations(
     return source, order
 
 
-def _in_files(path: Path, shards: Shards, reading: ReadOptions) -> LabelSource:
-    """A file for each shard where there are such, else all annotations in memory."""
+def _read_or_match(path: Path, shards: Shards, reading: ReadOptions) -> LabelSource:
+    """Return a file for each shard if the path is a folder of such, else read all annotations."""
     if path.is_dir() and table_files(path) and not any(path.glob("*.json")):
         files = match_files(path, shards.files)
         if files:
@@ -130,47 +135,60 @@ def _in_files(path: Path, shards: Shards, reading: ReadOptions) -> LabelSource:
 
 
 class LabelCounts(NamedTuple):
-    """What is known of the labels of a shard's items."""
+    """Counts of the labels of a shard's items, to add up over shards."""
 
     annotations: int
-    annotators: Keys  # of their ids
-    tied: int  # items whose annotators are evenly split
-    contradicted: int = 0  # items whose published label is not what most of their annotators chose
+    annotators: Keys
+    """Hashes of the annotators' ids: shards may share annotators."""
+    tied: int
+    """Items whose annotators are evenly split."""
+    contradicted: int = 0
+    """Items whose published label is not what most of their annotators chose."""
     has_item_groups: bool = False
 
     @classmethod
     def from_annotations(cls, annotations: Annotations) -> LabelCounts:
-        masks = annotations.tied, annotations.contradicted
-        tied, against = map(int, map(np.count_nonzero, masks))
-        annotators = Rows.from_names(annotations.annotators).keys
-        has_item_groups = annotations.item_groups is not None
-        return cls(len(annotations), annotators, tied, against, has_item_groups)
+        """Count the labels of annotations."""
+        return cls(
+            annotations=len(annotations),
+            annotators=Rows.from_names(annotations.annotators).keys,
+            tied=int(np.count_nonzero(annotations.tied)),
+            contradicted=int(np.count_nonzero(annotations.contradicted)),
+            has_item_groups=annotations.item_groups is not None,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class CachedShard:
-    """One shard: where it comes from, and where its arrays are."""
+    """One shard of predictions with its labels, written as arrays into the cache."""
 
     number: int
+    """The position of the shard among all of them."""
     shards: Shards
-    classes: tuple[str, ...]  # [C] in the order of the arrays; for multi-label data, the labels
-    folder: Path  # the cache
+    """All shards of predictions."""
+    classes: tuple[str, ...]
+    """Class names [C] in the order of the arrays; for multi-label data, the labels."""
+    folder: Path
+    """The folder of the cache."""
     annotations: Path | None
-    """The file with the annotations of this shard's items; None where labels are there already."""
+    """The file with annotations of this shard's items; None if its labels are written already."""
     reading: ReadOptions
 
     @property
     def name(self) -> str:
+        """The name of the file of predictions."""
         return self.shards.files[self.number].name
 
     @property
     def scale(self) -> Scale:
+        """The answer scale."""
         return self.shards.scale
 
     def write(self) -> tuple[int, LabelCounts | None, Arrays]:
         """Read and check the shard, match its items with the annotations, and write the arrays.
 
-        How many items there are, their labels' counts (None if written already), and the arrays.
+        Return the number of items, the counts of their labels, and the arrays. The counts are None
+        if labels were written before.
         """
         counts = None
         predictions = self.shards.read(self.number)
@@ -179,7 +197,7 @@ class CachedShard:
             with errors_in(f"in shard {self.name}"):
                 check_same_scale(self.scale, "predictions", annotations.scale, "annotations")
                 annotations = annotations.align(predictions.rows)
-            # Shards must not share their draws.
+            # Ties are drawn independently in each shard.
             seed = self.reading.seed * 1_000_003 + self.number
             y = hard_labels(annotations, self.reading.ties, seed)
             self.write_labels(annotations.soft_labels, y)
@@ -188,22 +206,23 @@ class CachedShard:
         P = self.scale.rows(predictions.order_classes(self.classes).probabilities)
         self._save("P", P)
         self._save("keys", predictions.rows.keys)
-        if (clusters := predictions.rows.clusters) is not None:
-            # No other shard has these numbers.
+        clusters = predictions.rows.clusters
+        if clusters is not None:
+            # The number of the shard in the high bits makes the numbers distinct across shards.
             self._save("owners", clusters.astype(np.int64) + (self.number << 32))
         return len(predictions), counts, Arrays(P, self._load("q"), self._load("y"))
 
     def write_labels(self, q: Floats, y: HardLabels) -> None:
-        """Write the rows of soft and hard labels with one entry per item."""
+        """Write soft and hard labels, given with one entry per item, as rows."""
         self._save("q", self.scale.rows(q))
         self._save("y", self.scale.row_codes(y).astype(np.int32))
 
     def write_group_keys(self, keys: Keys) -> None:
-        """Write what tells the item groups of all shards apart [n]."""
+        """Write the hash of each item's group [n], which is the same in all shards."""
         self._save("group-keys", keys)
 
     def group_keys(self) -> Keys:
-        """What was written of the item groups [n]."""
+        """Return the hash of each item's group [n]."""
         return self._load("group-keys")
 
     def write_groups(self, groups: Ints) -> None:
@@ -211,11 +230,11 @@ class CachedShard:
         self._save("groups", groups)
 
     def write_folds(self, n_folds: int, random_state: int, folds: Ints) -> None:
-        """Write the fold of each item [n], where folds are dealt over all shards."""
+        """Write the fold of each item [n]; needed if item groups extend over several shards."""
         self._save(f"folds-{n_folds}-{random_state}", folds)
 
     def has_folds(self, n_folds: int, random_state: int) -> bool:
-        """Whether the fold of each item was written."""
+        """Whether these folds were written."""
         return self._file(f"folds-{n_folds}-{random_state}").exists()
 
     def folds(self, n_folds: int, random_state: int) -> Ints:
@@ -226,7 +245,7 @@ class CachedShard:
         return layout.folds(self.arrays().y, n_folds, random_state, self.number)
 
     def arrays(self) -> Arrays:
-        """What was written; files are mapped into memory, not read."""
+        """Return the arrays; their files are mapped into memory, not read."""
         try:
             return Arrays(self._load("P"), self._load("q"), self._load("y"))
         except FileNotFoundError as error:
@@ -237,11 +256,11 @@ class CachedShard:
             ) from error
 
     def keys(self) -> Keys:
-        """A number per item id [n], in the order of the items, by which they are drawn."""
+        """Return a hash of the ids of each item [n], by which items are drawn."""
         return self._load("keys")
 
     def layout(self) -> Layout:
-        """Which rows of the arrays belong together."""
+        """Return which rows of the arrays belong together."""
         owners = self.owners()
         groups = self.groups()
         if groups is None:
@@ -249,32 +268,35 @@ class CachedShard:
         return Layout.from_scale(self.scale, self.classes, groups, are_pairs=owners is not None)
 
     def groups(self) -> Ints | None:
-        """The number of each item's group [n]; None where the annotations name no groups."""
+        """Return the number of each item's group [n]; None if the annotations name no groups."""
         if self._file("groups").exists():
             return self._load("groups")
         return None
 
     def owners(self) -> Ints | None:
-        """The item of each pair of an item and an annotator [n], as a number; None of items."""
+        """Return a number for the item of each pair [n]; None if the rows are items."""
         if self._file("owners").exists():
             return self._load("owners")
         return None
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
+        """Write an array of this shard under a name."""
         try:
             np.save(self._file(name), np.ascontiguousarray(values))
         except OSError as error:
             raise cannot_write(self.folder, error) from error
 
     def _load(self, name: str) -> NDArray[Any]:
+        """Map an array of this shard into memory."""
         return np.asanyarray(np.load(self._file(name), mmap_mode="r", allow_pickle=False))
 
     def _file(self, name: str) -> Path:
+        """The file of an array of this shard."""
         return self.folder / f"{self.number:06d}.{name}.npy"
 
 
 def hard_labels(annotations: Annotations, ties: Ties, seed: int) -> HardLabels:
-    """Hard labels of items, without a word on ties, which are counted over all shards."""
+    """Return hard labels without warnings: ties are counted over all shards."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         return annotations.hard_labels(ties=ties, random_state=seed)
@@ -304,21 +326,22 @@ def write_labels(source: Annotations, cached: Sequence[CachedShard]) -> list[Lab
     if not is_predicted.all():
         extra = source.rows.take(~is_predicted)
         raise different_rows("annotations", "predictions", predicted_rows, extra=extra)
-    # Whoever read these annotations as one has warned of published labels.
+    # A warning about published labels was shown when these annotations were read.
     return [LabelCounts.from_annotations(source)._replace(contradicted=0)]
 
 
 def make_folder(scratch: str | Path | None) -> Path:
-    """A new folder for the cache.
+    """Create a folder for the cache.
 
-    Without ``scratch`` it is where TMPDIR says, else in /var/tmp where there is one: /tmp is kept
-    in memory on many machines.
+    Without ``scratch`` it is in TMPDIR, if that is set, else in /var/tmp if that exists: on many
+    machines /tmp is in memory.
     """
-    if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK):
-        large = "/var/tmp"
+    if scratch:
+        parent = Path(scratch)
+    elif not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK):
+        parent = Path("/var/tmp")
     else:
-        large = None
-    parent = Path(scratch or large or tempfile.gettempdir())
+        parent = Path(tempfile.gettempdir())
     try:
         parent.mkdir(parents=True, exist_ok=True)
         # A killed run leaves its cache, which the next one removes.

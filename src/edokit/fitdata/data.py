@@ -1,4 +1,7 @@
-"""What a fit needs of predictions and labels: here in memory; `sharded` overrides it for shards."""
+"""`FitData`: predictions and labels as a fit reads them, in memory.
+
+`edokit.fitdata.sharded` has the subclass for data in shards on disk.
+"""
 
 from __future__ import annotations
 
@@ -51,15 +54,14 @@ if TYPE_CHECKING:
     from edokit.predictions.shards import Shards
     from edokit.runs.inputs import Input
 
-# Numbers of pooled probabilities at a time, over all weightings.
+# Most pooled probabilities in memory at a time, over all weight vectors of a search.
 _SCORES_BLOCK = 2**22
-_FEW_CLASSES = 2
 
 
 class Arrays(NamedTuple):
-    """Predictions P [n, K, C], soft labels q [n, C] and hard labels y [n] of some rows.
+    """Predictions P [n, K, C], soft labels q [n, C] and hard labels y [n], row by row.
 
-    An item is one row; a set of labels is one row per label, next to each other.
+    An item is one row; for multi-label data it is a row per label, and these are adjacent.
     """
 
     P: Reals
@@ -68,7 +70,7 @@ class Arrays(NamedTuple):
 
     @classmethod
     def from_items(cls, P: Reals, q: Floats, y: ArrayLike, scale: Scale) -> Arrays:
-        """Return the rows of arrays with one entry per item."""
+        """Convert arrays with one entry per item to rows."""
         return cls(scale.rows(P), scale.rows(q), scale.row_codes(np.asarray(y)))
 
     def take(self, rows: Ints) -> Arrays:
@@ -77,7 +79,7 @@ class Arrays(NamedTuple):
 
 
 class AnnotationCounts(NamedTuple):
-    """How much the labels of the fit data rest on."""
+    """The numbers of annotations and annotators behind the labels of fit data."""
 
     annotations: int
     annotators: int
@@ -87,11 +89,11 @@ class AnnotationCounts(NamedTuple):
 class FitData:
     """Predictions of K members about N items of C classes, with their soft and hard labels.
 
-    Data of every answer scale are rows of distributions here (`Scale.rows`): an item is one row, a
-    set of L labels is L rows with two classes.
+    The arrays are rows of distributions for every answer scale (`Scale.rows`): an item is one row;
+    for multi-label data with L labels it is L rows with two classes.
 
-    Solvers, fit and search read data through this class alone, so that arrays in memory and shards
-    on disk share one path. Make one with `from_arrays`, `from_predictions` or `open`.
+    Solvers, fit and search read data only through this class, so that arrays in memory and shards
+    on disk take the same path. `from_arrays`, `from_predictions` and `open` create it.
 
     Attributes
     ----------
@@ -106,23 +108,22 @@ class FitData:
     counts : AnnotationCounts or None
         Annotations and annotators behind the labels, where known.
     all_rows : Rows or None
-        The ids of the items, where they are in memory; of a part of the data, those of the whole.
+        The ids of the items, where they are in memory. A part of the data keeps those of the whole.
     positions : ndarray of int or None
         The positions of the items among ``all_rows``; None where these are all of them.
     layout : Layout
-        Which rows of the arrays belong together, made of the scale and the rows if not given.
+        Which rows of the arrays belong together. By default it follows from the scale and the ids.
     class_labels : tuple or None
         Class labels [C] in the type that the user gave; None where they are the names.
     inputs : mapping of str to Input
         The files that the data were read from, by role.
     annotations : Annotations or None
-        Who gave which label, where the annotators have names and the data are in memory; of a part
-        of the data, those of the whole.
+        Who gave which label, where the annotators have names and the data are in memory. A part of
+        the data keeps those of the whole; `as_whole` selects its own.
     per_annotator_members : int
-        How many members learned the labels of one annotator each, where that is known and the
-        training kept to K ≤ min A_i.
+        Number of members that learned from a single annotator each; 0 where that is unknown.
     fewest_annotators : int
-        How many annotators the least annotated item has, where there are such members.
+        Number of annotators of the least annotated item, where there are such members; else 0.
 
     Examples
     --------
@@ -159,7 +160,7 @@ class FitData:
                 are_pairs = self.all_rows.are_pairs
             self.layout = Layout.from_scale(self.scale, self.classes, groups, are_pairs=are_pairs)
         self.prepared: dict[Hashable, Any] = {}
-        """What solvers have made ready of these data, for their next call."""
+        """A cache for solvers, which call several times with the same data."""
         self._known_sums: dict[tuple[bool, bool], Summaries] = {}
 
     def __repr__(self) -> str:
@@ -176,7 +177,7 @@ class FitData:
         groups: Sequence[str] | None = None,
         scale: ScaleLike = NOMINAL,
     ) -> FitData:
-        """Data in memory.
+        """Return fit data from arrays.
 
         Parameters
         ----------
@@ -224,7 +225,7 @@ class FitData:
         ties: Ties = "first",
         random_state: int = 0,
     ) -> FitData:
-        """Data in memory, of predictions and annotations of the same items.
+        """Return fit data from predictions and annotations of the same items.
 
         Parameters
         ----------
@@ -249,25 +250,26 @@ class FitData:
         q = annotations.shares
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         arrays = Arrays(scale.rows(P), scale.rows(q), scale.row_codes(y))
-        per_annotator = 0
-        if not annotations.rows.are_pairs:  # a pair has one annotator
+        per_annotator_members = 0
+        if not annotations.rows.are_pairs:  # the limit K ≤ min A_i is about items
             for name in predictions.members:
                 supervision = predictions.member_info.get(name, {}).get("supervision")
-                per_annotator += supervision == "per-annotator"
-        fewest = 0
-        if per_annotator:
-            fewest = int(annotations.annotations_per_item.min())
+                if supervision == "per-annotator":
+                    per_annotator_members += 1
+        fewest_annotators = 0
+        if per_annotator_members:
+            fewest_annotators = int(annotations.annotations_per_item.min())
         return FitData(
             arrays,
-            predictions.members,
-            predictions.classes,
-            predictions.groups,
-            counts,
-            predictions.rows,
-            scale,
+            members=predictions.members,
+            classes=predictions.classes,
+            groups=predictions.groups,
+            counts=counts,
+            all_rows=predictions.rows,
+            scale=scale,
             layout=_layout(annotations, predictions.classes),
-            per_annotator_members=per_annotator,
-            fewest_annotators=fewest,
+            per_annotator_members=per_annotator_members,
+            fewest_annotators=fewest_annotators,
         )
 
     @staticmethod
@@ -284,21 +286,22 @@ class FitData:
         progress: Progress | None = None,
         **options: Any,
     ) -> ShardedData:
-        """Shards of predictions with the annotations of their items; use it in a ``with``.
+        """Open shards of predictions with the annotations of their items, in a ``with`` block.
 
-        Opening reads every shard once: it is checked, matched with the annotations by item id, and
-        written as plain arrays into a cache, which later passes read and closing removes.
+        Opening reads every shard once, checks it, matches it with the annotations by item id, and
+        writes it as plain arrays into a cache. Later passes read the cache; closing removes it.
 
         Parameters
         ----------
         predictions : Shards, str or Path
             The shards, or their folder.
         annotations : Annotations, str or Path
-            Anything that fits into memory, or a folder with a file for each shard, named like it.
+            A table that fits into memory, or a folder with a file for each shard, of the same name.
         split : str or sequence of str, optional
             Only annotations of this split, or of these.
         jobs : int, optional
-            Shards to work on at a time; by default one per core, as far as 2 GiB of memory go.
+            Number of shards that are processed at a time; by default one per core, but no more than
+            fit into 2 GiB of memory.
         engine : str, default="local"
             ``local``, or ``dask://host:port``.
         scratch : str or Path, optional
@@ -325,7 +328,7 @@ class FitData:
         return ShardedData.from_shards(predictions, annotations, reading)
 
     def close(self) -> None:
-        """Remove what was written to disk for these data: the cache of shards."""
+        """Remove the cache of shards from the disk, if there is one."""
 
     def __enter__(self) -> Self:
         return self
@@ -335,7 +338,7 @@ class FitData:
 
     @property
     def in_memory(self) -> FitData:
-        """Data in memory: all items, or a random sample if they do not fit."""
+        """These data in memory: all items, or a random sample if they do not fit."""
         return self
 
     @property
@@ -345,7 +348,7 @@ class FitData:
         return self.arrays
 
     def __len__(self) -> int:
-        """N, the number of items, or of pairs of an item and an annotator."""
+        """The number of items N; of rows for pairs of an item and an annotator, that of pairs."""
         return len(self.sample.y) // self.rows_per_item
 
     @property
@@ -357,7 +360,7 @@ class FitData:
 
     @property
     def n_items(self) -> int:
-        """The number of distinct items; of pairs, fewer than N."""
+        """The number of distinct items: for pairs, an item counts once."""
         if self.all_rows is None:
             return len(self)
         return self.all_rows.count_items(self.positions)
@@ -395,7 +398,7 @@ class FitData:
     def summaries(self, settings: ObjectiveSettings | None = None) -> Summaries:
         """Sums over all items, computed once.
 
-        With ``settings``, those that these do not weigh may be left out.
+        With ``settings``, sums that belong to terms without weight may be None.
         """
         if settings is None or settings.div or settings.needs_order:
             return self._sums(True, True)
@@ -406,8 +409,9 @@ class FitData:
         return np.asarray(self._sums(False, True).member_ce())
 
     def _sums(self, distances: bool, log_losses: bool) -> Summaries:
-        for contents, sums in self._known_sums.items():
-            if contents >= (distances, log_losses):
+        """Sums over all items, from the cache if it has them with what is needed."""
+        for (has_distances, has_log_losses), sums in self._known_sums.items():
+            if has_distances >= distances and has_log_losses >= log_losses:
                 return sums
         sums = Summaries.from_arrays(
             *self.sample, distances=distances, log_losses=log_losses, steps=self.layout.steps
@@ -423,11 +427,12 @@ class FitData:
         with_items: bool = True,
         members: Ints | None = None,
     ) -> Problem:
-        """The joint loss of these settings: terms of all items, a pool of those of the sample.
+        """The problem of minimising the joint loss with these settings.
 
-        Without ``all_terms``, terms that the settings do not weigh may be left out; without items,
-        it has every term but the pool's cross-entropy. ``members`` are positions, in the order of
-        the problem; None: all of them, in their order.
+        Sums are of all items; the items whose pool is evaluated are those of the sample. Without
+        ``all_terms``, sums that belong to terms without weight may be None. Without ``with_items``,
+        the problem lacks the items, and so the pool's cross-entropy. ``members`` are the positions
+        of the members to use, in this order; None for all of them.
         """
         sums = self.summaries(None if all_terms else settings)
         class_weights = None
@@ -444,7 +449,7 @@ class FitData:
         return Problem(sums, rows, q, class_weights, settings.pool, self.layout.steps)
 
     def _member_rows(self, kind: Pool, members: Ints | None = None) -> Floats:
-        """[K, n·C] what a pool adds up, of the sample; of these members, in this order."""
+        """[K, n·C] the rows of the sample that a pool adds up, for these members in this order."""
         key: Hashable = ("rows", kind)
         if members is not None:
             key = ("rows", kind, members.tobytes())
@@ -458,7 +463,7 @@ class FitData:
         return self.prepared[key]  # type: ignore[no-any-return]
 
     def _drop_rows(self, kind: Pool) -> None:
-        """Forget the rows of some members, which may be as large as the data."""
+        """Remove rows of selected members from the cache: they may be as large as the data."""
         for key in list(self.prepared):
             if isinstance(key, tuple) and key[:2] == ("rows", kind) and len(key) == 3:
                 del self.prepared[key]
@@ -469,9 +474,9 @@ class FitData:
         members: Ints | None = None,
         term: PoolTerm = CrossEntropy(),  # noqa: B008
     ) -> list[Expansion]:
-        """A term of the pools with these weights [T, k], with gradients and Hessians.
+        """Value, gradient and Hessian of a term for each of these weight vectors [T, k].
 
-        ``members`` [k] are those that the weights are of (all, if None).
+        ``members`` [k] are the positions of the members that have these weights; None for all.
         """
         P, q, _ = self.sample
         if members is not None:
@@ -483,15 +488,15 @@ class FitData:
     ) -> Mapping[str, float | None]:
         """The metrics of the pool with these weights [K].
 
-        In memory, they are computed when they are first read. Of shards, ``entropy_correlation``,
-        which is not a sum over them, is None.
+        In memory, they are computed when they are first read. For shards, ``entropy_correlation``
+        is None: it is not a sum over shards.
         """
         p, q, y = self.per_item(pooled(self.sample.P, weights, str(pool), temperature))
         order: Literal["C", "F"] = "C"
-        if p.shape[1] <= _FEW_CLASSES:
-            # numpy sums over few columns several times as fast in this order, to the same digits.
+        if p.shape[1] <= 2:
+            # numpy sums over two columns several times as fast in this order, to the same digits.
             order = "F"
-        # Copies, since labels may be arrays of the user, who may change them.
+        # Copied, since the metrics are computed later, and users may change their arrays meanwhile.
         p = np.array(p, order=order)
         q = np.array(q, order=order)
         y = np.array(y)
@@ -499,13 +504,13 @@ class FitData:
         return DeferredMetrics(partial(checked_metrics, names, p, q, y, self.scale))
 
     def per_item(self, rows: Floats) -> tuple[Floats, Floats, HardLabels]:
-        """Predictions [n, C] for the rows of the sample, soft and hard labels: as of items."""
+        """Predictions [n, C] by row of the sample, its soft and its hard labels, each by item."""
         layout = self.layout
         _, q, y = self.sample
         return layout.item_shares(rows), layout.item_shares(q), layout.item_labels(y)
 
     def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
-        """What a search compares of the pools with these weights [T, K], as sums; in one pass."""
+        """The sums from which a search compares weight vectors [T, K], in one pass."""
         _, q, y = self.sample
         classes = q.shape[1]
         width = self.rows_per_item
@@ -514,7 +519,7 @@ class FitData:
             names = ["f1", "ce", "md", "rps", "w1", "ce_squares", "rps_squares"]
         totals = {name: np.zeros(len(weights)) for name in names}
         for kind in dict.fromkeys(pools):
-            trials = np.flatnonzero([pool is kind for pool in pools])
+            trials = np.flatnonzero([pool_of_trial is kind for pool_of_trial in pools])
             rows = self._member_rows(kind)
             items = max(1, _SCORES_BLOCK // (len(weights) * classes * width))
             for s in slices(len(y), items * width):
@@ -528,7 +533,7 @@ class FitData:
         return Scores(len(self), totals)
 
     def _score_sums(self, p: Floats, q: Floats, y: HardLabels) -> dict[str, float]:
-        """Sums over items of what a search compares, of predictions p [n, C] for some rows."""
+        """The sums from which a search compares, for predictions p [n, C] of some rows."""
         item_means = self.layout.item_means
         ce = item_means(cross_entropy(p, q))
         sums = {
@@ -546,9 +551,10 @@ class FitData:
         return sums
 
     def draw(self, count: int) -> FitData:
-        """At most this many items, in memory, ordered by content, whatever their order was.
+        """At most this many items, in memory, sorted by content, so that their order is the same
+        for any order of the data.
 
-        Which of more items they are depends on their ids (their positions, if they have none).
+        If there are more, the ids of the items decide which are drawn; without ids, the first are.
         """
         if len(self) <= count:
             return self._take(by_content(self.sample, self.members, self.rows_per_item))
@@ -559,9 +565,9 @@ class FitData:
         return self._take(lowest(self.all_rows.keys[self.positions], count)).draw(count)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
-        """For each of ``count`` folds the data without it and the fold alone.
+        """Pairs of the data without a fold and the data of this fold, for ``count`` folds.
 
-        Every item is held out once; each hard label (for multi-label data, each set of labels) is
+        Every item is held out once. Each hard label (for multi-label data, each set of labels) is
         spread evenly over the folds.
         """
         self._check_folds(count)
@@ -587,9 +593,9 @@ class FitData:
         )
 
     def as_whole(self) -> FitData:
-        """The same items, where they are a part of the data, as data that end there.
+        """A part of other data as data of its own; data that are not a part come back unchanged.
 
-        Ids, annotations and counts are then those of these items alone.
+        Ids, annotations and their counts are then those of these items alone.
         """
         if self.positions is None:
             return self
@@ -607,20 +613,20 @@ class FitData:
         )
 
     def label_summaries(self) -> list[Summaries]:
-        """The summaries of each label of multi-label data, as of a question with two classes."""
+        """The summaries of each label of multi-label data, each with two classes."""
         P, q, y = self.sample
         layout = self.layout.for_single_label()
         summaries = []
         for label in range(len(self.labels)):
             rows = slice(label, None, self.rows_per_item)
-            question = replace(
+            data_of_label = replace(
                 self,
                 arrays=Arrays(P[rows], q[rows], y[rows]),
                 classes=self.row_classes,
                 scale=NOMINAL,
                 layout=layout,
             )
-            summaries.append(question._sums(distances=False, log_losses=False))
+            summaries.append(data_of_label._sums(distances=False, log_losses=False))
         return summaries
 
     def _check_folds(self, count: int) -> None:
@@ -644,7 +650,7 @@ class FitData:
         return replace(self, arrays=means, members=tuple(group_names(names)), groups=None)
 
     def member_groups(self) -> tuple[str, ...]:
-        """The group of each member; one without a group is a group of its own."""
+        """The group of each member; a member without one is the only member of its own group."""
         if self.groups is None:
             raise InputError(
                 f"{option('groups', True)} needs the group of each member, but these predictions"
@@ -653,11 +659,13 @@ class FitData:
                 f" {option('groups')} out",
                 code="missing-groups",
             )
-        pairs = zip(self.members, self.groups, strict=True)
-        return tuple(group or f"member {name}" for name, group in pairs)
+        names = []
+        for member, group in zip(self.members, self.groups, strict=True):
+            names.append(group or f"member {member}")
+        return tuple(names)
 
     def describe(self) -> dict[str, Json]:
-        """Items, members, classes and a digest: what tells these data from others."""
+        """Number of items, members, classes and a digest, which identify these data."""
         description: dict[str, Json] = {
             "items": len(self),
             "members": list(self.members),
@@ -669,6 +677,7 @@ class FitData:
         return description
 
     def _digest(self) -> str:
+        """A digest of predictions and labels."""
         P, q, y = self.sample
         arrays = (P, q, y.astype(np.int64))
         return digest_parts(np.ascontiguousarray(array).tobytes() for array in arrays)
@@ -693,29 +702,37 @@ def pooled(P: Reals, v: Floats, kind: str, temperature: float = 1.0) -> Floats:
 
 
 def by_content(arrays: Arrays, members: Sequence[str], rows_per_item: int = 1) -> Ints:
-    """[N] positions of the items, ordered by labels, summed predictions, and those by member."""
+    """[N] positions of the items, sorted by labels, then summed predictions, then predictions.
+
+    The order does not depend on the order of items or members.
+    """
     P, q, y = arrays
     sums = np.sort(P, axis=1).sum(axis=1)  # the same whatever the order of the members
     by_member = P[:, np.argsort(members)].reshape(len(y), -1)
     # Numbers of at least 0 are ordered as their bytes are, the most significant first.
-    rows = np.concatenate([y[:, None], q, sums, by_member], axis=1).astype(">f8")
+    rows = np.concatenate([y[:, None], q, sums, by_member], axis=1).astype(">f8", order="C")
     rows = rows.reshape(len(y) // rows_per_item, -1)
     return np.argsort(rows.view(f"V{8 * rows.shape[1]}").ravel(), kind="stable")
 
 
 class Scores(MetricSums):
-    """What a search compares, as sums over items for T weightings, [T] by name."""
+    """What a search compares, as sums over items: an array [T] per name for T weight vectors."""
 
     def estimates(self) -> list[dict[str, float]]:
-        """F1, CE, MD and the standard error of CE, for each weighting; of ordered classes also RPS
-        with its standard error, and W1."""
-        sums = self.sums.items()
-        means = {name: total / self.items for name, total in sums if total is not None}
+        """F1, CE, MD and the standard error of CE, for each weight vector.
+
+        For ordinal scales also RPS with its standard error, and W1.
+        """
+        means = {}
+        for name, total in self.sums.items():
+            if total is not None:
+                means[name] = total / self.items
         for name in ("ce", "rps"):
             if f"{name}_squares" in means:
                 variance = np.maximum(means.pop(f"{name}_squares") - means[name] ** 2, 0.0)
                 means[f"{name}_se"] = np.sqrt(variance / max(self.items - 1, 1))
-        return [
-            dict(zip(means, map(float, values), strict=True))
-            for values in zip(*means.values(), strict=True)
-        ]
+        estimates: list[dict[str, float]] = [{} for _ in means["ce"]]
+        for name, values in means.items():
+            for estimate, value in zip(estimates, values.tolist(), strict=True):
+                estimate[name] = value
+        return estimates

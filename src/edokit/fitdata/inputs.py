@@ -1,7 +1,7 @@
-"""The one way in: predictions and labels in the forms that users have them, matched by item.
+"""The one way in: predictions and labels in any form that users have, matched by item.
 
 `load_inputs` is for verbs that learn weights, also from shards. `match_inputs`, `load_annotations`,
-`load_new_labels` and `load_predictions` are for those that have all in memory.
+`load_new_labels` and `load_predictions` are for verbs that need all data in memory.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class LoadedAnnotations:
 def load_inputs(
     predictions: PredictionsLike, annotations: LabelsLike, reading: ReadOptions
 ) -> FitData:
-    """Return predictions and labels, matched by item, as a fit needs them.
+    """Return the fit data of predictions and labels, matched by item.
 
-    Paths are read, shards are opened and not read into memory, and `FitData` come back as they
-    are. Close what was opened (`open_inputs` does).
+    Paths are read; shards are opened, but not read into memory; `FitData` are returned unchanged.
+    The caller closes data that were opened, as `open_inputs` does.
     """
     if isinstance(predictions, FitData):
         if reading.scale is not None:
@@ -101,7 +101,7 @@ def load_inputs(
 def open_inputs(
     predictions: PredictionsLike, annotations: LabelsLike, reading: ReadOptions
 ) -> Iterator[FitData]:
-    """`load_inputs` for a ``with``: data that it opens are closed, `FitData` stay open."""
+    """`load_inputs` as a context: data that it opens are closed at the end, given `FitData` not."""
     data = load_inputs(predictions, annotations, reading)
     try:
         yield data
@@ -117,13 +117,20 @@ def match_inputs(
     *,
     is_test: bool = False,
 ) -> MatchedInputs:
-    """Return predictions and annotations in memory, read where they are paths, and matched."""
+    """Return predictions and annotations in memory, read if they are paths, and matched by item.
+
+    ``is_test`` names them as the test data in messages and among the files.
+    """
     files = InputFiles(reading)
-    prefix = "test_" if is_test else ""
+    prefix = ""
+    if is_test:
+        prefix = "test_"
     labels = files.annotations(f"{prefix}annotations", annotations)
     members = files.predictions(f"{prefix}predictions", predictions)
     try:
-        aligned, labelled = align_inputs(members, labels, reading.scale, reading.order)
+        matched_predictions, matched_annotations = align_inputs(
+            members, labels, reading.scale, reading.order
+        )
     except InputError as error:
         if not is_test:
             raise
@@ -133,14 +140,14 @@ def match_inputs(
         raise InputError(f"of the test data, {error._message}", hint, code=error.code) from None
     typed_labels = None
     if not isinstance(labels, Annotations):
-        typed_labels = class_labels(labels, labelled)
-    return MatchedInputs(aligned, labelled, typed_labels, files.inputs)
+        typed_labels = class_labels(labels, matched_annotations)
+    return MatchedInputs(matched_predictions, matched_annotations, typed_labels, files.inputs)
 
 
 def load_annotations(
     annotations: AnnotationsLike, reading: ReadOptions, role: str = "annotations"
 ) -> LoadedAnnotations:
-    """Return annotations, read where they are a path, made of a table where they are one."""
+    """Return annotations, read if they are a path, and converted if they are a table."""
     files = InputFiles(reading)
     if isinstance(annotations, str | Path | Annotations):
         loaded = files.annotations(role, annotations)
@@ -159,9 +166,9 @@ def load_new_labels(
     scale: Scale,
     role: str = "annotations",
 ) -> Annotations:
-    """Return annotations of new items in the classes and on the scale of an ensemble.
+    """Return annotations of new items with the classes and the scale of an ensemble.
 
-    A file or a table is read with those of the ensemble, unless others are given.
+    A file or a table is read with the ensemble's classes and scale, unless ``reading`` has others.
     """
     if not isinstance(annotations, Annotations) and reading.scale is None:
         if scale != NOMINAL:
@@ -176,9 +183,9 @@ def load_new_labels(
 def load_predictions(
     predictions: PredictionsLike, reading: ReadOptions, labels: LabelsLike = None
 ) -> Predictions:
-    """Return predictions in memory, read where they are a path.
+    """Return predictions in memory, read if they are a path.
 
-    An array without a scale has that of ``labels``, where these are annotations.
+    An array for which no scale is declared gets that of ``labels`` if these are annotations.
     """
     loaded = InputFiles(reading).predictions("predictions", predictions)
     members = predictions_for(labels, loaded, reading.scale, reading.order)
@@ -190,14 +197,14 @@ def load_predictions(
 def _open_shards(
     predictions: PredictionsLike, annotations: LabelsLike, reading: ReadOptions
 ) -> FitData:
-    """Return the data of shards, which are read in passes."""
+    """Return fit data of shards, which are read in passes."""
     from edokit.fitdata.sharded import ShardedData
 
     if not isinstance(predictions, Shards | str | Path):
         raise InputError(
             f"shards are read from a folder, but the predictions are a"
             f" {type(predictions).__name__}",
-            "give the path of the folder, or leave the options of shards out",
+            "give the path of the folder, or leave the options for shards out",
             code="unsupported-type",
         )
     files = InputFiles(reading)
@@ -218,12 +225,16 @@ def predictions_for(
     scale: ScaleLike | None = None,
     order: Order | None = None,
 ) -> Predictions:
-    """Predictions on this scale; an array without one has scale and classes of annotations.
+    """Return predictions on the declared scale.
 
-    With ``order`` the rows of an array are the annotations' items, its columns their classes.
+    An array for which no scale is declared gets scale and classes of annotations on a scale that is
+    not nominal. If ``order`` is declared, an array with as many columns as the annotations have
+    classes gets these classes.
     """
     if isinstance(predictions, Predictions):
-        return predictions if scale is None else predictions.on_scale(scale)
+        if scale is None:
+            return predictions
+        return predictions.on_scale(scale)
     if isinstance(labels, Annotations):
         if scale is None and labels.scale != NOMINAL:
             return as_predictions(predictions, classes=labels.classes, scale=labels.scale)
@@ -233,9 +244,9 @@ def predictions_for(
 
 
 def with_declared_order(predictions: Predictions, rows: Rows, order: Order | None) -> Predictions:
-    """Predictions with the ids of these rows, where ``order`` declares that only these are missing.
+    """Return predictions without ids with the ids of ``rows``, if ``order`` declares their order.
 
-    Predictions with ids, or for rows without ids, come back unchanged.
+    They are returned unchanged if they have ids, if the rows have none, and without ``order``.
     """
     if order is None:
         return predictions
@@ -258,11 +269,11 @@ def align_inputs(
     scale: ScaleLike | None = None,
     order: Order | None = None,
 ) -> tuple[Predictions, Annotations]:
-    """Both in the order of the predictions' items and the annotations' classes, on one scale.
+    """Return both in the order of the predictions' items and the annotations' classes.
 
-    ``scale`` applies to arrays and to inputs that declare none; an array without a scale takes the
-    other input's. Items are matched by id. Where only one side has ids, ``order`` declares that
-    the rows of the other are in the same order.
+    Items are matched by id; if only one side has ids, ``order`` declares that the rows of the other
+    are in the same order. ``scale`` applies to arrays, and to inputs that declare none; an array
+    for which no scale is declared gets that of the other input.
     """
     predictions = predictions_for(labels, predictions, scale, order)
     if isinstance(labels, Annotations):
@@ -272,8 +283,8 @@ def align_inputs(
             labels, len(predictions), predictions.classes, scale=predictions.scale
         )
     predictions = with_declared_order(predictions, annotations.rows, order)
-    is_by_position = order is not None or not predictions.rows.has_ids
-    if is_by_position and not annotations.rows.has_ids:
+    are_matched_by_position = order is not None or not predictions.rows.has_ids
+    if are_matched_by_position and not annotations.rows.has_ids:
         check_lengths(annotations, len(predictions))
         annotations = replace(annotations, rows=predictions.rows)
     annotations = annotations.align(predictions.rows)
@@ -285,43 +296,48 @@ def align_inputs(
     return predictions.order_classes(annotations.classes), annotations
 
 
-def pooled_members(
+def members_with_weight(
     predictions: PredictionsLike,
     members: tuple[str, ...],
     classes: Sequence[str],
     weights: Floats,
     scale: Scale,
 ) -> Predictions:
-    """Predictions of the members that carry weight, classes and scale as fitted."""
-    weighted_members = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
+    """Return the predictions of the members with weight, on the ensemble's classes and scale.
+
+    ``members``, ``classes``, ``weights`` and ``scale`` are those of the ensemble.
+    """
+    names = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
     if not isinstance(predictions, Predictions):
         predictions = as_predictions(predictions, members, classes, scale)
-    selected = select_members(predictions, weighted_members, "predictions").order_classes(classes)
-    return selected.on_scale(scale, "ensemble")
+    selected = select_members(predictions, names, "predictions")
+    return selected.order_classes(classes).on_scale(scale, "ensemble")
 
 
 def check_disjoint(dev: Predictions, test: Predictions) -> None:
-    """Refuse test items that were fitted on: they would favour whatever overfits most.
+    """Refuse test items that are also fitted on: they would favour whatever overfits most.
 
-    Splits may number their items alike, so an id in both is the same item only if the members'
-    predictions of it are the same.
+    Splits may use the same numbers as ids, so items with the same ids are the same items only if
+    the members' predictions of them are equal, too.
     """
-    places = dev.rows.positions(test.rows)
-    shared = test.rows.take(places >= 0)
-    in_both = test.select(dev.members).probabilities[places >= 0]
-    if len(shared) and np.array_equal(dev.probabilities[places[places >= 0]], in_both):
+    dev_positions = dev.rows.positions(test.rows)
+    has_id_in_dev = dev_positions >= 0
+    repeated = test.rows.take(has_id_in_dev)
+    dev_probabilities = dev.probabilities[dev_positions[has_id_in_dev]]
+    test_probabilities = test.select(dev.members).probabilities[has_id_in_dev]
+    if len(repeated) and np.array_equal(dev_probabilities, test_probabilities):
         raise InputError(
-            f"{are(len(shared), len(test), noun='test item')} among the items to fit on:"
-            f" {examples(sorted(shared.names))}",
+            f"{are(len(repeated), len(test), noun='test item')} among the items to fit on:"
+            f" {examples(sorted(repeated.names))}",
             f"give {option('test_predictions')} of the test items alone",
             code="test-items-in-fit",
         )
 
 
 def select_members(predictions: Predictions, members: Sequence[str], role: str) -> Predictions:
-    """Predictions of these members, in this order; all of them must be there.
+    """Return the predictions of these members, in this order; a missing member is refused.
 
-    Anonymous answers are members of their own where these are named.
+    If a name of anonymous answers is among ``members``, those of pairs become members, too.
     """
     missing = [name for name in members if name not in predictions.members]
     if any(name.endswith(ANONYMOUS) for name in missing) and predictions.rows.are_pairs:

@@ -1,4 +1,4 @@
-"""Which rows of fit data belong to an item, and what their classes are."""
+"""The layout of fit data: which rows belong to an item, and what their classes are."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from edokit.scales import NOMINAL, Scale
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """How the rows of predictions and labels are made of items; computed once for a fit.
+    """How items are arranged as rows of predictions and labels; computed once for a fit.
 
     Attributes
     ----------
     rows_per_item : int
-        One; for multi-label data, one per label, next to each other.
+        One; for multi-label data, one per label, in adjacent rows.
     labels : tuple of str
         The label of each row of an item for multi-label data, else empty.
     row_classes : tuple of str
@@ -89,13 +89,16 @@ class Layout:
         return (items[:, None] * self.rows_per_item + offsets).reshape(-1)
 
     def item_labels(self, y: HardLabels) -> HardLabels:
-        """Return hard labels of items [N], for multi-label data [N, L], from those of rows."""
+        """Return hard labels by item [N], for multi-label data [N, L], from hard labels by row."""
         if not self.labels:
             return y
         return y.reshape(-1, self.rows_per_item)
 
     def item_shares(self, rows: Floats) -> Floats:
-        """Return distributions of items [N, C], for multi-label data [N, L], from those of rows."""
+        """Return distributions [N, C] by item from those by row.
+
+        For multi-label data, return the share of each label [N, L].
+        """
         if not self.labels:
             return rows
         return rows[:, 1].reshape(-1, self.rows_per_item)
@@ -109,7 +112,7 @@ class Layout:
     def folds(self, y: HardLabels, n_folds: int, random_state: int, shard: int = 0) -> Ints:
         """Return the fold of each item of a shard [N]; arrays in memory are shard 0.
 
-        The first fold moves on from shard to shard.
+        Each shard starts with another fold, so that the folds of all shards have about one size.
         """
         labels = self.item_labels(y)
         seed = [random_state, n_folds, shard]

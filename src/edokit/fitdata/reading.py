@@ -1,4 +1,4 @@
-"""How predictions and annotations are read: the options, and the files that were read by them."""
+"""Reading of predictions and annotations: the options, and a record of the files."""
 
 from __future__ import annotations
 
@@ -52,18 +52,19 @@ ClassLabels: TypeAlias = tuple[ClassLabel, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class ShardOptions:
-    """How shards are worked on.
+    """How shards are processed.
 
     Parameters
     ----------
     jobs : int, default=None
-        Shards to work on at a time; None: one per core, as far as 2 GiB of memory go.
+        Number of shards that are processed at a time. None: one per core, but no more than fit into
+        2 GiB of memory.
     engine : str, default="local"
         ``local``, or ``dask://host:port``.
     scratch : str or Path, default=None
-        The folder for the cache; None: TMPDIR or /var/tmp.
+        The folder for the cache; None for TMPDIR or /var/tmp.
     progress : callable, default=None
-        Called with what is done, the shards done and the number of shards.
+        Called with the number of shards done, the number of shards, and the current task.
     """
 
     jobs: int | None = None
@@ -73,7 +74,7 @@ class ShardOptions:
 
 
 def as_shard_options(streaming: ShardOptions | Mapping[str, Any] | None) -> ShardOptions | None:
-    """Return the options of shards; a mapping names them."""
+    """Return `ShardOptions` or None unchanged; convert a mapping of its fields."""
     if streaming is None or isinstance(streaming, ShardOptions):
         return streaming
     return ShardOptions(**streaming)
@@ -81,9 +82,10 @@ def as_shard_options(streaming: ShardOptions | Mapping[str, Any] | None) -> Shar
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How the inputs of a fit are read: arguments of `read_annotations`, and how labels are made.
+    """How the inputs of a fit are read, and how hard labels are made of them.
 
-    Arguments that are None keep the default of `read_annotations`, which describes them.
+    The fields that are not described here are arguments of `read_annotations`; None means its
+    default.
 
     Parameters
     ----------
@@ -100,9 +102,9 @@ class ReadOptions:
     seed : int, default=0
         Seed of random ties.
     shards : ShardOptions, default=None
-        Read the predictions shard by shard; None: only `Shards` are.
+        Read the predictions shard by shard. None: read only `Shards` that way.
     order : {"annotations"}, default=None
-        The rows of arrays without ids are in the order of the annotations' items.
+        Declares that the rows of arrays without ids are in the order of the annotations' items.
 
     Examples
     --------
@@ -141,7 +143,7 @@ class ReadOptions:
         shards: ShardOptions | None = None,
         order: Order | None = None,
     ) -> ReadOptions:
-        """Return the options of these arguments of `read_annotations` (and ``learn``) by name."""
+        """Return options from arguments of `read_annotations` (and ``learn``) by name."""
         file_options = {name: value for name, value in arguments.items() if name in FILE_OPTIONS}
         further = {name: value for name, value in arguments.items() if name not in FILE_OPTIONS}
         if scale is not None:
@@ -158,15 +160,15 @@ class ReadOptions:
 
     @property
     def class_names(self) -> list[str] | None:
-        """Names of the classes, where they are given."""
+        """Names of the classes; None if they are not given."""
         if self.classes is None:
             return None
         return [as_name(label) for label in self.classes]
 
     def file_options(self) -> dict[str, Any]:
-        """Return the arguments of `read_annotations` (and ``learn``) that are given, but the split.
+        """Return the arguments of `read_annotations` that are set, and ``learn``; not ``split``.
 
-        They are what a record of the run keeps, and for annotations that are files alone.
+        They apply only to annotations that are files, and are recorded in ``run.json``.
         """
         options: dict[str, object] = {name: getattr(self, name) for name in FILE_OPTIONS}
         options.update(self.further)
@@ -176,10 +178,9 @@ class ReadOptions:
 def separate_settings(
     settings: Mapping[str, object], options: type[DataclassInstance]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings that are fields of these options, and the others, by name.
+    """Split the keywords of a verb into fields of its options and arguments of `read_annotations`.
 
-    The others are arguments of `read_annotations`: verbs take both as keywords. A name that is
-    neither is refused.
+    A keyword that is neither is refused.
     """
     names = {part.name for part in fields(options)}
     for name in settings:
@@ -213,15 +214,15 @@ READING_OPTIONS = (
     "user_first",
 )
 """Arguments of `read_annotations` beside the fields of `ReadOptions`."""
-_NOT_OF_FILES = ("split", "further", "ties", "seed", "shards", "order")
-FILE_OPTIONS = tuple(part.name for part in fields(ReadOptions) if part.name not in _NOT_OF_FILES)
+_OTHER_OPTIONS = ("split", "further", "ties", "seed", "shards", "order")
+FILE_OPTIONS = tuple(part.name for part in fields(ReadOptions) if part.name not in _OTHER_OPTIONS)
 """Fields of `ReadOptions` that say how a file of annotations is read."""
 
 
 class InputFiles:
-    """Reads predictions and annotations that are given as files, and remembers the files.
+    """Reads predictions and annotations that are given as paths, and records the files.
 
-    Whatever else is given (objects, arrays) passes through.
+    Objects and arrays are returned unchanged.
 
     Attributes
     ----------
@@ -236,22 +237,22 @@ class InputFiles:
         self.inputs: dict[str, Input] = {}
 
     def predictions(self, role: str, source: PredictionsLike) -> PredictionsLike:
-        """Return the predictions in a file; other predictions are returned unchanged."""
+        """Return predictions, read from the file if they are given as a path."""
         if not isinstance(source, str | Path):
             return source
         return read_predictions_file(Path(source), self.note_predictions(role, source))
 
     def annotations(self, role: str, source: LabelsLike) -> LabelsLike:
-        """Return the annotations in a file, or of the splits asked for of annotations in memory."""
+        """Return annotations of the requested splits, read from the file if they are a path."""
         if isinstance(source, str | Path):
             return read_annotations_file(Path(source), self.note_annotations(role, source))
-        # The scale applies to arrays and to annotations without one as well.
+        # The scale also applies to arrays, and to annotations that declare none.
         unused = [name for name in self._reading.file_options() if name != "scale"]
         if unused:
             raise InputError(
-                f"{', '.join(map(option, sorted(unused)))}: for annotations that are files, but"
-                f" {role} is not a file",
-                "leave it out",
+                f"{', '.join(map(option, sorted(unused)))}: these options are for annotations in a"
+                f" file, but {role} is not a file",
+                "leave them out",
                 code="inapplicable-option",
             )
         split = self._reading.split
@@ -267,7 +268,7 @@ class InputFiles:
         return source.split(*names)
 
     def note_predictions(self, role: str, path: str | Path) -> Mapping[str, Json]:
-        """Remember a file of predictions; return how it is read."""
+        """Record a file of predictions; return the options that it is read by."""
         options = {}
         for name, value in self._reading.file_options().items():
             if name in ("scale", "learn"):
@@ -275,7 +276,7 @@ class InputFiles:
         return self._note(role, path, options)
 
     def note_annotations(self, role: str, path: str | Path) -> Mapping[str, Json]:
-        """Remember a file of annotations; return how it is read."""
+        """Record a file of annotations; return the options that it is read by."""
         options = self._reading.file_options()
         if self._reading.split:
             options["split"] = self._reading.split

@@ -1,4 +1,4 @@
-"""Data that do not fit into memory: everything a fit needs is a sum over shards."""
+"""`ShardedData`: fit data larger than memory. All that a fit needs of them are sums over shards."""
 
 from __future__ import annotations
 
@@ -39,9 +39,12 @@ from edokit.objective.summaries import Summaries
 from edokit.predictions.shards import Shards, check_not_repeated
 
 Total = TypeVar("Total")
-SAMPLE = 65_536  # items of the sample that serves as a start
-_SAMPLE_NUMBERS = 2**23  # most probabilities in it
-_BLOCK = 2**21  # numbers of P that are looked at in one go
+SAMPLE = 65_536
+"""Most items in the sample that is held in memory."""
+_SAMPLE_NUMBERS = 2**23
+"""Most probabilities in the sample; the sample has at least 1,024 items."""
+_BLOCK = 2**21
+"""Most probabilities that are processed at a time."""
 
 
 class Fold(NamedTuple):
@@ -104,7 +107,13 @@ class ShardedData(FitData):
         progress: Progress | None = None,
     ) -> None:
         base = cached[0]
-        super().__init__(None, shards.members, base.classes, shards.groups, scale=base.scale)
+        super().__init__(
+            None,
+            members=shards.members,
+            classes=base.classes,
+            groups=shards.groups,
+            scale=base.scale,
+        )
         self._cached = list(cached)
         self._shards = shards
         self._workers = workers
@@ -128,19 +137,20 @@ class ShardedData(FitData):
         reading = replace(reading, learn=shards.learn)
         source, order = find_annotations(annotations, shards, reading)
         if isinstance(source, tuple) and reading.format is None:
-            # All are what the first one is; to find out takes longer than to read some of them.
+            # All files have the format of the first: recognising it takes longer than reading some.
             reading = replace(reading, format=recognise(source[0]).name)
-        work = reading.shards or ShardOptions()
-        # What workers are sent: progress stays here.
-        reading = replace(reading, shards=None)
-        workers = Workers(choose_jobs(work.jobs, shards.sizes), work.engine)
-        folder = make_folder(work.scratch)
+        options = reading.shards or ShardOptions()
+        reading = replace(reading, shards=None)  # workers get the rest; progress stays here
+        workers = Workers(choose_jobs(options.jobs, shards.sizes), options.engine)
+        folder = make_folder(options.scratch)
         try:
             cached = []
             for number in range(len(shards.files)):
-                file = source[number] if isinstance(source, tuple) else None
+                file = None
+                if isinstance(source, tuple):
+                    file = source[number]
                 cached.append(CachedShard(number, shards, order, folder, file, reading))
-            data = cls(cached, shards, workers, work.progress)
+            data = cls(cached, shards, workers, options.progress)
             data._write(source)
         except BaseException:
             workers.close()
@@ -177,19 +187,19 @@ class ShardedData(FitData):
 
     @property
     def jobs(self) -> int:
-        """Shards that are worked on at a time on this machine."""
+        """Number of shards that are processed at a time on this machine."""
         return self._workers.jobs
 
     @property
     def passes(self) -> int:
-        """How often all shards were read since they were cached, by all views."""
+        """How often all views together have read the shards since these were cached."""
         return self._passes[0]
 
     def total(self, work: Callable[..., Any], *arguments: Any, task: str) -> list[Any]:
-        """``work(block, *arguments)`` of all items, block by block as `FitData`: what adds up.
+        """Add up what ``work(block, *arguments)`` returns for each block of items, a `FitData`.
 
-        ``work`` must be a function of a module or class, for it travels to other processes;
-        ``task`` is shown as progress.
+        ``work`` returns one addend or a list of them. It must be a function of a module or class,
+        since it is sent to other processes. ``task`` is shown as progress.
         """
         self._passes[0] += 1
         totals: list[Any] = []
@@ -200,6 +210,7 @@ class ShardedData(FitData):
         return totals
 
     def _run(self, work: Callable[..., Any], tasks: Sequence[Any], task: str) -> Iterator[Any]:
+        """Yield the results of the workers in the order of the tasks, and report progress."""
         for number, result in enumerate(self._workers.run(work, tasks), start=1):
             yield result
             if self._progress is not None:
@@ -221,8 +232,7 @@ class ShardedData(FitData):
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
     ) -> Mapping[str, float | None]:
-        arguments = weights, str(pool), temperature
-        (sums,) = self.total(_metric_sums, *arguments, task="evaluating")
+        (sums,) = self.total(_metric_sums, weights, str(pool), temperature, task="evaluating")
         values: dict[str, float | None] = sums.values()
         return values
 
@@ -236,28 +246,32 @@ class ShardedData(FitData):
 
     @cached_property
     def in_memory(self) -> FitData:
-        """The items with the lowest keys (all, if there are few), in their order; P in float64."""
+        """A sample in memory: the items with the lowest keys, in the order of the shards.
+
+        A key is a hash of the ids, so the sample is random; it holds all items if there are few.
+        """
         numbers = len(self._shards.members) * self._shards.numbers_per_item
         return self._drawn(min(SAMPLE, max(1024, _SAMPLE_NUMBERS // numbers)))
 
     def _drawn(self, count: int) -> FitData:
-        """The items with the lowest keys, as far as the view shows them."""
-        lowest = np.empty(0, dtype=np.uint64)
-        for keys in self._workers.run(partial(_first_keys, count=count), self._cached):
-            lowest = np.sort(np.concatenate([lowest, keys]))[:count]
-        tasks = [(part, lowest[-1], self._view) for part in self._cached]
-        parts = list(self._workers.run(_draw_first, tasks))
-        columns = zip(*(part.arrays for part in parts), strict=True)
-        P, q, y = (np.concatenate(column) for column in columns)
+        """The items with the lowest keys of all shards, as far as the view shows them."""
+        lowest_keys = np.empty(0, dtype=np.uint64)
+        for keys in self._workers.run(partial(_lowest_keys, count=count), self._cached):
+            lowest_keys = np.sort(np.concatenate([lowest_keys, keys]))[:count]
+        tasks = [(shard, lowest_keys[-1], self._view) for shard in self._cached]
+        parts = list(self._workers.run(_items_up_to_key, tasks))
+        P = np.concatenate([part.arrays.P for part in parts])
+        q = np.concatenate([part.arrays.q for part in parts])
+        y = np.concatenate([part.arrays.y for part in parts])
         groups = None
         if parts[0].groups is not None:
             groups = np.concatenate([part.groups for part in parts])
         return FitData(
             Arrays(self._view.units(P), q, y),
-            self.members,
-            self.classes,
-            self.groups,
-            self.counts,
+            members=self.members,
+            classes=self.classes,
+            groups=self.groups,
+            counts=self.counts,
             scale=self.scale,
             layout=replace(self.layout, groups=groups),
         )
@@ -286,7 +300,7 @@ class ShardedData(FitData):
         return self.n_items
 
     def _deal_groups(self, count: int, random_state: int) -> None:
-        """Deal the item groups of all shards into folds, by the rule of arrays in memory."""
+        """Write the fold of each item, dealing item groups of all shards as those in memory are."""
         if self._cached[0].has_folds(count, random_state):
             return
         width = self.rows_per_item
@@ -322,27 +336,32 @@ class ShardedData(FitData):
         self, *, fold: Fold | None = None, groups: tuple[str, ...] | None = None
     ) -> ShardedData:
         """The same shards with another view: one of their folds, or groups of members."""
-        view = ShardedData(self._cached, self._shards, self._workers, self._progress)
-        view.counts = self.counts
-        view.layout = self.layout
-        view._length = self._length
-        view._n_groups = self._n_groups
-        view._passes = self._passes
-        view._view = View(fold or self._view.fold, groups or self._view.groups)
-        if view._view.groups is not None:
-            view.members = tuple(group_names(view._view.groups))
-            view.groups = None
-        return view
+        view = View(fold or self._view.fold, groups or self._view.groups)
+        data = ShardedData(self._cached, self._shards, self._workers, self._progress)
+        data.counts = self.counts
+        data.layout = self.layout
+        data._length = self._length
+        data._n_groups = self._n_groups
+        data._passes = self._passes
+        data._view = view
+        if view.groups is not None:
+            data.members = tuple(group_names(view.groups))
+            data.groups = None
+        return data
 
     def _write(self, source: LabelSource) -> None:
-        """The first pass: check, match, write."""
+        """Read all shards once: check, match with labels, write the cache, sum up, and warn."""
         counts = []
         if not isinstance(source, tuple):
             counts = write_labels(source, self._cached)
         for length, label_counts, summaries in self._run(write_shard, self._cached, "reading"):
             self._length += length
-            counts += [] if label_counts is None else [label_counts]
-            self._summaries = summaries if self._summaries is None else self._summaries + summaries
+            if label_counts is not None:
+                counts.append(label_counts)
+            if self._summaries is None:
+                self._summaries = summaries
+            else:
+                self._summaries = self._summaries + summaries
         check_not_repeated(
             [part.keys() for part in self._cached],
             [part.name for part in self._cached],
@@ -363,7 +382,7 @@ class ShardedData(FitData):
             warn(f"{count} tied; {self.scale.tie_rule}")
 
     def _number_groups(self) -> None:
-        """Give the item groups of all shards their numbers, as those in memory have."""
+        """Number the item groups of all shards as those in memory are numbered."""
         keys = np.concatenate([part.group_keys() for part in self._cached])
         distinct, numbers = np.unique(keys, return_inverse=True)
         ends = np.cumsum([len(part.group_keys()) for part in self._cached])
@@ -374,7 +393,10 @@ class ShardedData(FitData):
 
 
 def write_shard(part: CachedShard) -> tuple[int, LabelCounts | None, Summaries]:
-    """Write a shard into the cache, and sum it up while it is in memory; also how many items."""
+    """Write a shard into the cache; return its number of items, its label counts, and its sums.
+
+    The label counts are None if labels were written before.
+    """
     items, counts, arrays = part.write()
     with one_thread():
         return items, counts, Summaries.from_arrays(*arrays, steps=part.scale.steps)
@@ -385,35 +407,40 @@ def shard_total(
     work: Callable[..., Any],
     arguments: tuple[Any, ...],
 ) -> list[Any]:
-    """``work(block, *arguments)`` of a shard's items, block by block, in float64."""
+    """Add up ``work(block, *arguments)`` over blocks of a shard's items, in float64."""
     part, view = task
     arrays = view.arrays(part)
     layout = Layout.from_scale(part.scale, part.classes)
     width = layout.rows_per_item
     totals: list[Any] = []
-    # Shards are what is done side by side; threads that wait for each other only cost.
+    # Shards already run in parallel; more threads within each would only wait for each other.
     with threadpool_limits(1, user_api="blas"):
         items = max(1, _BLOCK // max(1, arrays.P[:width].size))
         for s in slices(len(arrays.y), items * width):
             rows = Arrays(view.units(arrays.P[s]), arrays.q[s], arrays.y[s])
             block = FitData(rows, classes=part.classes, scale=part.scale, layout=layout)
-            result = work(block, *arguments)
-            totals = _add_lists(totals, result if isinstance(result, list) else [result])
+            addends = work(block, *arguments)
+            if not isinstance(addends, list):
+                addends = [addends]
+            totals = _add_lists(totals, addends)
     return totals
 
 
 def _summaries(block: FitData) -> Summaries:
+    """The sums over the items of a block."""
     return Summaries.from_arrays(*block.sample, steps=block.scale.steps)
 
 
 def _metric_sums(
     block: FitData, weights: Floats, pool: str, temperature: float
 ) -> list[MetricSums]:
+    """The sums of metrics of the pool over the items of a block."""
     rows = pooled(block.sample.P, weights, pool, temperature)
     return [MetricSums.from_arrays(*block.per_item(rows), scale=block.scale)]
 
 
-def _first_keys(part: CachedShard, count: int) -> NDArray[np.uint64]:
+def _lowest_keys(part: CachedShard, count: int) -> NDArray[np.uint64]:
+    """The lowest keys of a shard's items, in any order."""
     keys = part.keys()
     if len(keys) > count:
         return np.partition(keys, count - 1)[:count]
@@ -424,13 +451,14 @@ class DrawnItems(NamedTuple):
     """Some items of a shard."""
 
     arrays: Arrays
-    groups: Ints | None  # what folds keep together
+    groups: Ints | None
+    """Numbers of the items that folds keep together; None if each item is on its own."""
 
 
-def _draw_first(task: tuple[CachedShard, np.uint64, View]) -> DrawnItems:
-    """The items of a shard with keys up to a bound, as far as the view shows them."""
-    part, bound, view = task
-    is_drawn = part.keys() <= bound
+def _items_up_to_key(task: tuple[CachedShard, np.uint64, View]) -> DrawnItems:
+    """The items of a shard that the view shows and whose key is at most the highest one."""
+    part, highest_key, view = task
+    is_drawn = part.keys() <= highest_key
     is_shown = view.is_shown(part)
     if is_shown is not None:
         is_drawn = is_drawn & is_shown

@@ -1,8 +1,8 @@
-"""The terms of the joint loss, each one class, and their weighted sum.
+"""The terms of the joint loss, one class each, and their weighted sum.
 
-A `PoolTerm` holds the formulas of a smooth function of the pool of each item: value, slope and
-Hessian. A `Term` is a function of the weights: `InMemoryTerm` sums a `PoolTerm` over arrays, the
-exact solver's `StreamedTerm` over shards. `JointObjective` is the weighted sum of all terms.
+A `PoolTerm` has the formulas of a smooth function of the pool of each item: value, slope and
+Hessian. A `Term` is a function of the weights: `InMemoryTerm` sums a `PoolTerm` over arrays, and
+the exact solver's `StreamedTerm` over shards. `JointObjective` is the weighted sum of all terms.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from edokit.objective.pools import (
 from edokit.objective.settings import CE, TERMS, ObjectiveSettings, Pool, Shape
 from edokit.objective.summaries import Problem
 
-# Numbers of numpy arrays in one block: so few that they stay in the cache.
 _BLOCK = 2**17
-_REMEMBERED = 4  # weights whose values are cached
+"""Most numbers of numpy arrays in one block, so that it stays in the processor's cache."""
+_CACHED_EVALUATIONS = 4
+"""Number of weight vectors whose value and gradient a term keeps."""
 
 
 # --- Formulas of the pool of each item ------------------------------------------------------------
@@ -42,18 +43,20 @@ _REMEMBERED = 4  # weights whose values are cached
 
 @dataclass(frozen=True, eq=False)
 class PoolTerm:
-    """A smooth function of the pool of each item, added up over items.
+    """A smooth function of the pool of each item, summed over items.
 
-    ``pooled`` [..., n, c] is the weighted mean of the members' `coordinates` [K, n, c], ``targets``
-    [n, c] those of the soft labels. A new term defines these and three formulas.
+    Each term says by `coordinates` what a pool averages: the probabilities themselves or, for
+    example, their logarithms. ``pooled`` [..., n, c] is the weighted mean of the members'
+    coordinates [K, n, c], and ``targets`` [n, c] is what the soft labels become. A new term defines
+    these and the three formulas.
     """
 
     def coordinates(self, P: Array) -> Array:
-        """[..., C] probabilities -> [..., c] what is pooled."""
+        """[..., c] the numbers that are averaged, from probabilities [..., C]."""
         return P
 
     def targets(self, q: Array) -> Array:
-        """[n, C] soft labels -> [n, c]."""
+        """[n, c] what ``pooled`` is compared with, from soft labels [n, C]."""
         return q
 
     def value(self, pooled: Array, targets: Array) -> Array:
@@ -61,23 +64,24 @@ class PoolTerm:
         raise NotImplementedError
 
     def slope(self, pooled: Array, targets: Array) -> Array:
-        """[..., n, c] its gradient in what is pooled."""
+        """[..., n, c] the gradient of the value with respect to ``pooled``."""
         raise NotImplementedError
 
     def hessian_factor(self, rows: Array, pooled: Array, targets: Array) -> Array:
-        """[K, n, c] a matrix F of K rows whose product FFᵀ is the Hessian in v, at one v.
+        """[K, n, c] a matrix F of K rows, so that FFᵀ is the Hessian with respect to one v.
 
-        Of a term that is not convex, the Hessian of a convex approximation; 0 · rows will do.
+        ``rows`` [K, n, c] are the members' coordinates. A term that is not convex returns the
+        factor of a convex approximation, if only zeros.
         """
         raise NotImplementedError
 
     @property
     def slack(self) -> float:
-        """How far smoothed kinks can lower the mean over items; 0 for a term without kinks."""
+        """Most by which smoothing lowers the mean over items; 0 if nothing is smoothed."""
         return 0.0
 
     def softened(self, smoothing: float) -> PoolTerm:
-        """The term with kinks, if it has any, smoothed by this much."""
+        """The term with this smoothing; a term that is smooth by itself is returned unchanged."""
         return self
 
 
@@ -88,7 +92,9 @@ class CrossEntropy(PoolTerm):
     alpha: Array = None
 
     def targets(self, q: Array) -> Array:
-        return q if self.alpha is None else q * self.alpha
+        if self.alpha is None:
+            return q
+        return q * self.alpha
 
     def value(self, pooled: Array, targets: Array) -> Array:
         return -_dot(namespace(pooled).log(pooled + EPSILON), targets)
@@ -101,7 +107,7 @@ class CrossEntropy(PoolTerm):
 
 
 class LogCrossEntropy(CrossEntropy):
-    """Cross-entropy of a log pool: logarithms are pooled, φ is their softmax.
+    """Cross-entropy of a log pool φ, the softmax of the averaged logarithms.
 
     The Hessian is the covariance of the members' logarithms under each φ.
     """
@@ -111,9 +117,9 @@ class LogCrossEntropy(CrossEntropy):
 
     def value(self, pooled: Array, targets: Array) -> Array:
         xp = namespace(pooled)
-        top = without_gradient(xp.max(pooled, axis=-1, keepdims=True))
-        sums = xp.sum(xp.exp(pooled - top), axis=-1, keepdims=True)
-        return -_dot(pooled - top - xp.log(sums), targets)
+        highest = without_gradient(xp.max(pooled, axis=-1, keepdims=True))
+        sums = xp.sum(xp.exp(pooled - highest), axis=-1, keepdims=True)
+        return -_dot(pooled - highest - xp.log(sums), targets)
 
     def slope(self, pooled: Array, targets: Array) -> Array:
         return softmax(pooled) * namespace(pooled).sum(targets, axis=-1, keepdims=True) - targets
@@ -129,9 +135,11 @@ CROSS_ENTROPY: dict[Pool, type[CrossEntropy]] = {
     Pool.LINEAR: CrossEntropy,
     Pool.LOG: LogCrossEntropy,
 }
+"""The cross-entropy of each kind of pool."""
 SMOOTHING = 1e-4
-"""δ: where cumulative shares differ by x, Wasserstein-1 counts √(x² + δ²) − δ of a step, at most δ
-less than |x|."""
+"""δ: Wasserstein-1 replaces |x|, the difference of two cumulative shares, by √(x² + δ²) − δ.
+
+This is smooth, and smaller than |x| by at most δ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,19 +156,21 @@ class Wasserstein(PoolTerm):
         return cumulative(q)
 
     def value(self, pooled: Array, targets: Array) -> Array:
-        widths = like(self.steps, pooled) + 0.0 * targets
-        return _dot(self._roots(pooled - targets) - self.smoothing, widths)
+        xp = namespace(pooled)
+        distances = self._smoothed(pooled - targets) - self.smoothing
+        return _dot(distances, xp.broadcast_to(like(self.steps, pooled), targets.shape))
 
     def slope(self, pooled: Array, targets: Array) -> Array:
         gaps = pooled - targets
-        return gaps / self._roots(gaps) * like(self.steps, pooled)
+        return gaps / self._smoothed(gaps) * like(self.steps, pooled)
 
     def hessian_factor(self, rows: Array, pooled: Array, targets: Array) -> Array:
-        roots = self._roots(pooled - targets)
+        roots = self._smoothed(pooled - targets)
         widths = like(self.steps, pooled)
         return rows * (self.smoothing * namespace(rows).sqrt(widths / roots) / roots)
 
-    def _roots(self, gaps: Array) -> Array:
+    def _smoothed(self, gaps: Array) -> Array:
+        """√(x² + δ²) of each gap x."""
         return namespace(gaps).sqrt(gaps * gaps + self.smoothing**2)
 
     @property
@@ -172,8 +182,9 @@ class Wasserstein(PoolTerm):
 
 
 SMOOTH_TERMS = {"w1": Wasserstein}
-"""Pool terms beside the cross-entropy, by field of `Objective`; each is constructed with the steps
-of ordered classes (None for others)."""
+"""Pool terms other than the cross-entropy, by field of `Objective`.
+
+Each is constructed with the steps between ordered classes, or None without an order."""
 
 
 def pool_terms(
@@ -183,13 +194,14 @@ def pool_terms(
     terms: dict[str, PoolTerm] = {}
     if settings.ce is CE.MEAN:
         terms["ce_weight"] = CROSS_ENTROPY[settings.pool](alpha)
-    return terms | {
-        name: kind(steps) for name, kind in SMOOTH_TERMS.items() if getattr(settings, name)
-    }
+    for name, term_class in SMOOTH_TERMS.items():
+        if getattr(settings, name):
+            terms[name] = term_class(steps)
+    return terms
 
 
 def _dot(values: Array, weights: Array) -> Array:
-    """[..., n, c] -> [...] the sum over items and classes, weighted."""
+    """[...] the sum of values [..., n, c] over items and classes, weighted by [n, c]."""
     xp = namespace(values)
     flat = xp.reshape(values, (*values.shape[:-2], -1))
     return xp.matmul(flat, xp.reshape(weights, (-1,)))
@@ -202,15 +214,15 @@ class Term:
     """A term of the joint loss as a function of weights v on the simplex, a mean over items."""
 
     def at(self, v: Array) -> tuple[Array, Array]:
-        """Values [...] at v [..., K], and gradients [..., K]."""
+        """The values [...] at v [..., K], and the gradients [..., K]."""
         raise NotImplementedError
 
     def value(self, v: Array) -> Array:
-        """The values alone."""
+        """The values [...] at v [..., K]."""
         return self.at(v)[0]
 
     def hessian(self, v: Array, inside: Ints) -> Array:
-        """[k, k] at one v [K], among the members ``inside`` [k], which hold all weight."""
+        """[k, k] the Hessian at one v [K] for the members ``inside`` [k], which have all weight."""
         raise NotImplementedError
 
 
@@ -230,7 +242,7 @@ class Linear(Term):
 
 
 class Quadratic(Term):
-    """vᵀMv of a symmetric matrix."""
+    """The quadratic form vᵀMv of a symmetric matrix."""
 
     def __init__(self, matrix: Array) -> None:
         self.matrix = matrix
@@ -255,26 +267,29 @@ class SquaredNorm(Term):
 
 
 class ItemTerm(Term):
-    """A pool term summed over items."""
+    """A term that is the mean of a pool term over items."""
 
     term: PoolTerm
 
 
 class InMemoryTerm(ItemTerm):
-    """A pool term on items in memory: ``rows`` [K, n·c] are pooled, ``targets`` [n, c]."""
+    """A pool term on items in memory, from the members' coordinates ``rows`` [K, n·c].
+
+    ``targets`` [n, c] are those that the pool term makes of the soft labels.
+    """
 
     def __init__(self, term: PoolTerm, rows: Array, targets: Array) -> None:
         self.term = term
         self.items = (rows, targets)
         self._count = max(1, targets.shape[0])
-        # A plain dict: a cached method would refer to the term, and so keep the items of every
-        # shard in memory until the garbage collector looks for cycles.
+        # A plain dict: a cached method would refer to this object, and so keep the items of every
+        # shard in memory until the garbage collector finds the cycle.
         self._evaluations: dict[bytes, tuple[Array, Array]] = {}
 
     @classmethod
     def from_problem(cls, term: PoolTerm, problem: Problem) -> InMemoryTerm:
-        """The term on the items of a problem, which holds rows and targets of cross-entropies."""
-        if isinstance(term, CrossEntropy):
+        """The term on the items of a problem."""
+        if isinstance(term, CrossEntropy):  # its rows and targets are those of the problem
             return cls(term, problem.rows, problem.targets)
         if type(term) not in problem.coordinates:
             xp = namespace(problem.rows)
@@ -292,33 +307,36 @@ class InMemoryTerm(ItemTerm):
         evaluation = self._evaluations.pop(key, None)
         if evaluation is None:
             evaluation = self._evaluate(v)
-        self._evaluations[key] = evaluation  # the latest is the last
-        if len(self._evaluations) > _REMEMBERED:
-            del self._evaluations[next(iter(self._evaluations))]
+        self._evaluations[key] = evaluation  # the most recent is the last
+        if len(self._evaluations) > _CACHED_EVALUATIONS:
+            oldest = next(iter(self._evaluations))
+            del self._evaluations[oldest]
         return evaluation
 
     def hessian(self, v: Array, inside: Ints) -> Array:
         total: Array = 0.0
-        everyone = len(inside) == v.shape[0]
+        are_all_inside = len(inside) == v.shape[0]
         for rows, targets in self._blocks():
             pooled = _pooled(v, rows, targets)
-            part = rows if everyone else rows[inside]
-            by_item = namespace(part).reshape(part, (part.shape[0], *targets.shape))
+            if not are_all_inside:  # selecting copies the rows
+                rows = rows[inside]
+            by_item = namespace(rows).reshape(rows, (rows.shape[0], *targets.shape))
             factor = self.term.hessian_factor(by_item, pooled, targets)
-            factor = namespace(factor).reshape(factor, part.shape)
+            factor = namespace(factor).reshape(factor, rows.shape)
             total = total + factor @ factor.T
         return total / self._count
 
     def first_items(self, count: int) -> InMemoryTerm:
-        """The term on the first items alone."""
+        """The term on this many items, the first ones."""
         rows, targets = self.items
         return InMemoryTerm(self.term, rows[:, : count * targets.shape[1]], targets[:count])
 
     def softened(self, smoothing: float) -> InMemoryTerm:
-        """The term with kinks smoothed by this much."""
+        """The term with this smoothing."""
         return InMemoryTerm(self.term.softened(smoothing), *self.items)
 
     def _evaluate(self, v: Array) -> tuple[Array, Array]:
+        """The values and gradients at v, computed block by block."""
         xp = namespace(v, self.items[0])
         value = xp.zeros_like(v[..., 0])
         gradient = xp.zeros_like(v)
@@ -330,10 +348,13 @@ class InMemoryTerm(ItemTerm):
         return value / self._count, gradient / self._count
 
     def _blocks(self) -> Iterator[tuple[Array, Array]]:
+        """Rows and targets of a few items at a time; of tensors, those of all items at once."""
         rows, targets = self.items
         count, width = targets.shape
-        step = max(1, _BLOCK // (rows.shape[0] * width))
-        for s in slices(count, step if isinstance(rows, np.ndarray) else max(1, count)):
+        block_length = max(1, count)
+        if isinstance(rows, np.ndarray):
+            block_length = max(1, _BLOCK // (rows.shape[0] * width))
+        for s in slices(count, block_length):
             yield rows[:, s.start * width : s.stop * width], targets[s, ...]
 
 
@@ -341,8 +362,8 @@ class DrawnMember(Term):
     """Cross-entropy of one member per item, drawn with probabilities v.
 
     The draw is argmax_k ln(v_k + ε) + noise_ik, with ``noise`` [..., N, K] from the Gumbel
-    distribution. The gradient is the straight-through one: that of the softmax at ``temperature``
-    (one, or [..., 1, 1]) in place of the argmax.
+    distribution. The gradient is the straight-through gradient: that of the softmax at
+    ``temperature`` (a number, or [..., 1, 1]) instead of the argmax.
     """
 
     def __init__(self, problem: Problem, noise: Array, temperature: Array | float = 1.0) -> None:
@@ -368,13 +389,13 @@ class DrawnMember(Term):
 
 
 def _pooled(v: Array, rows: Array, targets: Array) -> Array:
-    """[..., n, c] of weights v [..., K]."""
+    """[..., n, c] the rows [K, n·c], averaged with weights v [..., K]."""
     return namespace(v, rows).reshape(v @ rows, (*v.shape[:-1], *targets.shape))
 
 
 @dataclass(frozen=True, eq=False)
 class Expansion(Additive):
-    """Value, gradient and Hessian of a term at one v: sums over items. ``a + b`` joins shards."""
+    """Value, gradient and Hessian of a term at one v, as sums over items."""
 
     items: int  # n, the number of items
     value: Array  # []
@@ -399,7 +420,10 @@ class Expansion(Additive):
 
 
 class JointObjective:
-    """The joint loss of a problem; ``terms`` override its terms of the same names."""
+    """The joint loss of a problem.
+
+    ``terms`` replace the terms of the same names (fields of `Objective`).
+    """
 
     def __init__(
         self, problem: Problem, settings: ObjectiveSettings, terms: Mapping[str, Term] | None = None
@@ -409,25 +433,21 @@ class JointObjective:
         self.settings = settings
         self.members = problem.members
         replacements = dict(terms or {})
-        if settings.ce is CE.MEAN:
-            ce = {}
-        else:
-            ce = {"ce_weight": Linear(problem.member_ce)}
-        over_items = {
-            name: InMemoryTerm.from_problem(term, problem)
-            for name, term in pool_terms(settings, steps=problem.steps).items()
-            if name not in replacements
-        }
-        self.all_terms: dict[str, Term] = {
-            "f1": Linear(-problem.summaries.hit_rates, 1.0),
-            **ce,
-            **over_items,
-            **{name: Quadratic(matrix) for name, matrix in problem.summaries.matrices.items()},
-            "reg": SquaredNorm(),
-            **replacements,
-        }
-        weights = {name: settings.signed_weight(name) for name in self.all_terms}
-        self._weights = {name: weight for name, weight in weights.items() if weight}
+        self.all_terms: dict[str, Term] = {"f1": Linear(-problem.summaries.hit_rates, 1.0)}
+        if settings.ce is not CE.MEAN:
+            self.all_terms["ce_weight"] = Linear(problem.member_ce)
+        for name, pool_term in pool_terms(settings, steps=problem.steps).items():
+            if name not in replacements:
+                self.all_terms[name] = InMemoryTerm.from_problem(pool_term, problem)
+        for name, matrix in problem.summaries.matrices.items():
+            self.all_terms[name] = Quadratic(matrix)
+        self.all_terms["reg"] = SquaredNorm()
+        self.all_terms |= replacements
+        self._weights: dict[str, float] = {}
+        for name in self.all_terms:
+            weight = settings.signed_weight(name)
+            if weight:
+                self._weights[name] = weight
 
     @property
     def ce(self) -> Term:
@@ -436,13 +456,17 @@ class JointObjective:
 
     @property
     def item_terms(self) -> dict[str, ItemTerm]:
-        """The terms over items that have a weight."""
-        terms = ((name, self.all_terms[name]) for name in self._weights)
-        return {name: term for name, term in terms if isinstance(term, ItemTerm)}
+        """The terms with a weight that are means of a pool term over items."""
+        terms: dict[str, ItemTerm] = {}
+        for name in self._weights:
+            term = self.all_terms[name]
+            if isinstance(term, ItemTerm):
+                terms[name] = term
+        return terms
 
     @property
     def quadratic_terms(self) -> dict[str, Array]:
-        """The matrices M [K, K] of the terms vᵀMv that have a weight."""
+        """The matrices M [K, K] of the terms with a weight that are quadratic forms vᵀMv."""
         matrices: dict[str, Array] = {}
         for name in self._weights:
             term = self.all_terms[name]
@@ -454,7 +478,7 @@ class JointObjective:
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:
-        """How each term that has a weight bends, by its declaration and with its sign."""
+        """The shape of each term with a weight, after multiplication with the weight."""
         shapes: dict[str, Shape] = {}
         for name, weight in self._weights.items():
             if isinstance(self.all_terms[name], Linear):
@@ -464,16 +488,16 @@ class JointObjective:
         return shapes
 
     @cached_property
-    def bent_terms(self) -> list[str]:
-        """The terms that are not convex."""
+    def non_convex_terms(self) -> list[str]:
+        """Names of the terms with a weight that are not convex."""
         return [name for name, shape in self.shapes.items() if not shape.is_convex]
 
     def value(self, v: Array) -> Array:
         """The joint loss at v [..., K]."""
-        return sum(weight * self.all_terms[n].value(v) for n, weight in self._weights.items())
+        return sum(weight * self.all_terms[name].value(v) for name, weight in self._weights.items())
 
     def slope(self, v: Array) -> Array:
-        """Its gradient [..., K]."""
+        """The gradient [..., K] of the joint loss."""
         return sum(self.slopes(v).values(), namespace(v).zeros_like(v))
 
     def slopes(self, v: Array) -> dict[str, Array]:
@@ -483,29 +507,38 @@ class JointObjective:
         }
 
     def curvature(self, v: Array, inside: Ints) -> tuple[Array, Array | None]:
-        """Its Hessian [k, k] among the members ``inside`` [k], which hold all weight.
+        """The Hessian [k, k] for the members ``inside`` [k], which have all weight, in two parts.
 
-        In two parts: the convex one, and that of matrix terms that are not convex, None without
-        them.
+        The second part is that of quadratic terms that are not convex, None if there are none; the
+        first part is that of all other terms.
         """
-        hessians = {
-            name: weight * self.all_terms[name].hessian(v, inside)
-            for name, weight in self._weights.items()
-        }
-        convex = np.zeros((len(inside), len(inside)))
-        bent = None
-        for name, hessian in hessians.items():
-            if name in self.bent_terms and isinstance(self.all_terms[name], Quadratic):
-                bent = hessian if bent is None else bent + hessian
+        convex_part = np.zeros((len(inside), len(inside)))
+        concave_part = None
+        for name, weight in self._weights.items():
+            term = self.all_terms[name]
+            hessian = weight * term.hessian(v, inside)
+            if name not in self.non_convex_terms or not isinstance(term, Quadratic):
+                convex_part = convex_part + hessian
+            elif concave_part is None:
+                concave_part = hessian
             else:
-                convex = convex + hessian
-        return convex, bent
+                concave_part = concave_part + hessian
+        return convex_part, concave_part
 
     def terms(self, v: Array) -> dict[str, Array]:
-        """The terms at v [..., K] before weighting, and the total; no ``div`` without distances."""
-        terms = {name: term.value(v) for name, term in self.all_terms.items()}
-        values = {"f1": terms.pop("f1"), "ce": terms.pop("ce_weight"), **terms}
-        return {**values, "total": self.value(v)}
+        """The terms at v [..., K] before weighting, and the total; no ``div`` without distances.
+
+        Files list the terms in this order: F1, the cross-entropy, then the others.
+        """
+        values = {
+            "f1": self.all_terms["f1"].value(v),
+            "ce": self.all_terms["ce_weight"].value(v),
+        }
+        for name, term in self.all_terms.items():
+            if name not in ("f1", "ce_weight"):
+                values[name] = term.value(v)
+        values["total"] = self.value(v)
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -517,9 +550,12 @@ class Loss:
 
     @cached_property
     def terms(self) -> dict[str, Array]:
-        """[...] before weighting: ``f1`` (1 − soft micro-F1), ``ce`` (in the chosen variant),
-        ``reg`` (squared norm of the weights), those of `Summaries.matrices` (``div``, without sign;
-        ``rps``), those of `SMOOTH_TERMS` that are weighed, and the weighted sum, ``total``."""
+        """The terms [...] before weighting, and ``total``, their weighted sum.
+
+        ``f1`` is 1 − soft micro-F1, ``ce`` the chosen kind of cross-entropy, ``reg`` the squared
+        norm of the weights. ``div`` (without its sign) and ``rps`` are there if `Summaries` has
+        their matrices, the `SMOOTH_TERMS` if they have a weight.
+        """
         return self.objective.terms(self.v)
 
     @property
@@ -529,7 +565,7 @@ class Loss:
 
     @property
     def gradient(self) -> Array:
-        """[..., K] of the total in v."""
+        """The gradient [..., K] of the total with respect to v."""
         return self.objective.slope(self.v)
 
 
@@ -541,10 +577,10 @@ def joint_loss(
     noise: Array | None = None,
     temperature: Array | float = 1.0,
 ) -> Loss:
-    """The joint loss at effective weights v [K], or at T of them [T, K].
+    """The joint loss at effective weights v [K], or at T weight vectors [T, K].
 
-    ``noise`` and ``temperature``: see `DrawnMember`, needed by ``ce="random"``. On torch tensors
-    autograd flows into v and the predictions.
+    ``ce="random"`` needs ``noise`` and uses ``temperature``; see `DrawnMember`. For torch tensors,
+    gradients flow into v and the predictions.
     """
     terms: dict[str, Term] = {}
     if settings.ce is CE.RANDOM:

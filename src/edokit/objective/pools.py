@@ -1,4 +1,4 @@
-"""From members to one probability per class: weights, pools, groups, and a temperature."""
+"""Pools of members' probabilities: weights, groups and temperatures, for numpy and torch alike."""
 
 from __future__ import annotations
 
@@ -20,11 +20,72 @@ from threadpoolctl import ThreadpoolController
 from edokit._errors import InputError, one_of
 from edokit._types import Floats, Ints
 
-# Numbers of P that a pool looks at in one go; keeps the memory beside P small.
+Array: TypeAlias = Any
+"""A numpy array or a torch tensor; docstrings give the shape."""
+
+_Sums = TypeVar("_Sums", bound="Additive")
+
+EPSILON = 1e-12
+"""ε: keeps a logarithm finite where a member gives a class probability 0."""
 _BLOCK = 2**22
-# exp(-600) is still a positive float64. A member further below the best is lifted to it, so that
-# a size whose members all vanish beside a later one keeps weights that add up to one.
+"""Most probabilities that a pool processes at a time; it keeps the memory beside P small."""
 _LOWEST_LOGIT = {"float64": -600.0, "float32": -80.0}
+"""Logits of weights are raised to this much below the highest one, where exp is still positive.
+
+Otherwise all members of a small size could have weight 0 beside a later member, and no weights that
+sum to one."""
+LOWEST_TEMPERATURE = 0.05
+"""The lowest temperature that is fitted."""
+HIGHEST_TEMPERATURE = 20.0
+"""The highest temperature that is fitted."""
+_FRACTIONAL_STEP = 0.618
+_NUMPY: ModuleType = (
+    np if hasattr(np, "cumulative_sum") else import_module("array_api_compat.numpy")
+)
+"""The array API for numpy arrays: numpy itself since 2.1, else a namespace that imports slowly."""
+
+
+# --- Arrays of numpy and torch --------------------------------------------------------------------
+
+
+def namespace(*arrays: Array) -> ModuleType:
+    """The functions (``xp.log``, ``xp.sum`` …) of the library that these arrays come from."""
+    if all(type(values) is np.ndarray for values in arrays):
+        return _NUMPY  # looking it up would take longer than many of the products
+    return array_api_compat.array_namespace(*arrays)
+
+
+def like(values: Array, model: Array) -> Array:
+    """``values`` as float64 in the library, and on the device, of ``model``."""
+    xp = namespace(model)
+    return xp.asarray(values, dtype=xp.float64, device=array_api_compat.device(model))
+
+
+def double(values: Array) -> Array:
+    """``values`` in float64; gradients flow through."""
+    xp = namespace(values)
+    return xp.astype(values, xp.float64, copy=False)
+
+
+def without_gradient(values: Array) -> Array:
+    """``values`` as a constant for torch's autograd; numpy arrays are returned unchanged."""
+    if hasattr(values, "detach"):
+        return values.detach()
+    return values
+
+
+def take(values: Array | None, index: Array, *axes: int) -> Array | None:
+    """``values`` at these positions along each of the axes; None stays None."""
+    if values is None:
+        return None
+    xp = namespace(values)
+    positions = xp.asarray(index, dtype=xp.int64, device=array_api_compat.device(values))
+    for axis in axes:
+        values = xp.take(values, positions, axis=axis)
+    return values
+
+
+# --- Weights, pools and temperatures --------------------------------------------------------------
 
 
 def softmax(logits: Array) -> Array:
@@ -37,9 +98,9 @@ def softmax(logits: Array) -> Array:
 def effective_weights(theta: Array, sizes: Array, min_members: int = 1) -> Array:
     """[..., K] effective weights v, on the simplex.
 
-    ``theta`` [..., K] are the logits of the members' weights, members in rank order; ``sizes``
-    [..., M] is a distribution over the sizes min_members, min_members + 1, …: size j keeps the
-    first j members, renormalised, and v averages over the sizes.
+    ``theta`` [..., K] are the logits of the members' weights, in rank order. ``sizes`` [..., M] is
+    a distribution over the sizes min_members, min_members + 1, …. A size j keeps the first j
+    members and renormalises their weights; v is the mean over the sizes.
     """
     xp = namespace(theta, sizes)
     members = theta.shape[-1]
@@ -57,7 +118,7 @@ def effective_weights(theta: Array, sizes: Array, min_members: int = 1) -> Array
 def log_probabilities(P: Array) -> Array:
     """ln(P + ε), in the shape of P."""
     shifted = P + EPSILON
-    # New memory costs more than logarithms; a tensor may still be needed for its gradient.
+    # Allocating memory takes longer than logarithms. A tensor may be needed for its gradient.
     if type(P) is np.ndarray:
         return np.log(shifted, out=shifted)
     return namespace(P).log(shifted)
@@ -85,15 +146,17 @@ def pool(P: Array, v: Array, kind: str = "linear") -> Array:
             parts.append(softmax(_linear(log_probabilities(P[s, ...]), v)))
         else:
             parts.append(_linear(P[s, ...], v))
-    return xp.concat(parts, axis=0) if parts else P[:, 0, :]
+    if not parts:  # no items
+        return P[:, 0, :]
+    return xp.concat(parts, axis=0)
 
 
 def average_groups(P: Array, groups: Sequence[str]) -> Array:
     """[N, G, C] mean of the members of each group, groups in order of first appearance."""
     means = []
     for name in group_names(groups):
-        inside = [P[:, k, :] for k, group in enumerate(groups) if group == name]
-        means.append(sum(inside[1:], start=inside[0]) / len(inside))
+        members = [P[:, k, :] for k, group in enumerate(groups) if group == name]
+        means.append(sum(members[1:], start=members[0]) / len(members))
     return namespace(P).stack(means, axis=1)
 
 
@@ -103,9 +166,9 @@ def group_names(groups: Sequence[str]) -> list[str]:
 
 
 def spread_weights(weights: Array, groups: Sequence[str]) -> Array:
-    """[K] member weights that give the same linear pool as group weights [G]: equal shares.
+    """[K] weights of members from weights of groups [G]: members of a group have equal shares.
 
-    A log pool of groups has no such member weights: average the groups first.
+    The linear pool is then the same. A log pool of group means has no such member weights.
     """
     names = group_names(groups)
     shares = like([1.0 / groups.count(group) for group in groups], weights)
@@ -113,33 +176,32 @@ def spread_weights(weights: Array, groups: Sequence[str]) -> Array:
 
 
 def _linear(P: Array, v: Array) -> Array:
+    """[N, C] weighted sums Σ_k v_k P[i, k, c] of P [N, K, C]."""
     xp = namespace(P)
     items, members, classes = P.shape
     if classes > 8:
         return xp.matmul(v[None, None, :], P)[:, 0, :]
-    # Few classes: N tiny products are slow, one long product with v ⊗ I is not.
+    # With few classes, N tiny products are slow, and one long product with v ⊗ I is fast.
     blocks = v[:, None, None] * xp.eye(classes, dtype=P.dtype, device=device(P))
     return xp.matmul(
         xp.reshape(P, (items, members * classes)), xp.reshape(blocks, (members * classes, classes))
     )
 
 
-# The range of temperatures that are considered.
-LOWEST_TEMPERATURE = 0.05
-HIGHEST_TEMPERATURE = 20.0
-
-
 def sharpen(probabilities: Floats, temperature: float) -> Floats:
-    """Probabilities [N, C] to the power 1/temperature, normalised; below 1 sharpens."""
+    """Probabilities [N, C] to the power 1/temperature, normalised.
+
+    A temperature below 1 makes them sharper.
+    """
     if temperature == 1.0:
         return probabilities
     return np.asarray(softmax(log_probabilities(probabilities) / temperature))
 
 
 def fit_temperature(probabilities: Floats, soft_labels: Floats) -> float:
-    """The temperature with the lowest cross-entropy, between 1/20 and 20.
+    """The temperature between 1/20 and 20 with the lowest cross-entropy to the soft labels.
 
-    The cross-entropy is convex in 1/temperature, so there is one lowest point.
+    The cross-entropy is convex in 1/temperature, so it has a single minimum.
     """
     from scipy.optimize import minimize_scalar
 
@@ -160,63 +222,27 @@ def fit_temperature(probabilities: Floats, soft_labels: Floats) -> float:
     return float(1.0 / optimum.x)
 
 
-Array: TypeAlias = Any
-"""A numpy array or a torch tensor; the shape is in the docstring of whoever takes it."""
-
-_Sums = TypeVar("_Sums", bound="Additive")
-
-EPSILON = 1e-12  # ε: keeps a logarithm finite where a member gives a label no probability at all
-# numpy follows the standard since 2.1; the compatible namespace of it takes longer to import.
-_NUMPY: ModuleType = (
-    np if hasattr(np, "cumulative_sum") else import_module("array_api_compat.numpy")
-)
-_GOLDEN = 0.618  # a step that is not a whole number
-
-
-def namespace(*arrays: Array) -> ModuleType:
-    """The functions (``xp.log``, ``xp.sum`` …) of the library that these arrays come from."""
-    if all(type(values) is np.ndarray for values in arrays):
-        return _NUMPY  # looking it up takes longer than many a product
-    return array_api_compat.array_namespace(*arrays)
-
-
-def like(values: Array, model: Array) -> Array:
-    """``values`` as float64 in the library, and on the device, of ``model``."""
-    xp = namespace(model)
-    return xp.asarray(values, dtype=xp.float64, device=array_api_compat.device(model))
-
-
-def double(values: Array) -> Array:
-    """``values`` in float64; gradients flow through."""
-    xp = namespace(values)
-    return xp.astype(values, xp.float64, copy=False)
-
-
-def without_gradient(values: Array) -> Array:
-    """``values`` as a constant for torch's autograd; numpy arrays are returned unchanged."""
-    return values.detach() if hasattr(values, "detach") else values
-
-
-def take(values: Array | None, index: Array, *axes: int) -> Array | None:
-    """``values`` at these positions along each of the axes; None stays None."""
-    if values is None:
-        return None
-    xp = namespace(values)
-    positions = xp.asarray(index, dtype=xp.int64, device=array_api_compat.device(values))
-    for axis in axes:
-        values = xp.take(values, positions, axis=axis)
-    return values
+# --- Sums over items, and rows --------------------------------------------------------------------
 
 
 class Additive:
-    """A dataclass of sums over items: ``a + b``, field by field, are those of both shards."""
+    """Base of dataclasses of sums over items: ``a + b`` has the sums over both shards.
+
+    Both have the same fields that are None.
+    """
 
     def __add__(self: _Sums, addend: _Sums) -> _Sums:
         if not isinstance(addend, type(self)):
             return NotImplemented
-        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
-        pairs = [(getattr(self, name), getattr(addend, name)) for name in names]
-        return type(self)(*(None if a is None else a + b for a, b in pairs))
+        totals: dict[str, Array] = {}
+        for field in fields(self):  # type: ignore[arg-type]
+            own_sum = getattr(self, field.name)
+            added_sum = getattr(addend, field.name)
+            if own_sum is None:
+                totals[field.name] = None
+            else:
+                totals[field.name] = own_sum + added_sum
+        return type(self)(**totals)
 
     def __radd__(self: _Sums, start: object) -> _Sums:
         # sum(shards) starts at 0.
@@ -226,12 +252,12 @@ class Additive:
 
 
 def cumulative(P: Array) -> Array:
-    """[..., C] -> [..., C − 1] shares of all classes up to each but the last, in float64."""
+    """[..., C − 1] cumulative probabilities of P [..., C] in float64, without the last one."""
     return namespace(P).cumulative_sum(double(P), axis=-1)[..., :-1]
 
 
 def member_rows(P: Array, members: Sequence[int] | Ints | None = None) -> Array:
-    """[N, K, C] -> [K, N·C] in float64, so that a pool of every item is one matrix product.
+    """[K, N·C] P [N, K, C] by member in float64: the pools of all items are one matrix product.
 
     ``members`` [k] are positions of members; None: all of them.
     """
@@ -248,25 +274,25 @@ def member_rows(P: Array, members: Sequence[int] | Ints | None = None) -> Array:
 
 
 def slices(length: int, step: int) -> Iterator[slice]:
-    """Consecutive slices of at most ``step`` that cover ``range(length)``."""
+    """Consecutive slices of at most ``step`` positions that together cover ``range(length)``."""
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 
 
-def spread(length: int, step: int) -> NDArray[np.intp]:
-    """About one of ``step`` positions below ``length``.
+def spaced_positions(length: int, step: int) -> NDArray[np.intp]:
+    """Positions below ``length``, about one in every ``step``.
 
-    Columns or rows next to each other may be the classes or labels of one item: a whole step that
-    shares a divisor with their number would never come to some of them.
+    Adjacent rows may be the labels of one item. A whole step that has a divisor in common with
+    their number would miss some labels in all items, so the step is not a whole number.
     """
-    return np.arange(0, length, step + _GOLDEN).astype(np.intp)
+    return np.arange(0, length, step + _FRACTIONAL_STEP).astype(np.intp)
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """While it is open, a matrix product stays on the thread that asks for it.
+    """A context in which each matrix product runs on one thread.
 
-    For many small products, whose threads would only wait for each other, and for threads of our
-    own, each with products of its own.
+    It is for many small products, whose threads would mostly wait for each other, and for code that
+    runs in several threads already.
     """
     libraries = _libraries("scipy.linalg" in sys.modules)
     opened: AbstractContextManager[object] = libraries.limit(limits=1, user_api="blas")
@@ -275,5 +301,5 @@ def one_thread() -> AbstractContextManager[object]:
 
 @lru_cache(maxsize=2)  # looking for the libraries takes longer than a fit
 def _libraries(with_scipy: bool) -> ThreadpoolController:
-    # numpy has brought its own; scipy has another one, from when it is imported.
+    """The libraries for matrix products: numpy has one, and scipy another once it is imported."""
     return ThreadpoolController()

@@ -1,4 +1,4 @@
-"""What is optimised and how: the objective with its weights and modes, presets, and the solvers."""
+"""Options of the objective and of the solvers, and their presets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST = 1e9
 
 
 class _Mode(str, Enum):  # noqa: UP042 (StrEnum is made of strings alone, and s may be -1)
-    """A choice by name; ``Diversity("preserve")`` and ``"preserve"`` are equal."""
+    """A named choice that equals its name: ``Diversity.PRESERVE == "preserve"``."""
 
     def __str__(self) -> str:
         return str(self.value)
@@ -25,19 +25,20 @@ class _Mode(str, Enum):  # noqa: UP042 (StrEnum is made of strings alone, and s 
 
     @classmethod
     def _missing_(cls, value: object) -> _Mode | None:
+        """Refuse a value that is not a choice; `Enum` calls this for values that it lacks."""
         one_of(cls.__name__.lower(), value, [mode.value for mode in cls])
         return None
 
 
 class CE(_Mode):
-    """Whose cross-entropy counts."""
+    """Which cross-entropy is minimised."""
 
     MEAN = "mean"
-    """that of the pool"""
+    """That of the pool."""
     ALL = "all"
-    """that of every member, by weight"""
+    """The weighted mean of those of the members."""
     RANDOM = "random"
-    """that of one member per item, drawn by weight"""
+    """That of one member per item, drawn with the weights as probabilities."""
 
 
 class Diversity(_Mode):
@@ -48,6 +49,7 @@ class Diversity(_Mode):
 
     @classmethod
     def _missing_(cls, value: object) -> _Mode | None:
+        """Return the mode of the sign −1 or 1."""
         if not isinstance(value, bool):
             for mode in cls:
                 if mode.sign == value:
@@ -56,19 +58,21 @@ class Diversity(_Mode):
 
     @property
     def sign(self) -> float:
-        """−1 rewards disagreement, +1 penalises it."""
-        return -1.0 if self is Diversity.PRESERVE else 1.0  # s
+        """The paper's s: −1 rewards disagreement, +1 penalises it."""
+        if self is Diversity.PRESERVE:
+            return -1.0
+        return 1.0
 
 
 class Pool(_Mode):
-    """How members become one distribution."""
+    """How the members' probabilities are combined into one distribution."""
 
     LINEAR = "linear"
     LOG = "log"
 
 
 class Shape(_Mode):
-    """How a term of the objective bends over the simplex of the weights."""
+    """Whether a term of the objective is convex or concave over the simplex of the weights."""
 
     LINEAR = "linear"
     CONVEX = "convex"
@@ -77,25 +81,27 @@ class Shape(_Mode):
 
     @property
     def is_convex(self) -> bool:
-        """Whether the term is convex; a linear one is."""
+        """Whether the term is convex, as linear terms are."""
         return self in (Shape.LINEAR, Shape.CONVEX)
 
     def times(self, weight: float) -> Shape:
-        """The shape of the term times a weight: a negative one turns it over."""
+        """The shape of the term times a weight; a negative one makes a convex term concave."""
         if weight >= 0 or self in (Shape.LINEAR, Shape.NEITHER):
             return self
-        return Shape.CONCAVE if self is Shape.CONVEX else Shape.CONVEX
+        if self is Shape.CONVEX:
+            return Shape.CONCAVE
+        return Shape.CONVEX
 
 
 class OptionFields:
-    """Mixin of options dataclasses: ``repr`` shows only what differs from the defaults."""
+    """Mixin for dataclasses of options: ``repr`` shows only what differs from the defaults."""
 
     def __repr__(self) -> str:
-        changes = (
-            f"{option.name}={getattr(self, option.name)!r}"
-            for option in fields(self)  # type: ignore[arg-type]
-            if getattr(self, option.name) != option.default
-        )
+        changes = []
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if value != field.default:
+                changes.append(f"{field.name}={value!r}")
         return f"{type(self).__name__}({', '.join(changes)})"
 
 
@@ -174,7 +180,7 @@ class Objective(OptionFields):
         return self.rps != 0 or self.w1 != 0
 
     def resolve(self, pool: Pool | str = "linear", reg: float = 0.03) -> ObjectiveSettings:
-        """Return what the mathematics needs; ``reg`` replaces ``"auto"``.
+        """Return the settings of the loss, with ``reg`` in place of ``"auto"``.
 
         Examples
         --------
@@ -186,7 +192,7 @@ class Objective(OptionFields):
             ce_weight=self.ce_weight,
             f1=self.f1,
             div=self.div,
-            reg=_number(self.reg, reg),
+            reg=_value_or(self.reg, reg),
             rps=self.rps,
             w1=self.w1,
             diversity=Diversity(self.diversity),
@@ -205,7 +211,7 @@ class TermOption(NamedTuple):
     meaning: str
     """What it measures, in words."""
     shape: Shape
-    """How it bends in the weights, before its sign: the certificate follows from it."""
+    """Whether it is convex in the weights, before its sign; the certificate depends on it."""
     ordinal: bool = False
     """Whether it needs ordered classes."""
 
@@ -234,9 +240,9 @@ SCALE_TERMS = tuple(term.flat_name for term in TERMS.values() if term.ordinal)
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveSettings:
-    """What the mathematics needs of an objective: every weight, every mode, and the pool.
+    """An objective with a value for every option, and the pool: what losses and solvers take.
 
-    `Objective.resolve` makes it of checked options. It is not checked again.
+    `Objective.resolve` makes it from checked options. It is not checked again.
     """
 
     ce: CE
@@ -257,9 +263,11 @@ class ObjectiveSettings:
         return self.rps != 0 or self.w1 != 0
 
     def signed_weight(self, term: str) -> float:
-        """Weight of a term in the loss; negative where the term is rewarded."""
+        """Weight of a term in the loss; negative if the term is rewarded."""
         weight: float = getattr(self, term)
-        return self.diversity.sign * weight if term == "div" else weight
+        if term == "div":
+            return self.diversity.sign * weight
+        return weight
 
 
 def check_pool(objective: Objective, pool: Pool) -> None:
@@ -272,26 +280,27 @@ def check_pool(objective: Objective, pool: Pool) -> None:
         )
 
 
-# λ and class weights of the paper's ablations.
-_PAPER = Objective(f1=1.0, div=1.0, reg=1e-3, class_weights=True)
-PRESETS: dict[str, Objective] = {"default": Objective(), "paper-fixed": _PAPER}
+_PAPER_OBJECTIVE = Objective(f1=1.0, div=1.0, reg=1e-3, class_weights=True)
+"""The weights and class weights of the paper's ablations."""
+PRESETS: dict[str, Objective] = {"default": Objective(), "paper-fixed": _PAPER_OBJECTIVE}
+"""The objective of each preset."""
 
 
 def _check_preset(preset: str) -> None:
-    """Refuse an unknown preset; the paper's search is not one."""
+    """Refuse an unknown preset, and "paper", which is a search."""
     if preset == "paper":
         raise InputError(
             f"{option('preset', 'paper')} is not a fit: the paper searches for the settings of"
             " its objective",
-            "`edo search --space paper` does so (edokit.search(..., space='paper'));"
-            f" {option('preset', 'paper-fixed')} has the settings of its ablations",
+            "run this search with `edo search --space paper` (edokit.search(..., space='paper')),"
+            f" or choose {option('preset', 'paper-fixed')}, the settings of its ablations",
             code="unknown-choice",
         )
     one_of("preset", preset, PRESETS)
 
 
 def preset_objective(preset: str, objective: Objective | None = None) -> Objective:
-    """Return the objective, or that of the preset: ``default`` or ``paper-fixed``."""
+    """Return the objective if it is given, else that of the preset."""
     _check_preset(preset)
     if objective is None:
         return PRESETS[preset]
@@ -306,7 +315,8 @@ def preset_objective(preset: str, objective: Objective | None = None) -> Objecti
 
 # --- Solvers --------------------------------------------------------------------------------------
 
-_STEPS = 2000  # fewest steps of a search whose epochs are chosen
+_FEWEST_STEPS = 2000
+"""Fewest steps of the gumbel solver if the number of epochs is ``"auto"``."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -316,8 +326,8 @@ class Exact(OptionFields):
     Parameters
     ----------
     max_members : int, default=None
-        Largest size; only members with the lowest cross-entropy on the fit data compete. None: all
-        do.
+        Largest size: only this many members, those with the lowest cross-entropy on the fit data,
+        compete. None: all members do.
 
     Examples
     --------
@@ -336,9 +346,9 @@ class Exact(OptionFields):
 
 @dataclass(frozen=True)
 class GumbelSteps:
-    """How the gumbel solver searches, with a value for everything; the defaults are the paper's.
+    """Options of the gumbel solver, with a value for each; the defaults are the paper's.
 
-    `Gumbel.resolve` makes it of checked options. It is not checked again.
+    `Gumbel.resolve` makes it from checked options. It is not checked again.
     """
 
     epochs: int = 10
@@ -352,36 +362,38 @@ class GumbelSteps:
 
 
 PAPER_STEPS = GumbelSteps()
+"""The paper's options of the gumbel solver."""
 
 
 @dataclass(frozen=True, repr=False)
 class Gumbel(OptionFields):
     """The gumbel solver: the paper's search over weights and sizes, by Adam.
 
-    ``"auto"`` (or None) in `epochs`, `learning_rate`, `temperature` and `temperature_decay` comes
-    close to the optimum: at least 2,000 steps (the paper's ten epochs are 50 on 141 items), a
-    learning rate thirty times the paper's, and a temperature that cools from 1 to 0.1 over all of
-    them.
+    With ``"auto"`` (or None) for `epochs`, `learning_rate`, `temperature` and `temperature_decay`
+    the weights come close to the optimum: there are at least 2,000 steps (the paper's ten epochs
+    are 50 on 141 items), the learning rate is thirty times the paper's, and the temperature falls
+    from 1 to 0.1 over all epochs.
 
     Parameters
     ----------
     epochs : int or "auto", default="auto"
         Passes over the items.
     batch_size : int, default=32
-        Items per step (for multi-label data, rows: an item has one per label); at most all of them.
+        Items per step; for multi-label data, rows, of which an item has one per label. If there are
+        fewer items, all of them.
     learning_rate : float or "auto", default="auto"
         Step size of Adam (η).
     temperature : float or "auto", default="auto"
-        Of the Gumbel-Softmax in the first epoch (T₀).
+        Temperature of the Gumbel-Softmax in the first epoch (T₀).
     temperature_decay : float or "auto", default="auto"
         The temperature falls at this rate: T₀·exp(−γ·epoch), epochs counted from 0 (γ).
     min_temperature : float, default=0.1
-        It falls no further than this.
+        The temperature does not fall below this.
     min_members : int, default=1
         Smallest size (K_min).
     max_members : int, default=None
-        Largest size (K_max); only members with the lowest cross-entropy on the fit data compete.
-        None: all do.
+        Largest size (K_max): only this many members, those with the lowest cross-entropy on the fit
+        data, compete. None: all members do.
 
     Examples
     --------
@@ -401,10 +413,10 @@ class Gumbel(OptionFields):
     max_members: int | None = None
 
     def __post_init__(self) -> None:
-        for name in CHOSEN_STEPS:
+        for name in AUTO_OPTIONS:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, AUTO)
-        for name in WHOLE_STEPS:
+        for name in _WHOLE_NUMBERS:
             if name != "max_members" or self.max_members is not None:
                 self._check(name, 1, whole=True)
         for name in ("learning_rate", "temperature", "min_temperature"):
@@ -427,47 +439,51 @@ class Gumbel(OptionFields):
         above: bool = False,
         whole: bool = False,
     ) -> None:
-        """Refuse a value that is not a number within these bounds, nor left to the fit."""
+        """Refuse a value that is neither a number within these bounds nor an allowed "auto"."""
         value = getattr(self, name)
-        if value == AUTO and name in CHOSEN_STEPS:
+        if value == AUTO and name in AUTO_OPTIONS:
             return
         hint = f"the paper uses {getattr(PAPER_STEPS, name)!r}"
         check_number(name, value, least, most, above=above, whole=whole, hint=hint)
 
     def resolve(self, items: int, members: int = 10) -> GumbelSteps:
-        """Return the same with a value for everything, for this many items and members."""
-        learning_rate = _number(self.learning_rate, 0.03)
-        temperature = _number(self.temperature, 1.0)
+        """Return the options with a value for each, for this many items and members."""
+        learning_rate = _value_or(self.learning_rate, 0.03)
+        temperature = _value_or(self.temperature, 1.0)
         if self.epochs is None or isinstance(self.epochs, str):
-            steps = math.ceil(items / min(self.batch_size, items))
-            epochs = max(10, math.ceil(_STEPS / steps))
+            steps_per_epoch = math.ceil(items / min(self.batch_size, items))
+            epochs = max(10, math.ceil(_FEWEST_STEPS / steps_per_epoch))
         else:
             epochs = self.epochs
-        fall = max(1.0, temperature / self.min_temperature)
-        coolest_last = math.log(fall) / max(1, epochs - 1)
+        # With this decay, the last epoch is the first one at the lowest temperature.
+        ratio = max(1.0, temperature / self.min_temperature)
+        decay = math.log(ratio) / max(1, epochs - 1)
+        max_members = self.max_members
+        if max_members is None:
+            max_members = members
         return GumbelSteps(
             epochs=epochs,
             batch_size=self.batch_size,
             learning_rate=learning_rate,
             temperature=temperature,
-            temperature_decay=_number(self.temperature_decay, coolest_last),
+            temperature_decay=_value_or(self.temperature_decay, decay),
             min_temperature=self.min_temperature,
             min_members=self.min_members,
-            max_members=members if self.max_members is None else self.max_members,
+            max_members=max_members,
         )
 
 
-def _number(value: float | Auto | None, chosen: float) -> float:
-    """Return the value, or the chosen one where it is ``"auto"``."""
+def _value_or(value: float | Auto | None, auto_value: float) -> float:
+    """Return the value, or ``auto_value`` in place of ``"auto"`` or None."""
     if value is None or isinstance(value, str):
-        return chosen
+        return auto_value
     return value
 
 
-CHOSEN_STEPS = ("epochs", "learning_rate", "temperature", "temperature_decay")
-"""Fields of `Gumbel` that may be ``"auto"``: `Gumbel.resolve` chooses them by the items."""
-WHOLE_STEPS = ("epochs", "batch_size", "min_members", "max_members")
-"""Fields of `Gumbel` that are whole numbers."""
+AUTO_OPTIONS = ("epochs", "learning_rate", "temperature", "temperature_decay")
+"""Options of `Gumbel` that may be ``"auto"``; `Gumbel.resolve` chooses their values."""
+_WHOLE_NUMBERS = ("epochs", "batch_size", "min_members", "max_members")
+"""Options of `Gumbel` that are whole numbers."""
 SOLVERS: Mapping[str, type[Exact | Gumbel]] = {"exact": Exact, "gumbel": Gumbel}
 """The solvers by name."""
 DEFAULT_SOLVERS: Mapping[str, Exact | Gumbel] = {"exact": Exact(), "gumbel": Gumbel()}
@@ -480,7 +496,7 @@ PAPER_SOLVERS: Mapping[str, Exact | Gumbel] = {
 
 
 def preset_solver(preset: str, solver: Exact | Gumbel | str | None = None) -> Exact | Gumbel:
-    """Return the solver, the one of this name, or that of the preset."""
+    """Return the solver if it is one, the preset's solver of this name, or the preset's default."""
     _check_preset(preset)
     if isinstance(solver, Exact | Gumbel):
         return solver

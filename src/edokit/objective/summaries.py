@@ -1,4 +1,4 @@
-"""The data as the objective needs them: sums that add over shards, and the problem to solve."""
+"""What the objective needs of the data: sums that add over shards, and the problem to solve."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from edokit.objective.pools import (
 )
 from edokit.objective.settings import SCALE_TERMS, ObjectiveSettings, Pool
 
-# Numbers of P that are summed at a time: few enough of an array for the cache, enough of a tensor
-# to keep a GPU busy.
 _BLOCK = 2**17
+"""Most probabilities of a numpy array that are summed at a time, so that they stay in the cache."""
 _TENSOR_BLOCK = 2**24
+"""Most probabilities of a tensor that are summed at a time: enough to keep a GPU busy."""
 
 
 @dataclass(frozen=True, eq=False)
 class Summaries(Additive):
-    """Sums over items, in float64. ``a + b`` are the summaries of both shards together.
+    """Sums over items, in float64; ``a + b`` is the summaries of both shards together.
 
-    With sets of labels, each label of an item counts as an item with two classes.
+    For multi-label data, each label of an item counts as an item with two classes.
     """
 
     items: int
@@ -43,7 +43,7 @@ class Summaries(Additive):
     class_counts: Array
     """[C] N_c, the items per hard label."""
     soft_counts: Array
-    """[C] Σ_i q_ic, the soft-label mass per class."""
+    """[C] Σ_i q_ic, the sum of the soft labels per class."""
     hits: Array
     """[K] Σ_i P[i, k, y_i], the probability given to the hard labels."""
     distances: Array
@@ -67,8 +67,8 @@ class Summaries(Additive):
     ) -> Summaries:
         """Sum up predictions P [N, K, C], soft labels q [N, C] and hard label codes y [N].
 
-        P and q must be distributions, y codes of classes. Torch tensors stay on their device and
-        keep gradients.
+        P and q must be distributions, and y codes of classes. Sums of torch tensors are on their
+        device, and gradients flow through.
 
         Parameters
         ----------
@@ -85,17 +85,21 @@ class Summaries(Additive):
         Summaries
         """
         items, members, classes = P.shape
-        length = max(1, (_BLOCK if is_numpy_array(P) else _TENSOR_BLOCK) // (members * classes))
-        blocks = slices(items, length) if items else [slice(0, 0)]
+        numbers = _TENSOR_BLOCK
+        if is_numpy_array(P):
+            numbers = _BLOCK
+        block_length = max(1, numbers // (members * classes))
+        blocks = list(slices(items, block_length)) or [slice(0, 0)]
         return sum(
-            cls._of_block(P[s, ...], q[s, ...], y[s], distances, log_losses, steps) for s in blocks
+            cls._from_block(P[s, ...], q[s, ...], y[s], distances, log_losses, steps)
+            for s in blocks
         )  # type: ignore[return-value]
 
     @classmethod
-    def _of_block(
+    def _from_block(
         cls, P: Array, q: Array, y: Array, distances: bool, log_losses: bool, steps: Array | None
     ) -> Summaries:
-        """The sums of items whose numbers fit into the cache, in float64."""
+        """The sums over the items of one block, in float64."""
         xp = namespace(P)
         items, members, classes = P.shape
         # Items last, so that the axis to sum over is long and contiguous.
@@ -104,10 +108,12 @@ class Summaries(Additive):
         labels = _transposed(q)
         codes = xp.arange(classes, dtype=xp.int64, device=device(y))
         is_hard = double(xp.astype(y, xp.int64, copy=False)[None, :] == codes[:, None])
-        losses = gaps = rank_products = None
+        loss_sums = None
         if log_losses:
             logs = xp.reshape(log_probabilities(rows), (members, classes, items))
-            losses = -xp.vecdot(logs, xp.broadcast_to(labels, logs.shape))
+            loss_sums = -xp.vecdot(logs, xp.broadcast_to(labels, logs.shape))
+        gaps = None
+        rank_products = None
         if steps is not None:
             widths = like(steps, P)[:, None]
             shares = xp.cumulative_sum(xp.reshape(rows, (members, classes, items)), axis=1)
@@ -116,22 +122,20 @@ class Summaries(Additive):
             errors = xp.reshape((shares - label_shares) * xp.sqrt(widths), (members, -1))
             rank_products = errors @ xp.permute_dims(errors, (1, 0))
             if distances:
-                gaps = _city_block(xp.reshape(shares * widths, (members, -1)))
-            else:
-                gaps = None
+                gaps = _l1_distances(xp.reshape(shares * widths, (members, -1)))
         elif distances and classes == 2 and not getattr(P, "requires_grad", False):
             # Rows sum to one: ‖p − p'‖₁ = 2·|p_1 − p'_1|.
-            gaps = 2.0 * _city_block(rows[:, items:])
+            gaps = 2.0 * _l1_distances(rows[:, items:])
         elif distances:
-            gaps = _city_block(rows)
+            gaps = _l1_distances(rows)
         return cls(
-            items,
-            xp.sum(is_hard, axis=1),
-            xp.sum(labels, axis=1),
-            rows @ xp.reshape(is_hard, (-1,)),
-            gaps,
-            losses,
-            rank_products,
+            items=items,
+            class_counts=xp.sum(is_hard, axis=1),
+            soft_counts=xp.sum(labels, axis=1),
+            hits=rows @ xp.reshape(is_hard, (-1,)),
+            distances=gaps,
+            log_losses=loss_sums,
+            rank_products=rank_products,
         )
 
     @property
@@ -145,7 +149,7 @@ class Summaries(Additive):
         return int(self.class_counts.shape[0])
 
     def select(self, members: Sequence[int] | Ints) -> Summaries:
-        """Summaries of these members (positions), in this order."""
+        """The summaries of the members at these positions, in this order."""
         return replace(
             self,
             hits=take(self.hits, members, 0),
@@ -156,21 +160,25 @@ class Summaries(Additive):
 
     @property
     def hit_rates(self) -> Array:
-        """[K] mean probability on the hard label; a pool's soft micro-F1 is their weighted mean."""
+        """[K] mean probability of the hard label: the soft micro-F1 of each member."""
         return self.hits / self.items  # t
 
     @cached_property
     def matrices(self) -> dict[str, Array]:
-        """The terms that are vᵀMv of a pool, as [K, K] M by the name of the term.
+        """The matrices M [K, K] of the terms that are quadratic forms vᵀMv, by name of the term.
 
-        ``div``: D, the mean L1 distance between members. ``rps``, of ordered classes: the ranked
+        ``div``: D, the mean L1 distance between members. ``rps``, for ordered classes: the ranked
         probability score.
         """
-        sums = {"div": self.distances, "rps": self.rank_products}
-        return {name: part / self.items for name, part in sums.items() if part is not None}
+        matrices: dict[str, Array] = {}
+        if self.distances is not None:
+            matrices["div"] = self.distances / self.items
+        if self.rank_products is not None:
+            matrices["rps"] = self.rank_products / self.items
+        return matrices
 
     def member_ce(self, class_weights: Array | None = None) -> Array:
-        """[K] cross-entropy of each member alone, with these weights of classes [C]."""
+        """[K] cross-entropy of each member alone, with class weights [C] if they are given."""
         losses = self.log_losses  # A
         if class_weights is not None:
             losses = losses * class_weights
@@ -185,8 +193,8 @@ class Summaries(Additive):
     def class_weights(self, names: Sequence[str] | None = None) -> Array:
         """[C] inverse-frequency weights N / (C·N_c).
 
-        A class without hard labels is an error if it has soft-label mass. Otherwise it
-        does not enter the loss, and its weight is 0.
+        A class that is never a hard label is an error if annotators chose it. Otherwise it has no
+        effect on the loss, and its weight is 0.
         """
         xp = namespace(self.class_counts)
         if self.classes_without_hard_label:
@@ -208,15 +216,15 @@ class Summaries(Additive):
 
 
 def _transposed(matrix: Array) -> Array:
-    """[m, n] -> [n, m] in float64, contiguous if it is a numpy array."""
+    """The transpose of a matrix in float64, contiguous if it is a numpy array."""
     matrix = namespace(matrix).permute_dims(matrix, (1, 0))
     if is_numpy_array(matrix):
         return np.ascontiguousarray(matrix, np.float64)
     return double(matrix)
 
 
-def _city_block(rows: Array) -> Array:
-    """[K, K] L1 distances between rows [K, n]."""
+def _l1_distances(rows: Array) -> Array:
+    """[K, K] L1 distances between the rows of a matrix [K, n]."""
     if not is_numpy_array(rows):
         import torch
 
@@ -227,9 +235,9 @@ def _city_block(rows: Array) -> Array:
 
 
 def rank_members(summaries: Summaries) -> NDArray[np.int64]:
-    """[K] member positions by ascending cross-entropy of each alone; ties keep their order.
+    """[K] member positions by ascending cross-entropy of each member alone; ties keep their order.
 
-    Without class weights, so that the ranks do not depend on the objective's settings.
+    Class weights are not applied, so that the ranks do not depend on the objective.
     """
     losses = np.asarray([float(loss) for loss in summaries.member_ce()])
     return np.argsort(losses, kind="stable")
@@ -237,15 +245,15 @@ def rank_members(summaries: Summaries) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """K members on N items of C classes, in float64, in a layout for pooling with many weights.
+    """The predictions of K members for N items of C classes, in float64, arranged for pooling.
 
-    Without items it serves all terms but the pool terms.
+    Without items it serves all terms that are not pool terms.
     """
 
     summaries: Summaries
-    """Sums of these items, or of more (all shards, say)."""
+    """Sums over these items, or over more, such as those of all shards."""
     rows: Array
-    """[K, N·C] what is pooled: probabilities, or their logarithms for a log pool."""
+    """[K, N·C] the numbers that a pool averages: probabilities, or logarithms for a log pool."""
     soft_labels: Array
     """[N, C] q."""
     class_weights: Array = None
@@ -268,23 +276,21 @@ class Problem:
     ) -> Problem:
         """The problem of P [N, K, C], soft labels q [N, C] and hard label codes y [N]."""
         if summaries is None:
-            sums = Summaries.from_arrays(P, q, y, steps=steps)
-        else:
-            sums = summaries
-        rows = member_rows(P)
+            summaries = Summaries.from_arrays(P, q, y, steps=steps)
         kind = Pool(pool)
-        return cls(
-            sums,
-            log_probabilities(rows) if kind is Pool.LOG else rows,
-            double(q),
-            sums.class_weights() if class_weights else None,
-            kind,
-            None if steps is None else like(steps, sums.hits),
-        )
+        rows = member_rows(P)
+        if kind is Pool.LOG:
+            rows = log_probabilities(rows)
+        alpha = None
+        if class_weights:
+            alpha = summaries.class_weights()
+        if steps is not None:
+            steps = like(steps, summaries.hits)
+        return cls(summaries, rows, double(q), alpha, kind, steps)
 
     @cached_property
     def member_ce(self) -> Array:
-        """[K] a, the (class-weighted) cross-entropy of each member alone."""
+        """[K] a: the cross-entropy of each member alone, with class weights if there are any."""
         return self.summaries.member_ce(self.class_weights)
 
     @cached_property
@@ -325,9 +331,9 @@ class Problem:
             )
 
     def take(self, items: Array) -> Problem:
-        """The problem with only these items (positions) in the pool terms.
+        """The problem with only the items at these positions in the pool terms.
 
-        The other terms are still of all items, so that a mini-batch adds no noise to them.
+        The other terms are still those of all items, so a mini-batch adds no noise to them.
         """
         xp = namespace(self.rows)
         rows = xp.reshape(self.rows, (self.members, *self.soft_labels.shape))
@@ -339,11 +345,11 @@ class Problem:
 
     @cached_property
     def coordinates(self) -> dict[type, tuple[Array, Array]]:
-        """A cache of rows and targets, by the class of the pool term."""
+        """A cache of the rows and targets of pool terms, by class of the term."""
         return {}
 
     def select(self, members: Array) -> Problem:
-        """The problem of these members (positions), in this order."""
+        """The problem with the members at these positions, in this order."""
         return replace(
             self, summaries=self.summaries.select(members), rows=take(self.rows, members, 0)
         )

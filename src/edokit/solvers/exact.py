@@ -21,7 +21,7 @@ from edokit.objective.loss import (
     Quadratic,
     pool_terms,
 )
-from edokit.objective.pools import one_thread, spread
+from edokit.objective.pools import one_thread, spaced_positions
 from edokit.objective.settings import CE, TERMS, ObjectiveSettings, Pool, Shape
 from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Certificate, Solution
@@ -117,7 +117,7 @@ def solve_exact(
             starts = []
             sample_size = _SAMPLE
             while problem.items >= 2 * sample_size:
-                sample = problem.take(spread(problem.items, problem.items // sample_size))
+                sample = problem.take(spaced_positions(problem.items, problem.items // sample_size))
                 starts = local_optima(JointObjective(sample, settings), starts)[:_BEST_OPTIMA]
                 sample_size *= _LARGER
         v, certificate = optimum(objective, starts)
@@ -227,7 +227,7 @@ def optimum(objective: JointObjective, starts: list[Floats]) -> tuple[Floats, Ce
     if is_convex:
         reason = "the objective is convex: the gap bounds what is left to gain"
     else:
-        causes = " and ".join(TERMS[name].meaning for name in objective.bent_terms)
+        causes = " and ".join(TERMS[name].meaning for name in objective.non_convex_terms)
         reason = (
             f"the objective is not convex because of {causes}; the weights are the best of several"
             " local optima and of every member alone"
@@ -274,7 +274,7 @@ def local_optima(objective: JointObjective, starts: list[Floats]) -> list[Floats
             n_vertices = objective.members
         else:
             n_vertices = _BEST_VERTICES
-        no_weights: dict[str, Any] = dict.fromkeys(objective.bent_terms, 0.0)
+        no_weights: dict[str, Any] = dict.fromkeys(objective.non_convex_terms, 0.0)
         convex_settings = replace(objective.settings, **no_weights)
         convex_part = JointObjective(objective.problem, convex_settings, objective.all_terms)
         starts = [uniform, _descend(convex_part, uniform), *vertices[:n_vertices]]
@@ -420,8 +420,8 @@ def _descend(objective: JointObjective, start: Floats) -> Floats:
         step[inside] += target
         change = float(slope @ step)  # of the loss, to first order
         if -change > _ROUNDING * max(1.0, abs(value)):
-            has_bent_terms = bool(objective.bent_terms)
-            v, value = _line_search(objective, v, value, step, change, double=has_bent_terms)
+            is_not_convex = bool(objective.non_convex_terms)
+            v, value = _line_search(objective, v, value, step, change, double=is_not_convex)
         elif gap > smallest:
             break
         else:

@@ -13,7 +13,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from edokit import SearchSpace
 from edokit.analysis.search.space import GUMBEL_PARAMETERS, OBJECTIVE_FIELDS, trial_settings
-from edokit.objective.settings import CHOSEN_STEPS, FLAT_NAMES, TERMS
+from edokit.objective.settings import AUTO_OPTIONS, FLAT_NAMES, TERMS
 from tests.errors import raises_code
 
 
@@ -34,7 +34,7 @@ def test_the_papers_space_is_a_name_away() -> None:
 def test_the_default_takes_the_steps_that_the_items_need() -> None:
     space = SearchSpace.named("thorough")
     assert space == SearchSpace()
-    assert set(CHOSEN_STEPS).isdisjoint(space.searched)
+    assert set(AUTO_OPTIONS).isdisjoint(space.searched)
     point = {name: getattr(SearchSpace.paper(), name) for name in space.searched}
     point = {
         name: value.choices[0] if isinstance(value, CategoricalDistribution) else value.high

@@ -17,7 +17,7 @@ from edokit._errors import InputError, examples, listed, option
 from edokit._types import ClassValues, Codes, Floats, Strings
 from edokit.analysis.compare import methods
 from edokit.annotations.core import Annotations, Ties
-from edokit.fitdata.inputs import align_inputs, pooled_members
+from edokit.fitdata.inputs import align_inputs, members_with_weight
 from edokit.metrics import ce_items
 from edokit.objective.pools import pool
 from edokit.predictions.core import Predictions
@@ -281,7 +281,7 @@ class WeightedPool(ABC):
     def _weighted_members(self, predictions: MemberPredictions) -> tuple[Floats, Floats]:
         """Rows P [n, k, C] in the classes of the fit, and weights [k], of members with weight."""
         check_fitted(self, "weights_")
-        members = pooled_members(
+        members = members_with_weight(
             predictions, self.members_, tuple(self.classes_), self.weights_, self.scale_
         )
         rows = self.scale_.rows(members.probabilities)

@@ -154,7 +154,7 @@ def score_answers(
 def find_constant(ensemble: EDOEnsemble | None, labels: Annotations, y: Ints | Codes) -> Constant:
     """The constant answer that an ensemble recorded; without an ensemble, that of these items."""
     if ensemble is not None:
-        return ensemble.constant_.ordered(ensemble.fitted_.classes, labels.classes)
+        return ensemble.constant_.with_classes(ensemble.fitted_.classes, labels.classes)
     return constant_answer(labels.soft_labels, y, labels.scale, "items")
 
 

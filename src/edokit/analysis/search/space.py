@@ -18,8 +18,8 @@ from edokit.annotations.core import Ties
 from edokit.config import FitConfig
 from edokit.objective.settings import (
     AUTO,
+    AUTO_OPTIONS,
     CE,
-    CHOSEN_STEPS,
     FLAT_NAMES,
     PAPER_STEPS,
     SCALE_TERMS,
@@ -272,7 +272,7 @@ class SearchSpace:
     def takes_paper_steps(self) -> bool:
         """Whether epochs, step size and temperature are those of the paper."""
         paper = SearchSpace.paper()
-        return all(getattr(self, step) == getattr(paper, step) for step in CHOSEN_STEPS)
+        return all(getattr(self, step) == getattr(paper, step) for step in AUTO_OPTIONS)
 
     def to_dict(self) -> dict[str, Any]:
         """The space in plain values, ready for JSON."""
@@ -289,7 +289,7 @@ class SearchSpace:
 
 def _checked_parameter(name: str, value: ParameterSpace) -> Value | BaseDistribution:
     """A distribution for a range or choices, or the fixed value; every value is checked."""
-    if name in CHOSEN_STEPS and value in (None, AUTO):
+    if name in AUTO_OPTIONS and value in (None, AUTO):
         return None
     if _is_pair(value):
         low, high = value
