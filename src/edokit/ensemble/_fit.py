@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from edokit._errors import InputError, counted, option
+from edokit._errors import InputError, counted, examples, option
 from edokit._types import Floats, Ints
 from edokit.config import FitConfig, settings_document
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
@@ -68,6 +68,13 @@ class _Solved:
 
 def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, object]) -> Fitted:
     """Fit an ensemble; ``parameters`` of the estimator are stored in the result."""
+    if len(data.row_classes) < 2:
+        raise InputError(
+            f"an ensemble needs at least two classes, but the data have {examples(data.classes)}"
+            " only",
+            "name all classes, including those that nobody chose",
+            code="too-few-classes",
+        )
     check_annotator_limit(data, config, parameters.get("solver"))
     data = data.as_whole()
     # The "units" are what gets weights: members, or the means of groups of members.
