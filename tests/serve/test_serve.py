@@ -51,7 +51,7 @@ TEXTS = ["how kind of you", "what a rude reply", "the bus was late again"]
 def post(server: Server, body: Any, **headers: str) -> httpx.Response:
     how: dict[str, Any] = {"json": body} if not isinstance(body, bytes) else {"content": body}
     kind = {"content-type": "application/json"}
-    return httpx.post(f"{server.url}/predict", **how, headers={**kind, **headers}, timeout=60)
+    return httpx.post(f"{server.url}/predict", **how, headers={**kind, **headers}, timeout=600)
 
 
 def test_the_answers_are_those_of_python(server: Server, bundle: Path) -> None:
@@ -540,18 +540,37 @@ def ask_at_once(
     return answers
 
 
+def texts_at(server: Server, client: httpx.Client) -> tuple[float, float]:
+    """The texts that wait for the members, and those that wait or were answered."""
+    numbers = client.get(f"{server.url}/metrics").text
+    waiting = float(re.findall(r"^edo_queue_texts (\S+)", numbers, re.MULTILINE)[0])
+    answered = float(re.findall(r"^edo_batch_texts_sum (\S+)", numbers, re.MULTILINE)[0])
+    return waiting, waiting + answered
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 def test_what_is_under_way_is_answered_before_it_ends(bundle: Path, tmp_path: Path) -> None:
     answers: list[httpx.Response] = []
+    body = {"texts": [PLANTED] * 500}
+
+    def ask_six() -> None:
+        answers[:] = ask_at_once(ending, 6, body, {})
+
     with Server(bundle, tmp_path, "--max-batch", "1") as ending:  # the slowest
-        body = {"texts": [PLANTED] * 500}
-        asking = threading.Thread(target=lambda: answers.extend(ask_at_once(ending, 6, body, {})))
+        asking = threading.Thread(target=ask_six)
         asking.start()
-        while True:
-            numbers = httpx.get(f"{ending.url}/metrics", timeout=60).text
-            if float(re.findall(r"^edo_queue_texts (\S+)", numbers, re.MULTILINE)[0]) > 2500:
-                break
-            assert not answers
+        expected = 3000
+        with httpx.Client(timeout=60) as client:
+            while True:
+                waiting, arrived = texts_at(ending, client)
+                # All six requests have arrived, and two or more of them are under way.
+                if arrived > expected - 500 and waiting > 1000:
+                    break
+                if arrived == expected and waiting == 0:  # it was too fast to be seen: ask again
+                    asking.join()
+                    asking = threading.Thread(target=ask_six)
+                    asking.start()
+                    expected += 3000
         assert ending.stop() == 0
     asking.join()
     assert [answer.status_code for answer in answers] == [200] * 6
