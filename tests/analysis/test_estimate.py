@@ -16,9 +16,11 @@ from commands import answer, assert_one_line, edo
 from edokit import Annotations
 from edokit.analysis.estimate.options import EstimateOptions
 from edokit.analysis.estimate.statistics import (
+    ShareEstimate,
     estimate_share,
     largest_gap,
     regression_estimate,
+    shares_of_one,
     transported_share,
 )
 from edokit.metrics.sample_mean import sample_mean
@@ -99,6 +101,36 @@ def test_without_labels_other_texts_follow_their_answers() -> None:
         share = transported_share(votes, answers, targets, None, 0.95)
         covered += share.low <= truth.mean() <= share.high
     assert covered >= 180
+
+
+def test_shares_sum_to_one_and_stay_in_their_intervals() -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        # The answers confuse the last two classes, which are rarer or more frequent elsewhere.
+        fit_truth = rng.dirichlet([0.5, 1, 2], 500)
+        text_truth = rng.dirichlet([2, 1, 0.5], 800)
+        labels = np.stack([rng.multinomial(3, row) / 3 for row in fit_truth])
+        confused = np.array([[1, 0, 0], [0, 0.6, 0.4], [0, 0.4, 0.6]])
+        answers = fit_truth @ confused
+        targets = text_truth @ confused
+        estimates = [
+            transported_share(labels[:, c], answers[:, c], targets[:, c], None, 0.95)
+            for c in range(3)
+        ]
+        shares = shares_of_one(estimates)
+        lowest_sum = sum(estimate.low for estimate in estimates)
+        highest_sum = sum(estimate.high for estimate in estimates)
+        assert shares.sum() == pytest.approx(np.clip(1, lowest_sum, highest_sum))
+        for share, estimate in zip(shares, estimates, strict=True):
+            assert estimate.low - 1e-9 <= share <= estimate.high + 1e-9
+
+
+def test_the_least_certain_share_takes_up_what_is_missing() -> None:
+    certain = ShareEstimate(0.6, 0.58, 0.62, 0.04)
+    vague = ShareEstimate(0.05, 0.0, 0.7, 0.7)
+    assert shares_of_one([certain, vague]) == pytest.approx([0.6, 0.4], abs=0.01)
+    apart = [ShareEstimate(0.2, 0.1, 0.3, 0.2), ShareEstimate(0.2, 0.1, 0.3, 0.2)]
+    assert shares_of_one(apart) == pytest.approx([0.3, 0.3])
 
 
 def test_a_random_sample_of_a_few_texts_is_rarely_said_to_be_none() -> None:

@@ -12,6 +12,7 @@ from edokit.analysis.estimate.statistics import (
     FEWEST_LABELS,
     ShareEstimate,
     estimate_share,
+    shares_of_one,
     transported_share,
 )
 from edokit.scales import Scale
@@ -85,8 +86,9 @@ class ShareEstimator:
         estimates: list[ShareEstimate] = []
         for values in np.eye(len(self.classes)):
             estimates.append(labelled.estimate(values, answers, basis, self.level))
-        # Each share was estimated on its own, so that they may not sum to 1.
-        shares = self.scale.normalized(np.array([estimate.share for estimate in estimates]))
+        shares = np.array([estimate.share for estimate in estimates])
+        if not self.scale.is_multi_label:
+            shares = shares_of_one(estimates)
         rows: dict[str, Share] = {}
         for name, share, estimate in zip(self.classes, shares, estimates, strict=True):
             rows[name] = {"share": float(share), "low": estimate.low, "high": estimate.high}

@@ -9,6 +9,7 @@ interval is used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,6 +97,33 @@ def transported_share(
     estimate = MeanEstimate(regressed.mean, regressed.variance + item_variance, regressed.size)
     low, high = _interval(estimate, level)
     return ShareEstimate(estimate.mean, low, high, high - low)
+
+
+def shares_of_one(estimates: Sequence[ShareEstimate]) -> Floats:
+    """The shares [C] of classes that exclude each other, which were estimated one by one.
+
+    They sum to 1, and each lies in its interval; where the intervals leave no room for that, the
+    sum is as near to 1 as they allow. What is missing, or too much, is divided between the classes
+    by the squared widths of their intervals: a share moves the more, the less certain it is.
+    """
+    shares = np.array([estimate.share for estimate in estimates])
+    low = np.array([estimate.low for estimate in estimates])
+    high = np.array([estimate.high for estimate in estimates])
+    if not low.sum() <= 1.0 <= high.sum():
+        return low if low.sum() > 1.0 else high
+    widths = (high - low) ** 2
+    if abs(shares.sum() - 1.0) > 1e-6:  # more than the rounding errors of kept answers
+        # The sum grows with the step. At these two, every share is at an end of its interval.
+        farthest = 1.0 / max(widths.min(), 1e-12)
+        steps = (-farthest, farthest)
+        for _ in range(200):
+            middle = (steps[0] + steps[1]) / 2
+            if np.clip(shares + middle * widths, low, high).sum() < 1.0:
+                steps = (middle, steps[1])
+            else:
+                steps = (steps[0], middle)
+        shares = np.clip(shares + steps[1] * widths, low, high)
+    return np.asarray(shares / shares.sum())
 
 
 def regression_estimate(
