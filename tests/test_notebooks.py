@@ -74,7 +74,11 @@ def test_there_are_three_and_the_overview_names_them() -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
-def test_a_notebook_runs_and_shows_what_was_kept(path: Path, tool: Any, tmp_path: Path) -> None:
+def test_a_notebook_runs_and_shows_what_was_kept(
+    path: Path, tool: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Tests run on every core already: worker processes of the kernel would only load libraries.
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     if path.stem == "members":
         pytest.importorskip("transformers", reason="needs the extra transformers")
     kept = tool.nbformat.read(path, as_version=4)

@@ -291,8 +291,8 @@ def unread(*words: object, both: bool = False) -> tuple[int, bytes]:
 
 
 def test_a_reader_that_goes_away_is_no_trouble(whole: Path) -> None:
-    for more in ([], ["--json"]):
-        assert unread("data", "info", whole / "people.csv", *more) == (141, b"")
+    # Without --json, and with output that a reader began to read: the next test.
+    assert unread("data", "info", whole / "people.csv", "--json") == (141, b"")
     assert unread("--help") == (141, b"")
     assert unread("data", "info", "nowhere.csv", both=True) == (141, b"")
     code, said = unread("data", "info", "nowhere.csv")

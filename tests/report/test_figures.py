@@ -156,7 +156,8 @@ def test_groups_are_drawn_by_attribute_and_class() -> None:
         "label": rng.integers(0, 2, 480),
         "team": np.tile(["red"] * 6 + ["blue"] * 6, 40),
     }
-    diagnosis = edokit.diagnose(edokit.Annotations.from_table(rows), by=["team"], permutations=99)
+    annotations = edokit.Annotations.from_table(rows)
+    diagnosis = edokit.diagnose(annotations, by=["team"], permutations=99)
     figure = figures.group_differences(diagnosis, "team")
     assert "share of '1'" in figure.title
     assert "share of '0'" in figures.group_differences(diagnosis.groups, "team", "0").title
@@ -165,4 +166,4 @@ def test_groups_are_drawn_by_attribute_and_class() -> None:
     with raises_code("unknown-class", "'2'"):
         figures.group_differences(diagnosis, "team", "2")
     with raises_code("missing-people"):
-        figures.group_differences(edokit.diagnose(edokit.Annotations.from_table(rows)), "team")
+        figures.group_differences(edokit.diagnose(annotations, permutations=0), "team")
