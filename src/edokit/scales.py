@@ -478,6 +478,13 @@ class Scale:
         return self
 
 
+def unordered_scale(is_multi_label: bool) -> Scale:
+    """Return the multi-label scale, or the nominal one."""
+    if is_multi_label:
+        return Scale("multi-label")
+    return NOMINAL
+
+
 NOMINAL = Scale()
 # The two classes of a row of multi-label data.
 ROW_CLASSES = ("no", "yes")

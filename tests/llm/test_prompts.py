@@ -45,6 +45,8 @@ def test_every_answer_scale_has_a_template_of_known_fields(scale: Scale) -> None
         ("Label this", "{text}"),
         ('{"text": {text}}', "{{"),
         ("Label {text", "{{"),
+        ("Label {text} {", "{{"),
+        ("Label {text} }", "}}"),
     ],
 )
 def test_a_template_that_cannot_be_filled_is_refused(template: str, named: str) -> None:

@@ -17,8 +17,9 @@ from test_hub import classifier
 
 import edokit
 from commands import printed, status
-from edokit import Bundle, EDOEnsemble
+from edokit import Bundle, EDOEnsemble, EDOError
 from edokit.members import parse_groups, score_members, score_models, train_members
+from edokit.members.existing import ExistingModel
 from tests.errors import raises_code
 
 PEOPLE = small_people()
@@ -61,6 +62,20 @@ def test_a_model_is_replaced_only_if_that_is_asked_for(pipeline: Path, tmp_path:
     first = score_members(tmp_path, TEXTS).probabilities
     edokit.add_member(tmp_path, "mine", pipeline, labels={"fine": "1", "rude": "0"}, overwrite=True)
     np.testing.assert_allclose(score_members(tmp_path, TEXTS).probabilities, first[:, :, ::-1])
+
+
+def test_a_model_that_cannot_be_saved_leaves_the_one_that_it_would_replace(
+    pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(member: ExistingModel, folder: Path) -> None:
+        raise OSError("no space left on device")
+
+    edokit.add_member(tmp_path, "mine", pipeline, labels=LABELS)
+    first = score_members(tmp_path, TEXTS).probabilities
+    monkeypatch.setattr(ExistingModel, "save", fail)
+    with pytest.raises(EDOError):
+        edokit.add_member(tmp_path, "mine", pipeline, labels=LABELS, overwrite=True)
+    np.testing.assert_array_equal(score_members(tmp_path, TEXTS).probabilities, first)
 
 
 def test_members_of_several_folders_are_scored_pooled_and_bundled(

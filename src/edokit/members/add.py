@@ -130,10 +130,11 @@ def _write_member(member: ExistingModel, folder: Path) -> None:
         "seconds": 0.0,
         **card_fields(member, member.classes, member.scale),
     }
-    discard(folder)
     with whole_folder(folder) as member_folder:
         member.save(member_folder)
         write_card(card, member_folder)
+        # The member of this name that it replaces goes only now that its successor is written.
+        discard(folder)
 
 
 def _write_entry(manifest: ManifestContent, name: str, folder: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from string import Formatter, ascii_uppercase
@@ -53,11 +52,22 @@ def default_template(scale: Scale, context: bool) -> str:
 
 def fields_of(template: str) -> frozenset[str]:
     """The fields of a template; one without text is refused, and so are unknown fields."""
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError as error:
+        raise InputError(
+            f"the {option('prompt')} template has an unpaired brace: {error}",
+            "write {{ and }} for literal braces",
+            code="invalid-prompt",
+        ) from error
     fields: set[str] = set()
-    with suppress(ValueError):  # an unpaired brace
-        for _, name, form, sign in Formatter().parse(template):
-            if name is not None:
-                fields.add(f"{name} with a format" if form or sign else name)
+    for _, name, format_spec, conversion in parts:
+        if name is None:
+            continue
+        if format_spec or conversion:
+            fields.add(f"{name} with a format")
+        else:
+            fields.add(name)
     if "text" not in fields or not fields <= {*FIELDS}:
         raise InputError(
             f"the {option('prompt')} template must have the field {{text}}, and no others than"

@@ -27,7 +27,7 @@ from edokit.members.recipe import (
     warn_of_equal_targets,
 )
 from edokit.members.recipe_options import Range, check_types
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL, Scale, unordered_scale
 
 Features: TypeAlias = "Reals | sparse.csr_matrix"
 """Features of texts [N, F]."""
@@ -246,9 +246,7 @@ class ClassifierMember(Member):
             parameters[name] = array if array.ndim else array.item()
         self._model = Logistic(**parameters)
         # For effects, an ordinal scale is like a nominal one.
-        self._scale = NOMINAL
-        if self._model.link == LABELS:
-            self._scale = Scale("multi-label")
+        self._scale = unordered_scale(self._model.link == LABELS)
         if "effects" in arrays:
             annotators = tuple(arrays["annotators"].tolist())
             self._effects = AnnotatorEffects(annotators, arrays["effects"])

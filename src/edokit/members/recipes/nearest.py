@@ -38,7 +38,7 @@ from edokit.members.recipe import (
 )
 from edokit.members.recipes.encoder import EncoderMember
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TFIDF, TfIdf, counts_of
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL, Scale, unordered_scale
 
 _FILE = "nearest.npz"
 _POWERS = (1.0, 2.0, 3.0, 4.0, 6.0)
@@ -299,7 +299,7 @@ class NearestMember(Member):
         if "model" in arrays:
             model = str(arrays["model"])
         member = cls(arrays["effects"].shape[1] - 1, model=model, annotators=bool(names))
-        member._scale = Scale("multi-label") if arrays["multi_label"] else NOMINAL
+        member._scale = unordered_scale(bool(arrays["multi_label"]))
         member._vectors = sparse.csr_matrix(tuple(parts[:3]), parts[3])
         if model is None:
             member._tfidf = TfIdf(*(arrays[name] for name in TFIDF))

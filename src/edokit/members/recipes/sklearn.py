@@ -139,9 +139,9 @@ class SklearnMember(Member):
 
         Sets which classes, or labels, there are to learn.
         """
-        is_named = targets.any(axis=0)
+        occurs = targets.any(axis=0)
         self._always = np.asarray((targets == 1).all(axis=0)) & self._scale.is_multi_label
-        self._seen = np.flatnonzero(is_named & ~self._always)
+        self._seen = np.flatnonzero(occurs & ~self._always)
         if is_regressor(self._fitted):
             return np.arange(self._n), targets[:, self._seen], np.ones(self._n)
         if self._scale.is_multi_label:
@@ -254,10 +254,11 @@ class SklearnMember(Member):
 
 
 def _sets_of(targets: Floats) -> tuple[Ints, Bools, Floats]:
-    """Rows with whole sets of labels whose weighted shares are the targets [N, L].
+    """Rows with label sets whose weighted shares are the targets [N, L].
 
-    An item with the shares .2 and .6 of two labels is both with weight .2, the second alone with
-    .4 and none with .4. Returns the item of each row, whether each label is chosen, and weights.
+    An item with the shares .2 and .6 of two labels becomes three rows: both labels with weight .2,
+    the second alone with .4, and none with .4. Returns the item of each row, whether each label is
+    chosen, and the weights.
     """
     levels = np.sort(np.column_stack([targets, np.ones(len(targets))]), axis=1)
     weights = np.diff(levels, axis=1, prepend=0.0)
@@ -265,18 +266,24 @@ def _sets_of(targets: Floats) -> tuple[Ints, Bools, Floats]:
     return rows, targets[rows] >= levels[rows, places][:, None], weights[rows, places]
 
 
+# Modules whose functions may be called to make an estimator, such as `make_pipeline`.
 _FACTORIES = ("sklearn.pipeline", "sklearn.compose")
 
 
 def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
-    """The estimator, not fitted; ``allowed`` names packages beside scikit-learn."""
+    """The unfitted estimator of a text such as ``sklearn.svm.SVC(probability=True)``.
+
+    Nothing else is evaluated: only names of scikit-learn and of the ``allowed`` packages, calls of
+    estimators, and plain values.
+    """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         if isinstance(tree, ast.Name | ast.Attribute):
             tree = ast.Call(tree, [], [])
         estimator = _evaluate(tree, {"sklearn", *allowed})
-        shares = isinstance(estimator, BaseEstimator) and is_regressor(estimator)
-        if not shares and not hasattr(type(estimator), "predict_proba"):
+        is_estimator = isinstance(estimator, BaseEstimator)
+        learns_shares = is_estimator and is_regressor(estimator)
+        if not learns_shares and not hasattr(type(estimator), "predict_proba"):
             raise ValueError(
                 f"{type(estimator).__name__} gives no probabilities, as it does inside"
                 " sklearn.calibration.CalibratedClassifierCV(…)"

@@ -30,7 +30,7 @@ from edokit.members.recipe import (
 )
 from edokit.members.recipe_options import Range, check_types
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TFIDF, Counts, TfIdf, counts_of
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL, Scale, unordered_scale
 
 _FILE = "trees.npz"
 _FOREST = ("features", "thresholds", "children", "roots", "leaves")
@@ -272,8 +272,7 @@ class TreesMember(Member):
         member._forest = forest
         member._tfidf = TfIdf(*(arrays[name] for name in TFIDF))
         member._n = int(arrays["n_targets"])
-        if arrays["multi_label"]:
-            member._scale = Scale("multi-label")
+        member._scale = unordered_scale(bool(arrays["multi_label"]))
         try:
             forest.check(len(member._tfidf.columns))
         except ValueError as error:
