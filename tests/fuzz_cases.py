@@ -83,7 +83,7 @@ def _ensemble(path: Path) -> EDOEnsemble:
 def _classifier(path: Path) -> Any:
     folder = path.parent.parent if path.suffix == ".skops" else path.parent
     model = EDOClassifier.load(folder)
-    with loaded._errors_of(folder):
+    with loaded._model_errors(folder):
         answers = model.predict_proba(np.zeros((2, 2)))
         model.predict(np.zeros((2, 2)))
     assert answers.shape == (2, len(model.classes_))
