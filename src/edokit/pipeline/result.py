@@ -227,7 +227,7 @@ def quality_sentences(comparison: Comparison) -> list[str]:
     constant = next((score for score in comparison.scores if score.name == CONSTANT), None)
     sentences: list[str] = []
     if constant is not None and not comparison.data.scale.is_multi_label:
-        sentences.append(hard_label_sentence(comparison["edo"], constant))
+        sentences.append(hard_label_sentence(comparison["edo"], constant, comparison.data.ties))
     return sentences + comparison.headline
 
 

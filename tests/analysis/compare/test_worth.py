@@ -3,7 +3,7 @@
 import pytest
 
 from edokit.analysis.scores.result import Score, lowest_score
-from edokit.analysis.scores.text import headline_sentences, short_ends
+from edokit.analysis.scores.text import hard_label_sentence, headline_sentences, short_ends
 from edokit.metrics import PairedTest
 
 
@@ -60,6 +60,13 @@ def test_a_higher_f1_is_better(f1, ends, verdict):
     (sentence,) = said(0.4, f1, (-0.2, -0.01), ends)
     assert sentence.startswith(f"EDO is {verdict} a constant answer")
     assert "CE" not in sentence
+
+
+def test_evenly_split_items_are_not_said_to_have_a_choice_of_most():
+    score = Score("edo", metrics={"f1": 0.9})
+    constant = Score("constant", metrics={"f1": 0.8})
+    assert "12 evenly split items" in hard_label_sentence(score, constant, 12)
+    assert "split" not in hard_label_sentence(score, constant, 0)
 
 
 def test_ends_of_ten_and_more_keep_their_digits():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from edokit._errors import listed, signed
+from edokit._errors import counted, listed, signed
 from edokit._io.markup import Table
 from edokit.analysis.scores.result import CONSTANT, UNIFORM, Gain, Score, Slice, Standing
 from edokit.metrics import METRIC, PairedTest
@@ -103,11 +103,19 @@ def result_sentence(gains: Mapping[str, Gain]) -> str:
     return _capitalized("; ".join(clauses)) + "."
 
 
-def hard_label_sentence(score: Score, constant: Score) -> str:
-    """How often the likeliest label is the hard label: the micro-F1 where items have one label."""
+def hard_label_sentence(score: Score, constant: Score, ties: int) -> str:
+    """How often the likeliest label is the hard label: the micro-F1 where items have one label.
+
+    ``ties`` is the number of evenly split items, of which no label is the choice of most.
+    """
+    tie_note = ""
+    if ties:
+        tie_note = (
+            f" (for {counted(ties, 'evenly split item')}: the label that the rule for ties gives)"
+        )
     return (
         "The ensemble's label is the choice of most annotators for"
-        f" {100 * score.f1:.0f} % of held-out items; the same answer always:"
+        f" {100 * score.f1:.0f} % of held-out items{tie_note}; the same answer always:"
         f" {100 * constant.f1:.0f} %."
     )
 
