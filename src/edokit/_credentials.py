@@ -9,12 +9,12 @@ _URL = re.compile(r"(://|\b[A-Za-z][\w+.-]+:/{1,2})\S+@")
 # The same where the text is a single argument: then a password may contain spaces.
 _WHOLE_URL = re.compile(r"(?s)(?<=://).+@")
 # Passwords in the parameters of a URL or in a connection string, where user names are hidden, too.
-_VALUE = r"\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^&\s]+)"
-_PASSWORDS = re.compile(rf"(?i)(\b(?=\w*pass)\w+{_VALUE}")
-_USERS = re.compile(rf"(?i)(\buser{_VALUE}")
+_VALUE = r"(?:'(?:[^'\\]|\\.)*'|[^&\s]+)"  # in quotes, or up to a blank or &
+_PASSWORDS = re.compile(rf"(?i)(\b(?=\w*pass)\w+\s*=\s*){_VALUE}")
+_USERS = re.compile(rf"(?i)(\buser\s*=\s*){_VALUE}")
 # Part of a connection string, as in ``host=… user=… password=…``.
 _CONNECTION = re.compile(r"(?i)\b(?:host|hostaddr|dbname|\w*pass\w*)\s*=")
-PARAMETERS = frozenset({"user", "password", "sslpassword"})
+CREDENTIAL_PARAMETERS = frozenset({"user", "password", "sslpassword"})
 """Parameters of a database URL that are credentials."""
 
 

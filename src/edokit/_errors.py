@@ -47,14 +47,17 @@ def _json_value(value: object) -> object:
 
 def show_options(text: str, show: Callable[..., str] | None = None) -> str:
     """A message with its option references written by ``show``, by default as in Python."""
+    if show is None:
+        show = _python_option
 
-    def rendered(mark: re.Match[str]) -> str:
+    def shown(mark: re.Match[str]) -> str:
         try:
-            return (show or _python_option)(*json.loads(mark[1]))
+            name, *value = json.loads(mark[1])
+            return show(name, *value)
         except (ValueError, TypeError):  # not written by `option`
             return mark[0]
 
-    return _MARKED.sub(rendered, text)
+    return _MARKED.sub(shown, text)
 
 
 def typed_values(value: object) -> list[str]:
@@ -306,7 +309,7 @@ def warn(message: str, category: type[EDOWarning] = EDOWarning) -> None:
 
 @contextmanager
 def each_warning_once() -> Iterator[None]:
-    """Show a warning that several steps give once."""
+    """In this context, show each warning only once, even if several steps raise it."""
     shown: set[str] = set()
     with warnings.catch_warnings():
         show = warnings.showwarning
@@ -339,17 +342,20 @@ def _and_more(texts: Sequence[str], total: int) -> str:
     return listed
 
 
-_WORD = (24, 2)  # largest number of characters and of words of a value that is shown
+_LONGEST_VALUE = 24
+"""Largest number of characters of a value that `word` shows."""
+_MOST_WORDS = 2
+"""Largest number of words of a value that `word` shows."""
 
 
 def word(value: object) -> str:
     """A value for a message; if it may be somebody's text, only its length."""
-    return _unless_text(value, *_WORD)
+    return _unless_text(value, _LONGEST_VALUE, _MOST_WORDS)
 
 
 def is_text(value: object) -> bool:
     """Whether `word` shows only the length; then options in messages must not name the value."""
-    return _exceeds(str(value), *_WORD)
+    return _exceeds(str(value), _LONGEST_VALUE, _MOST_WORDS)
 
 
 def headings(names: Iterable[object], most: int = 20) -> str:
@@ -358,15 +364,16 @@ def headings(names: Iterable[object], most: int = 20) -> str:
     return _and_more([_unless_text(name, 40, 5) for name in listed[:most]], len(listed))
 
 
-def _unless_text(value: object, length: int, words: int) -> str:
+def _unless_text(value: object, longest: int, most_words: int) -> str:
+    """A value in quotes; only its length if it has more characters or words than these."""
     text = str(value)
-    if _exceeds(text, length, words):
+    if _exceeds(text, longest, most_words):
         return f"text of {len(text)} characters"
     return _quoted(text)
 
 
-def _exceeds(text: str, length: int, words: int) -> bool:
-    return len(text) > length or len(text.split()) > words
+def _exceeds(text: str, longest: int, most_words: int) -> bool:
+    return len(text) > longest or len(text.split()) > most_words
 
 
 def _quoted(text: str) -> str:
@@ -427,12 +434,16 @@ def in_bytes(number: float) -> str:
 
 
 HAVE = ("has", "have")
+"""A verb for `are`."""
 
 
 def are(
     number: int, of: int | None = None, verb: tuple[str, str] = ("is", "are"), noun: str = ""
 ) -> str:
-    """A number with its verb: ``1 is``, ``3 are``, ``1 of 9 has``, ``1 of 9 items is``."""
+    """A number with its verb: ``1 is``, ``3 are``, ``1 of 9 has``, ``1 of 9 items is``.
+
+    ``of`` is the total, ``verb`` its forms for one and for several, ``noun`` what is counted.
+    """
     if of is None:
         subject = str(number)
         if noun:

@@ -37,7 +37,7 @@ def checkout_commit() -> str:
     if not (root / ".git").exists() or not (root / "src" / "edokit").is_dir():
         return ""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
-    command += ["--exclude", "*"]
+    command += ["--exclude", "*"]  # no tags: the commit even if a tag names it
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -17,11 +17,14 @@ LIMIT = "EDO_MAX_MEMORY"
 """The environment variable with the bytes of memory that a file may take."""
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?\s*", re.IGNORECASE)
-_RATIO = 200
+_SUSPICIOUS_RATIO = 200
 """A file that expands to more than this multiple of its size may be malicious."""
-_CAUTION = 4
-_TIGHT_LIMIT = 2**29
-_LITTLE = 2**25
+_SUSPICIOUS_SHARE = 0.25
+"""Share of the free memory that such a file may take."""
+_SUSPICIOUS_LIMIT = 2**29
+"""Largest number of bytes of memory that such a file may take."""
+_FIRST_CHECK = 2**25
+"""Bytes of memory up to which nothing is checked, since checking takes longer than reading."""
 
 
 def check_memory(path: Path, needed: float) -> None:
@@ -42,20 +45,21 @@ class MemoryBudget:
         self._path = path
         self._size = _size_on_disk(path)
         self._needed = 0.0
-        self._next_check = float(_LITTLE)  # checking takes longer than reading this little
+        self._next_check = float(_FIRST_CHECK)
         self._free: float | None = None
 
     def take(self, needed: float) -> None:
         """Add an estimate in bytes before this memory is allocated."""
         self._needed += needed
-        if self._needed < self._next_check and not self._is_tight():
+        if self._needed < self._next_check and not self._is_suspicious():
             return
         # The limit is checked again once the estimate has grown by a tenth.
         self._next_check = max(self._next_check, 1.1 * self._needed)
         self._check()
 
-    def _is_tight(self) -> bool:
-        return self._needed > _RATIO * self._size
+    def _is_suspicious(self) -> bool:
+        """Whether the file expands so much that it may be malicious."""
+        return self._needed > _SUSPICIOUS_RATIO * self._size
 
     def _check(self) -> None:
         stated = stated_limit()
@@ -67,8 +71,8 @@ class MemoryBudget:
             from edokit._parallel import free_memory
 
             self._free = free_memory()
-        if self._is_tight():
-            limit = min(self._free / _CAUTION, _TIGHT_LIMIT)
+        if self._is_suspicious():
+            limit = min(self._free * _SUSPICIOUS_SHARE, _SUSPICIOUS_LIMIT)
             if self._needed > limit:
                 raise self._refusal(
                     f"{in_bytes(self._free)} are free, and a file with such high compression may"

@@ -177,19 +177,27 @@ def read_labels(
         result = LabelColumn(labels, {})
     if not ignore_case and declared is not None:
         return result
-    mapping, listed = _variants(result, place, classes or ())
-    if mapping and not ignore_case:
+    variants = _variants(result, classes or ())
+    if not variants:
+        return result
+    _refuse_blank_labels(result, variants, place)
+    listed = _described_variants(result, variants, place)
+    main_by_name = {}
+    for variant in variants:
+        for name in variant.names:
+            if name != variant.main_name:
+                main_by_name[name] = variant.main_name
+    if not ignore_case:
         raise open_decision(
             f"labels differ only in case, blanks or the notation of a number: {listed}",
             f"merge them with {option('ignore_case', True)}, or one by one with"
-            f" {option('label_map', mapping)}; or keep them apart by declaring every class"
+            f" {option('label_map', main_by_name)}; or keep them apart by declaring every class"
             f" ({option('classes')})",
             ignore_case=True,
             code="doubtful-spelling",
         )
-    if mapping:
-        warn(f"labels that differ only in case, blanks or as numbers are merged: {listed}")
-    return result.renamed(mapping)
+    warn(f"labels that differ only in case, blanks or as numbers are merged: {listed}")
+    return result.renamed(main_by_name)
 
 
 def _refuse_sets(labels: Encoded, name: str, declared: set[str] | None, place: Place) -> None:
@@ -299,42 +307,65 @@ def _split(name: str) -> list[str]:
     return [part.strip() for part in _SEPARATORS.split(name)]
 
 
-def _variants(
-    labels: LabelColumn, place: Place, declared: Iterable[str]
-) -> tuple[dict[str, str], str]:
-    """Labels that differ only in case, blanks or the notation of a number.
+class _Variants(NamedTuple):
+    """Spellings of one label that differ only in case, blanks or the notation of a number."""
 
-    Returns the main spelling of each (the declared, else the most frequent spelling), and a
-    description of all.
+    names: Sequence[str]
+    main_name: str
+
+
+def _variants(labels: LabelColumn, declared: Iterable[str]) -> list[_Variants]:
+    """The labels with several spellings, or with another spelling than the main one.
+
+    The main spelling is the declared one, else the most frequent one without blanks around it.
     """
-    groups: dict[str, list[str]] = {}
+    names_by_key: dict[str, list[str]] = {}
     for name in sorted(labels.names):
-        groups.setdefault(spelling_key(name), []).append(name)
-    main_names = {spelling_key(name): name for name in declared}
-    doubtful = {
-        key: variants
-        for key, variants in groups.items()
-        if len(variants) > 1 or variants[0] != main_names.get(key, variants[0].strip())
-    }
-    rows = {name: labels.rows(name) for name in chain.from_iterable(doubtful.values())}
-
-    def described(name: str) -> str:
-        return (
-            f"{word(name)} ({counted(len(rows[name]), 'row')}, first {place(int(rows[name][0]))})"
-        )
+        names_by_key.setdefault(spelling_key(name), []).append(name)
+    declared_by_key = {spelling_key(name): name for name in declared}
 
     def preference(name: str) -> tuple[int, bool, bool]:
-        return len(rows[name]), name == name.strip(), name.islower()
+        return len(labels.rows(name)), name == name.strip(), name.islower()
 
-    mapping: dict[str, str] = {}
-    for key, variants in doubtful.items():
-        main = main_names.get(key, max(variants, key=preference).strip())
-        mapping |= {name: main for name in variants if name != main}
-    descriptions = [" and ".join(map(described, variants)) for variants in doubtful.values()]
-    text = "; ".join(descriptions[:3])
-    if len(descriptions) > 3:
-        text += f"; and {len(descriptions) - 3} more"
-    blank = [described(name) for name, main in mapping.items() if not main]
+    variants = []
+    for key, names in names_by_key.items():
+        main_name = declared_by_key.get(key)
+        if main_name is None:
+            if len(names) == 1:
+                main_name = names[0].strip()
+            else:
+                main_name = max(names, key=preference).strip()
+        if names != [main_name]:
+            variants.append(_Variants(names, main_name))
+    return variants
+
+
+def _described_variants(
+    labels: LabelColumn, variants: Sequence[_Variants], place: Place, most: int = 3
+) -> str:
+    """The spellings with their numbers of rows, for a message."""
+    descriptions = []
+    for variant in variants[:most]:
+        spellings = [_described_label(labels, name, place) for name in variant.names]
+        descriptions.append(" and ".join(spellings))
+    text = "; ".join(descriptions)
+    if len(variants) > most:
+        text += f"; and {len(variants) - most} more"
+    return text
+
+
+def _described_label(labels: LabelColumn, name: str, place: Place) -> str:
+    """A label with its number of rows and the place of the first, for a message."""
+    rows = labels.rows(name)
+    return f"{word(name)} ({counted(len(rows), 'row')}, first {place(int(rows[0]))})"
+
+
+def _refuse_blank_labels(labels: LabelColumn, variants: Sequence[_Variants], place: Place) -> None:
+    """Refuse labels that consist of blanks."""
+    blank = []
+    for variant in variants:
+        if not variant.main_name:
+            blank += [_described_label(labels, name, place) for name in variant.names if name]
     if blank:
         raise open_decision(
             f"labels are blank: {' and '.join(blank)}",
@@ -342,7 +373,6 @@ def _variants(
             empty="drop",
             code="missing-value",
         )
-    return mapping, text
 
 
 def ordered_classes(declared: Sequence[object] | None, labels: Iterable[str]) -> tuple[str, ...]:

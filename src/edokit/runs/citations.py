@@ -13,8 +13,8 @@ from edokit.runs.record import RUN_RECORD
 
 _DOCUMENTS = (RUN_RECORD, "manifest.json", "search.json", "summary.json")
 """Files of a run that name recipes and models."""
-_DEEPEST = 4
-"""Levels of folders below a run that contain these files."""
+_FOLDER_LEVELS = 4
+"""Levels of folders that contain these files: the run's folder, and three levels below it."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def citations(run: str | Path) -> list[Reference]:
 
 def _documents(folder: Path) -> Iterator[tuple[Path, object]]:
     """The documents of a run that name recipes and models."""
-    for depth in range(_DEEPEST):
+    for depth in range(_FOLDER_LEVELS):
         for name in _DOCUMENTS:
             for path in sorted(folder.glob("*/" * depth + name)):
                 yield path, read_json(path)

@@ -17,7 +17,7 @@ from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
-from edokit._credentials import PARAMETERS, is_connection
+from edokit._credentials import CREDENTIAL_PARAMETERS, is_connection
 from edokit._errors import InputError, missing_extra
 from edokit._io.atomic import cannot_read, cannot_write, remove_empty
 from edokit._io.locks import FileLock, Timeout, drop_lock, take_lock
@@ -238,7 +238,7 @@ def _database_url(dialect: str, address: str) -> URL:
         # A password must not end up where it is not recognised as a secret.
         if set(address.rpartition("@")[0]) & set("@/?") or "@" in f"{url.host}{url.database}":
             raise ValueError("special characters must be quoted")
-        if PARAMETERS & url.query.keys():
+        if CREDENTIAL_PARAMETERS & url.query.keys():
             raise ValueError("credentials stand before the host")
     except Exception:
         # The library's own message may quote a piece of the password.
