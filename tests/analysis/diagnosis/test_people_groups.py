@@ -210,3 +210,24 @@ def test_a_line_names_the_class_that_may_differ_and_says_where_people_are_too_fe
     line = level_sentence(comparison, anything)
     assert "too few people to tell" in line
     assert "100 pp" not in line
+
+
+def test_copies_of_items_that_are_kept_together_have_the_interval_of_one() -> None:
+    """A difference that varies between items: five copies of each do not make it surer."""
+    rng = np.random.default_rng(4)
+    chance = rng.random((30, 1)) * np.where(np.arange(20) < 10, 0.9, 0.3)
+    votes = (rng.random((30, 20)) < chance).astype(int)
+    teams = np.repeat(["red", "blue"], 10)
+    widths = []
+    for copies, is_grouped in ((1, False), (5, True), (5, False)):
+        rows = np.repeat(votes, copies, axis=0)
+        people = replace(Annotations.from_matrix(rows), attributes={"team": teams})
+        if is_grouped:
+            people = replace(people, item_groups=np.repeat(np.arange(30), copies).astype(str))
+        level = compare_groups(people, ["team"], permutations=0).levels[0]
+        assert isinstance(level.low, dict)
+        assert isinstance(level.high, dict)
+        widths.append(level.high["1"] - level.low["1"])
+    once, grouped, apart = widths
+    assert grouped == pytest.approx(once, rel=0.1)
+    assert apart < 0.9 * once

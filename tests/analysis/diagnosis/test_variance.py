@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as student_t
 
 from benchmarks.true_variance import true_variance
-from edokit import Annotations, simulate
+from edokit import Annotations, diagnose, simulate
 from edokit.analysis.diagnose.clusters import Clusters, Design, cross_fitted, stability
 from edokit.analysis.diagnose.variance import Part, _part, decompose
 from edokit.analysis.diagnose.vectors import LabelVectors
@@ -149,3 +149,24 @@ def test_people_who_always_answer_alike_differ_in_strictness_and_in_nothing_else
     assert shares is not None
     parts = [shares[1][name].share for name in ("item", "annotator", "rest")]
     assert parts == pytest.approx([0, 1, 0], abs=1e-6)
+
+
+def test_copies_of_items_tell_nothing_new_about_groups_and_shares() -> None:
+    """Five copies of each item, kept together, have the intervals of one."""
+    rng = np.random.default_rng(0)
+    chance = rng.beta(0.7, 0.7, size=(60, 1))
+    votes = (rng.random((60, 6)) < chance).astype(int)
+    once = Annotations.from_matrix(votes)
+    copies = Annotations.from_matrix(np.repeat(votes, 5, axis=0))
+    grouped = replace(copies, item_groups=np.repeat(once.items, 5))
+    plain = diagnose(once, permutations=0)
+    diagnosis = diagnose(grouped, permutations=39)
+    assert plain.variance is not None
+    assert diagnosis.variance is not None
+    for name in ("item", "rest"):
+        part = diagnosis.variance[name]
+        width = plain.variance[name]["high"] - plain.variance[name]["low"]
+        assert part["high"] - part["low"] == pytest.approx(width, rel=0.3)
+    assert diagnosis.variance["group_item"]["low"] == 0.0
+    assert any("independent" in limit for limit in diagnosis.limits)
+    assert not any("independent" in limit for limit in plain.limits)

@@ -32,6 +32,7 @@ from edokit.analysis.diagnose.result import Diagnosis
 from edokit.analysis.diagnose.variance import Part, decompose
 from edokit.analysis.diagnose.vectors import LabelVectors
 from edokit.annotations.core import Annotations
+from edokit.datasets.item_groups import item_clusters
 
 # Permutations of labels within items at most, and the fewest with which p can be below 5 %.
 PERMUTATIONS = 1999
@@ -110,12 +111,20 @@ def diagnose(
         annotations.people.attribute(name)  # refused before anything is computed
     structure_permutations = PERMUTATIONS if permutations is None else permutations
     vectors = LabelVectors.from_annotations(annotations)
+    item_groups = item_clusters(annotations)
     declared: Ints | None = None
     names: list[str] = []
     if groups is not None:
         declared, names = declared_groups(annotations, groups)
     analysis = _analyse(
-        annotations, vectors, declared, len(names), structure_permutations, random_state, progress
+        annotations,
+        vectors,
+        item_groups,
+        declared,
+        len(names),
+        structure_permutations,
+        random_state,
+        progress,
     )
     if declared is None:
         group, names, origin = _found_groups(vectors, analysis)
@@ -138,6 +147,7 @@ def diagnose(
         variance=shares,
         test=analysis.test,
         careless=analysis.careless,
+        grouped_items=_count_grouped(item_groups),
     )
     compared = None
     if attributes:
@@ -174,6 +184,14 @@ def diagnose(
         groups=compared,
         people=people_text,
     )
+
+
+def _count_grouped(item_groups: Ints | None) -> int:
+    """The number of items that belong together with others."""
+    if item_groups is None:
+        return 0
+    _, group_of_item, sizes = np.unique(item_groups, return_inverse=True, return_counts=True)
+    return int((sizes[group_of_item] > 1).sum())
 
 
 def read_source(path: Path) -> Annotations:
@@ -226,13 +244,18 @@ class _Analysis:
 def _analyse(
     annotations: Annotations,
     vectors: LabelVectors,
+    item_groups: Ints | None,
     declared: Ints | None,
     n_declared: int,
     permutations: int,
     random_state: int,
     progress: Progress,
 ) -> _Analysis:
-    """Components of the variance, the permutation test, groups and careless annotators."""
+    """Components of the variance, the permutation test, groups and careless annotators.
+
+    Items with the same number in ``item_groups`` [N] belong together; ``declared`` are the groups
+    of annotators [A].
+    """
     if not (vectors.per_item >= 2).any():
         reason = "no item has labels of two annotators, so disagreement can't be seen"
         return _Analysis({"reason": reason})
@@ -244,10 +267,10 @@ def _analyse(
     structure = find_structure(vectors, design)
     analysis.clusters = structure.groups
     if declared is None:
-        analysis.groupings = cross_fitted(vectors, _SEED_OF_HALVES)
+        analysis.groupings = cross_fitted(vectors, _SEED_OF_HALVES, item_groups=item_groups)
     else:
         analysis.groupings = _declared_groupings(vectors, declared, n_declared)
-    shares = decompose(vectors, design, analysis.groupings, _SEED_OF_HALVES)
+    shares = decompose(vectors, design, analysis.groupings, _SEED_OF_HALVES, item_groups)
     if shares is not None:
         analysis.variance = _variance_values(*shares, declared is not None)
     if permutations and (vectors.scatter > 1e-12).any():

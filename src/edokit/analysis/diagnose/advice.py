@@ -24,6 +24,8 @@ MEMBER_RARE_LABELS = 20
 # share of all labels, and each labelled this share of the items.
 _FEWEST_TRAINERS = 3
 _NEARLY_ALL = 0.8
+# Share of items in groups from which on the limits of the test are said.
+MANY_GROUPED = 0.1
 # A smaller systematic share of the disagreement is called slight, and no advice follows from it.
 SLIGHT_SHARE = 0.1
 # With a smaller one, the disagreement is called partly structured.
@@ -62,10 +64,12 @@ def advise(
     variance: dict[str, Any] | None,
     test: dict[str, Any] | None,
     careless: dict[str, Any] | None,
+    grouped_items: int = 0,
 ) -> tuple[list[Advice], list[str], list[dict[str, str]]]:
     """Pieces of advice; limits of the diagnosis; commands to run next, with their ``purpose``.
 
     They follow from parts of a `Diagnosis`. ``variance`` is None where its shares are unknown.
+    ``grouped_items`` belong together with others.
     """
     per_item = annotations.annotations_per_item
     label_counts = annotations.annotations_per_annotator
@@ -88,6 +92,8 @@ def advise(
         test=test,
         careless=careless,
         **structure,
+        grouped_items=grouped_items,
+        many_grouped=grouped_items >= MANY_GROUPED * len(annotations.items),
         kind=annotations.scale.kind,
         label=only_answer(annotations),
         structured=structured,

@@ -290,13 +290,26 @@ def find_structure(vectors: LabelVectors, design: Design) -> Structure:
     return Structure(bias_variance, groups)
 
 
-def cross_fitted(vectors: LabelVectors, random_state: int, splits: int = SPLITS) -> list[Clusters]:
-    """Groups found on one half of the items, to be evaluated on the other half, and vice versa."""
+def cross_fitted(
+    vectors: LabelVectors,
+    random_state: int,
+    splits: int = SPLITS,
+    item_groups: Ints | None = None,
+) -> list[Clusters]:
+    """Groups found on one half of the items, to be evaluated on the other half, and vice versa.
+
+    Items with the same number in ``item_groups`` [N] are in the same half.
+    """
     rng = np.random.default_rng([random_state, 1])
+    unit_of_item = np.arange(vectors.items)
+    if item_groups is not None:
+        unit_of_item = np.unique(item_groups, return_inverse=True)[1]
+    n_units = int(unit_of_item.max()) + 1
     groupings = []
     for _ in range(splits):
-        half = np.zeros(vectors.items, dtype=bool)
-        half[rng.permutation(vectors.items)[: vectors.items // 2]] = True
+        in_half = np.zeros(n_units, dtype=bool)
+        in_half[rng.permutation(n_units)[: n_units // 2]] = True
+        half = in_half[unit_of_item]
         for items in (half, ~half):
             labels = vectors.take(items)
             design = Design.from_vectors(labels, fewest=FEWEST_CONTESTED // 2)

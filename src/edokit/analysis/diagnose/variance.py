@@ -33,18 +33,25 @@ class Part(NamedTuple):
 
 
 def decompose(
-    vectors: LabelVectors, design: Design, groupings: list[Clusters], random_state: int = 0
+    vectors: LabelVectors,
+    design: Design,
+    groupings: list[Clusters],
+    random_state: int = 0,
+    item_groups: Ints | None = None,
 ) -> tuple[float, dict[str, Part]] | None:
     """The variance of the label of a random item by a random annotator, and its parts.
 
     ``item``: differences between items; ``annotator``: between annotators, whatever the item;
     ``group_item``: groups of annotators see items differently; ``rest``: noise, and views of single
     annotators. Shares sum to 1; NaN is unknown, and counts as 0. Groups are as declared (one
-    grouping) or found on other items (several). None where no item has two labels, or all labels
-    are the same.
+    grouping) or found on other items (several). Intervals keep items together that have the same
+    number in ``item_groups`` [N]. None where no item has two labels, or all labels are the same.
     """
-    blocks = min(BLOCKS, vectors.items)
-    block = random_folds(vectors.items, blocks, [random_state, 2])
+    n_units = vectors.items
+    if item_groups is not None:
+        n_units = len(np.unique(item_groups))
+    blocks = min(BLOCKS, n_units)
+    block = random_folds(vectors.items, blocks, [random_state, 2], groups=item_groups)
     several = vectors.per_item >= 2
     spread = vectors.scatter[several] / (vectors.per_item[several] - 1)
     within = _leave_out(spread, block[several], blocks)

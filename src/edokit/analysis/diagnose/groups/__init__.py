@@ -28,6 +28,7 @@ from edokit.analysis.diagnose.vectors import LabelVectors
 from edokit.analysis.sequential import MonteCarloTests
 from edokit.annotations.core import Annotations
 from edokit.annotations.people import FEW_PEOPLE, Attribute
+from edokit.datasets.item_groups import item_clusters
 from edokit.scales import Scale
 
 MOST_PERMUTATIONS = 19_999
@@ -111,6 +112,7 @@ def compare_groups(
     attributes = [people.attribute(name) for name in names]
     class_vectors = _class_vectors(annotations.scale, len(annotations.classes))
     vectors = LabelVectors.from_annotations(annotations, class_vectors)
+    item_groups = item_clusters(annotations)
     # Many small products: threads only wait for each other.
     with threadpool_limits(1):
         data = [_attribute_data(attribute, vectors) for attribute in attributes]
@@ -130,7 +132,7 @@ def compare_groups(
         item_spread = {}
         first_test = 0
         for entry in data:
-            compared, spread, dividing = _describe(annotations, vectors, entry)
+            compared, spread, dividing = _describe(annotations, vectors, entry, item_groups)
             if tests is not None:
                 compared = _with_tests(compared, entry, tests, first_test)
                 first_test += len(entry.tested_levels)
@@ -175,10 +177,15 @@ def _attribute_data(attribute: Attribute, vectors: LabelVectors) -> _AttributeDa
 
 
 def _describe(
-    annotations: Annotations, vectors: LabelVectors, data: _AttributeData
+    annotations: Annotations,
+    vectors: LabelVectors,
+    data: _AttributeData,
+    item_groups: Ints | None,
 ) -> tuple[list[LevelComparison], float, list[DividingItem]]:
     """Means and differences of the levels, how much differences vary, and dividing items."""
     attribute = data.attribute
+    if item_groups is not None:
+        item_groups = item_groups[data.item_numbers]
     labels_per_level = np.bincount(
         attribute.codes[vectors.annotator] + 1, minlength=len(attribute.levels) + 1
     )[1:]
@@ -207,7 +214,7 @@ def _describe(
             compared.append(replace(row, reason=_why_not(data, code)))
             continue
         member = data.codes == code
-        difference, low, high = interval(data.people, member)
+        difference, low, high = interval(data.people, member, item_groups)
         low = np.maximum(low, -largest)
         high = np.minimum(high, largest)
         if np.isnan(difference).any():

@@ -164,20 +164,25 @@ def estimate(people: PersonScores, members: Floats) -> Contrasts:
     return Contrasts(difference.T, variance, freedom)
 
 
-def interval(people: PersonScores, member: Bools) -> tuple[Floats, Floats, Floats]:
+def interval(
+    people: PersonScores, member: Bools, item_groups: Ints | None = None
+) -> tuple[Floats, Floats, Floats]:
     """Return the difference of a level to the others [D], and the ends of its interval [D].
 
     The variance is that over people, and what drawing other items adds (two-way clustering: the
-    variance over items less that over single labels, where it is positive).
+    variance over items less that over labels of one person for one item, where it is positive).
+    Items with the same number in ``item_groups`` [N] are drawn together, and count as one here.
     """
     contrast = estimate(people, member.astype(np.float64)[:, None])
     difference = contrast.difference[0]
-    variance = contrast.variance[0] + _item_variance(people, member, difference)
+    variance = contrast.variance[0] + _item_variance(people, member, difference, item_groups)
     half = student_t.ppf((1 + CONFIDENCE) / 2, contrast.freedom[0]) * np.sqrt(variance)
     return difference, difference - half, difference + half
 
 
-def _item_variance(people: PersonScores, member: Bools, difference: Floats) -> Floats:
+def _item_variance(
+    people: PersonScores, member: Bools, difference: Floats, item_groups: Ints | None
+) -> Floats:
     """Variance that drawing other items adds [D], as the difference may vary between items."""
     labels = people.labels
 
@@ -193,11 +198,20 @@ def _item_variance(people: PersonScores, member: Bools, difference: Floats) -> F
     in_level = centred_in_items(x[labels.annotator])
     residual = labels.deviations - in_level[:, None] * difference
     contribution = centred_in_items(weights[labels.annotator])[:, None] * residual
-    by_item = (totals(labels.item, contribution, labels.items) ** 2).sum(axis=0)
     # A residual is smaller than its error, whose item mean was taken off.
     count = labels.per_item[labels.item][:, None]
-    single = (contribution**2 * count / (count - 1)).sum(axis=0)
-    added: Floats = np.maximum(by_item - single, 0.0) / information**2
+    if item_groups is None:
+        by_unit = totals(labels.item, contribution, labels.items)
+        by_cell = (contribution**2 * count / (count - 1)).sum(axis=0)
+    else:
+        # Units are groups of items; in each, somebody may have several labels.
+        unit = np.unique(item_groups, return_inverse=True)[1][labels.item]
+        by_unit = totals(unit, contribution, int(unit.max()) + 1)
+        keys = unit * labels.annotators + labels.annotator
+        cell = np.unique(keys, return_inverse=True)[1]
+        errors = contribution * np.sqrt(count / (count - 1))
+        by_cell = (totals(cell, errors, int(cell.max()) + 1) ** 2).sum(axis=0)
+    added: Floats = np.maximum((by_unit**2).sum(axis=0) - by_cell, 0.0) / information**2
     return added
 
 
