@@ -22,6 +22,7 @@ from edokit._io.thrift import ThriftReader, struct_of
 from edokit.datasets.read import first_record
 from edokit.members.texts import read_annotators
 from edokit.predictions.join import join_models
+from tests.errors import raises_code
 from thrift_tree import (
     BINARY,
     BYTE,
@@ -180,6 +181,14 @@ def deep_schema(footer: Struct) -> None:
     schema[:] = [[Field(4, BINARY, b"root"), Field(5, I32, 1)], *[group] * 50_000, schema[1]]
 
 
+def long_names(footer: Struct) -> None:
+    # Each of the columns in the group has the name of the group in its path.
+    schema = field(footer, 2).values
+    group = [Field(3, I32, 0), Field(4, BINARY, b"g" * 300_000), Field(5, I32, 1000)]
+    root = [Field(4, BINARY, b"root"), Field(5, I32, 1)]
+    schema[:] = [root, group, *[schema[1]] * 1000]
+
+
 def rows_of_other_type(footer: Struct) -> None:
     set_field(footer, 3, BINARY, b"4")
 
@@ -201,7 +210,7 @@ FORGED: list[Callable[[Struct], None]] = [
     *(repetition_histogram, definition_histogram, unencoded_size_of_numbers),
     *(fewer_columns, more_columns, column_key, footer_key, encrypted_file, no_metadata),
     *(more_values, more_nested_values, negative_values, other_rows, negative_rows, outside),
-    *(too_many_children, negative_children, too_few_children, no_schema, deep_schema),
+    *(too_many_children, negative_children, too_few_children, no_schema, deep_schema, long_names),
     *(rows_of_other_type, list_of_other_type, rows_twice, number_too_large),
 ]
 
@@ -290,6 +299,14 @@ def test_damaged_structs_are_refused(content: bytes, message: str) -> None:
         return
     with pytest.raises(ValueError, match=message):
         reader.read(struct_of({}))
+
+
+def test_a_footer_that_takes_too_long_to_read_is_refused(valid: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    size = (1 << 25) + 1
+    path.write_bytes(b"\0" * size + size.to_bytes(4, "little") + b"PAR1")
+    with raises_code("too-large-file", "a.parquet", "footer", "33,554,433"):
+        read_table(path)
 
 
 def test_unknown_fields_may_not_nest_without_end(valid: bytes, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from edokit._errors import InputError
 from edokit._io.memory import check_memory
 from edokit._io.thrift import (
     BINARY,
@@ -28,8 +29,9 @@ from edokit._io.thrift import (
 _MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
 _TAIL = 8  # the size of the footer, and the magic number
-_LARGEST_FOOTER = 1 << 26
-_BYTES_IN_MEMORY = 100  # at most, for each byte of the footer
+_LARGEST_FOOTER = 1 << 25
+_BYTES_IN_MEMORY = 150  # at most, for each byte of the footer
+_LONGEST_PATHS = 1 << 25  # characters of the paths of all leaves; readers keep each of them
 _DEEPEST_SCHEMA = 64
 _REQUIRED = 0  # repetition types
 _REPEATED = 2
@@ -217,7 +219,7 @@ class Footer:
 def read_footer(path: Path) -> Footer:
     """Read the footer of a file.
 
-    Raises ValueError if it is damaged or contradicts itself.
+    Raises ValueError if it is damaged or contradicts itself, and InputError if it is too large.
     """
     content = _footer_bytes(path)
     check_memory(path, _BYTES_IN_MEMORY * len(content))
@@ -245,7 +247,11 @@ def _footer_bytes(path: Path) -> bytes:
         if length > size - _TAIL:
             raise ValueError("its footer is cut off")
         if length > _LARGEST_FOOTER:
-            raise ValueError(f"its footer has {length:,} bytes, more than {_LARGEST_FOOTER:,}")
+            raise InputError(
+                f"{path} has a footer of {length:,} bytes, more than {_LARGEST_FOOTER:,}",
+                "write it with larger row groups, or in several files",
+                code="too-large-file",
+            )
         stream.seek(size - _TAIL - length)
         return stream.read(length)
 
@@ -255,6 +261,7 @@ def _leaves(elements: list[Struct]) -> list[Leaf]:
     if not elements:
         raise ValueError("its schema is empty")
     leaves: list[Leaf] = []
+    characters = 0
     parents = [_Parent([], elements[0].integer(5, 0), is_repeated=False)]
     for element in elements[1:]:
         while parents and parents[-1].children == 0:
@@ -267,6 +274,9 @@ def _leaves(elements: list[Struct]) -> list[Leaf]:
         is_repeated = parent.is_repeated or element.integer(3, _REQUIRED) == _REPEATED
         children = element.integer(5, 0)
         if children == 0 and 1 in element:
+            characters += sum(map(len, names))
+            if characters > _LONGEST_PATHS:
+                raise ValueError("its schema has very long names")
             is_bytes = element.integer(1) == _BYTE_ARRAY
             leaves.append(Leaf(names[0], ".".join(names), is_bytes, is_repeated))
         elif children < 0 or len(names) > _DEEPEST_SCHEMA:
