@@ -6,15 +6,17 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from edokit._errors import InputError, one_of
 from edokit._io.atomic import whole_file
 from edokit._io.markup import Cell, Table
+from edokit._types import Floats
 from edokit.metrics.formulas import decisions
 from reproduction.lewidi2025.data import DATASETS, find_data, read_test
 from reproduction.lewidi2025.observations import observations
@@ -39,7 +41,7 @@ _PREDICTIONS = Path(__file__).resolve().parents[2] / "benchmarks" / "lewidi2025"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this task."""
+    """Add the options of this task."""
     add = parser.add_argument
     add("what", choices=("table", "submit"), help="tables on dev, or the files of a submission")
     add("--data", type=Path, help="LeWiDi 2025 folder; else EDO_LEWIDI2025, else ./lewidi2025")
@@ -76,43 +78,55 @@ def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
             "leave it out",
             code="invalid-number",
         )
-    studies = [
-        study
-        for name in dataset_names
-        for study in (
-            Study(data, predictions, name, given.folds, cross_fitted, _progress)
-            for cross_fitted in (False, True)
-        )
-        if study.files("dev.npz")
-    ]
+    studies = []
+    for name in dataset_names:
+        for cross_fitted in (False, True):
+            study = Study(data, predictions, name, given.folds, cross_fitted, _progress)
+            if study.files("dev.npz"):
+                studies.append(study)
     if given.what == "table":
-        results_table = table(studies, given.results, shlex.join(typed))
+        output = table(studies, given.results, shlex.join(typed))
     else:
-        # Of a dataset with cross-fitted members these alone: its dev set chooses badly.
-        results_table = submit(list({study.name: study for study in studies}.values()), given.out)
+        # A dev set is too small to choose by where there are cross-fitted members.
+        last_by_dataset = {study.name: study for study in studies}
+        output = submit(list(last_by_dataset.values()), given.out)
     _progress("")
-    sys.stdout.write(
-        json.dumps(results_table["values"]) + "\n" if given.json else results_table["text"]
-    )
+    if given.json:
+        sys.stdout.write(json.dumps(output.values) + "\n")
+    else:
+        sys.stdout.write(output.text)
 
 
-def table(studies: Sequence[Study], results: Path | None, command: str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Output:
+    """What the command prints: text, or values as JSON."""
+
+    text: str
+    values: Mapping[str, object]
+
+
+def table(studies: Sequence[Study], results: Path | None, command: str) -> Output:
     """Both tasks on dev, and the members, as a page and as plain values."""
     pages = []
     values = {}
     rows_by_dataset = {}
     for study in studies:
-        rows = {"A": list(study.task_a()), "B": list(study.task_b()), "members": study.members()}
-        rows_by_task = {task: list(task_rows) for task, task_rows in rows.items()}
+        rows_by_task = {
+            "A": list(study.task_a()),
+            "B": list(study.task_b()),
+            "members": list(study.members()),
+        }
         rows_by_dataset[study.title] = rows_by_task
         values[study.title] = {
-            task: [_values(row) for row in task_rows] for task, task_rows in rows_by_task.items()
+            task: list(map(_values, rows)) for task, rows in rows_by_task.items()
         }
-        words = {task: _words(chosen(rows_by_task[task])) for task in ("A", "B")}
+        items = "dev"
+        if study.cross_fitted:
+            items = f"{len(study.labels['dev'].items)} items of train and dev"
+        best_a = _sentence_part(chosen(rows_by_task["A"]))
+        best_b = _sentence_part(chosen(rows_by_task["B"]))
         pages += [f"## {study.title}", ""]
-        items = f"{len(study.labels['dev'].items)} items of " if study.cross_fitted else ""
-        judged = f"{items}train and dev" if study.cross_fitted else "dev"
-        pages += [f"Chosen on {judged}: task A {words['A']}; task B {words['B']}.", ""]
+        pages += [f"Chosen on {items}: task A {best_a}; task B {best_b}.", ""]
         for task, title in _TITLES.items():
             pages += [_table(rows_by_task[task], f"{study.title}: {title}").markdown().rstrip(), ""]
     sentences = [f"- {sentence}" for sentence in observations(rows_by_dataset)]
@@ -128,7 +142,7 @@ def table(studies: Sequence[Study], results: Path | None, command: str) -> dict[
     if results is not None:
         with whole_file(results) as temporary:
             temporary.write_text(page.rstrip() + "\n", encoding="utf-8")
-    return {"text": page, "values": {"benchmark": "lewidi2025", "datasets": values}}
+    return Output(page, {"benchmark": "lewidi2025", "datasets": values})
 
 
 _OPENING = [
@@ -157,88 +171,120 @@ _TITLES = {
 
 
 def _table(rows: Sequence[Row], title: str) -> Table:
-    with_ce = any(row.ce is not None for row in rows)
-    compared = [
-        {row.pool: row for row in rows if row.method == method and row.answer_for is None}
-        for method in ("uniform", "EDO, CE")
+    columns: list[tuple[str, Callable[[Row], str | None]]] = [
+        ("pool", lambda row: row.pool),
+        ("method", _method),
+        ("score", lambda row: f"{row.mean:.4f}"),
+        ("95 % interval", lambda row: _interval_text(row.score)),
     ]
-    # Against CE the other objectives are compared, where the scale has some.
-    several = {row.method for row in rows} - {"uniform", "EDO, CE"} > {"training-set mean"}
-    bases = compared[: 2 if several else 1] if compared[0] else []
-    header = ["pool", "method", "score", "95 % interval"]
-    header += ["difference from uniform", "difference from EDO, CE"][: len(bases)]
-    header += ["CE"] if with_ce else []
+    uniform = _rows_by_pool(rows, "uniform")
+    if uniform:
+        columns.append(("difference from uniform", partial(_difference, uniform)))
+        # Against CE the other objectives are compared, where the scale has some.
+        other_methods = {row.method for row in rows} - {"uniform", "EDO, CE"}
+        if other_methods > {"training-set mean"}:
+            learned_by_ce = _rows_by_pool(rows, "EDO, CE")
+            columns.append(("difference from EDO, CE", partial(_difference, learned_by_ce)))
+    if any(row.ce is not None for row in rows):
+        columns.append(("CE", _ce))
+    header = [name for name, _ in columns]
     lines: list[list[Cell]] = []
     for row in rows:
-        line: list[Cell] = [row.pool, _method(row), f"{row.mean:.4f}", _between(row.score)]
-        for base in (row_by_pool.get(row.pool) for row_by_pool in bases):
-            gap = None if base is None or base is row else row.score - base.score
-            line.append(None if gap is None else f"{gap.mean():+.4f} ({_between(gap)})")
-        if with_ce:
-            line.append(None if row.ce is None else f"{row.ce.mean():.4f}")
-        lines.append(line)
+        lines.append([cell(row) for _, cell in columns])
     return Table(title, tuple(header), lines)
 
 
+def _rows_by_pool(rows: Sequence[Row], method: str) -> dict[str, Row]:
+    """The rows of a method without a step for a metric."""
+    return {row.pool: row for row in rows if row.method == method and row.answer_for is None}
+
+
+def _difference(rows_by_pool: Mapping[str, Row], row: Row) -> str | None:
+    """The score of a row less that of the same pool's row."""
+    other_row = rows_by_pool.get(row.pool)
+    if other_row is None or other_row is row:
+        return None
+    gap = row.score - other_row.score
+    return f"{gap.mean():+.4f} ({_interval_text(gap)})"
+
+
+def _ce(row: Row) -> str | None:
+    if row.ce is None:
+        return None
+    return f"{row.ce.mean():.4f}"
+
+
 def _method(row: Row) -> str:
-    return f"{row.method}, for {row.answer_for}" if row.answer_for else row.method
+    """The name of the method with the metric that its answers are made for."""
+    if row.answer_for:
+        return f"{row.method}, for {row.answer_for}"
+    return row.method
 
 
-def _between(values: Any) -> str:
+def _interval_text(values: Floats) -> str:
     low, high = interval(values)
     return f"{low:.4f} to {high:.4f}"
 
 
-def _words(row: Row) -> str:
+def _sentence_part(row: Row) -> str:
     return f"{row.mean:.4f} ({_method(row)} on {row.pool})"
 
 
-def _values(row: Row) -> dict[str, Any]:
+def _values(row: Row) -> dict[str, object]:
+    """Ready for JSON."""
+    ce = None
+    if row.ce is not None:
+        ce = float(row.ce.mean())
     return {
         "pool": row.pool,
         "method": row.method,
         "for": row.answer_for,
         "score": row.mean,
         "interval": interval(row.score),
-        "ce": None if row.ce is None else float(row.ce.mean()),
+        "ce": ce,
     }
 
 
-def submit(studies: Sequence[Study], out: Path) -> dict[str, Any]:
+def submit(studies: Sequence[Study], out: Path) -> Output:
     """Refit on all of dev what did best on its held-out parts, and answer for test."""
     files = []
     choices = {}
     lines = []
     for study in studies:
         test = read_test(study.data, study.name)
-        a, b = (chosen(list(rows)) for rows in (study.task_a(), study.task_b()))
-        pools = {split: study.pools(split) for split in ("dev", "test")}
-        asked_rows = asked_pairs(test.items, test.annotators or ())
+        best_a = chosen(list(study.task_a()))
+        best_b = chosen(list(study.task_b()))
+        dev_pools = study.pools("dev")
+        test_pools = study.pools("test")
+        test_annotators = test.annotators or ()
+        test_pairs = asked_pairs(test.items, test_annotators)
         dev = study.labels["dev"]
-        ensemble = fit(pools["dev"][a.pool], dev, a.method)
-        soft = answers(ensemble, pools["test"][a.pool].align(test.items), a.answer_for)
-        if b.pool in (pair_pools := study.pair_pools("dev", dev.pairs().rows)):
-            learned = fit(pair_pools[b.pool], dev.pairs(), b.method)
-            p = learned.predict_proba(study.pair_pools("test", asked_rows)[b.pool])
+        ensemble = fit(dev_pools[best_a.pool], dev, best_a.method)
+        soft = answers(ensemble, test_pools[best_a.pool].align(test.items), best_a.answer_for)
+        dev_pair_pools = study.pair_pools("dev", dev.pairs().rows)
+        if best_b.pool in dev_pair_pools:
+            pair_ensemble = fit(dev_pair_pools[best_b.pool], dev.pairs(), best_b.method)
+            test_pair_pools = study.pair_pools("test", test_pairs)
+            p = pair_ensemble.predict_proba(test_pair_pools[best_b.pool])
         else:
-            p = spread(pools["test"][b.pool], asked_rows).uniform
+            p = spread(test_pools[best_b.pool], test_pairs).uniform
         decided = decisions(p, study.scale)
-        ends = np.cumsum([len(names) for names in test.annotators or ()])[:-1]
+        ends = np.cumsum([len(names) for names in test_annotators])[:-1]
         files += write_dataset(
             out, Asked(study.name, test, dev.scale, dev.classes), soft, np.split(decided, ends)
         )
-        choices[study.name] = {"A": _values(a), "B": _values(b)}
-        lines.append(f"{study.name}: A {_words(a)}; B {_words(b)}")
+        choices[study.name] = {"A": _values(best_a), "B": _values(best_b)}
+        lines.append(f"{study.name}: A {_sentence_part(best_a)}; B {_sentence_part(best_b)}")
     with whole_file(out / CHOICES) as temporary:
         temporary.write_text(json.dumps(choices, indent=1) + "\n", encoding="utf-8")
     write_zip(out / ZIP, files)
     written = [*files, out / CHOICES, out / ZIP]
     text = "\n".join(["Chosen on dev:", *lines, *(f"written: {path}" for path in written)]) + "\n"
-    return {"text": text, "values": {"chosen": choices, "written": list(map(str, written))}}
+    return Output(text, {"chosen": choices, "written": list(map(str, written))})
 
 
-def _progress(what: str) -> None:
-    """What is being computed, on stderr, where it is a terminal."""
+def _progress(step: str) -> None:
+    """Show the current step on stderr if that is a terminal."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\033[K{what}")
+        sys.stderr.write(f"\r\033[K{step}")
         sys.stderr.flush()

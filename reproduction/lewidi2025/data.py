@@ -17,7 +17,7 @@ DATASETS = {"MP": "md", "CSC": "w1", "Paraphrase": "w1", "VariErrNLI": "md"}
 
 
 def find_data(given: Path | None) -> Path:
-    """The folder with the four datasets: as given, else EDO_LEWIDI2025, else ./lewidi2025."""
+    """The given folder, else that of EDO_LEWIDI2025, else ./lewidi2025."""
     variable = os.environ.get("EDO_LEWIDI2025")
     folder = given or Path(variable or "lewidi2025")
     if not (folder / "MP").is_dir():
@@ -44,6 +44,7 @@ def read_test(folder: Path, dataset: str) -> Texts:
     VariErrNLI repeats an annotator who chose two labels; here everybody is named once.
     """
     test_items = read_lewidi_items(folder / dataset, split="test")
-    both = (test_items.texts, test_items.contexts)
-    texts = zip(*(map(str, () if part is None else part) for part in both), strict=True)
+    assert test_items.texts is not None
+    assert test_items.contexts is not None
+    texts = zip(map(str, test_items.texts), map(str, test_items.contexts), strict=True)
     return Texts(tuple(map(str, test_items.items)), tuple(texts), tuple(test_items.annotators))

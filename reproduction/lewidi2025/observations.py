@@ -10,7 +10,7 @@ from reproduction.lewidi2025.study import CONSTANT, KNOWN, Row, chosen, interval
 Tables = Mapping[str, Mapping[str, Sequence[Row]]]
 """Rows of tasks A and B, by dataset."""
 POOL = "annotators"
-"""The pool of members that know annotators and also answer for nobody in particular."""
+"""The pool of members that learned annotators; it also has anonymous answers."""
 
 
 def observations(tables: Tables) -> Iterator[str]:
@@ -18,7 +18,10 @@ def observations(tables: Tables) -> Iterator[str]:
     yield _against_constant(tables)
     yield _with_the_same_step(tables)
     yield from _known_annotators(tables)
-    yield from (sentence for name in ("W1", "RPS") if (sentence := _against_ce(tables, name)))
+    for objective in ("W1", "RPS"):
+        sentence = _against_ce(tables, objective)
+        if sentence is not None:
+            yield sentence
 
 
 def _against_constant(tables: Tables) -> str:
@@ -32,7 +35,9 @@ def _against_constant(tables: Tables) -> str:
             parts.append(f"{dataset} {task} {_shown(gap)}")
             if interval(gap)[1] >= 0:
                 unclear.append(f"{dataset} {task}")
-    verdict = f"not clearly below it: {', '.join(unclear)}" if unclear else "all are clearly below"
+    verdict = "all are clearly below"
+    if unclear:
+        verdict = f"not clearly below it: {', '.join(unclear)}"
     return f"Chosen row less constant answer, with 95 % intervals: {'; '.join(parts)}; {verdict}."
 
 

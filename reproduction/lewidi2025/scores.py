@@ -23,7 +23,7 @@ def lewidi2025_b_items(
     items : array-like of int, shape [M]
         Item of each annotation.
     predicted, given : array-like of shape [M], or [M, L] for sets
-        Predicted and given answers as codes; of sets, whether each label is chosen.
+        Predicted and given answers as codes; for sets, whether each label is chosen.
     scale : Scale
         Nominal: error rate. Ordinal: absolute distance divided by ``points``. Sets: error rate
         averaged over labels.

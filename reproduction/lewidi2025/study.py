@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -77,15 +76,17 @@ class Study:
     def labels(self) -> dict[str, Annotations]:
         """Annotations of train, and of the items that are judged, called dev."""
         labelled = read_labelled(self.data, self.name)
-        return {
-            "train": labelled.split("train"),
-            "dev": labelled if self.cross_fitted else labelled.split("dev"),
-        }
+        train = labelled.split("train")
+        if self.cross_fitted:
+            return {"train": train, "dev": labelled}
+        return {"train": train, "dev": labelled.split("dev")}
 
     @property
     def title(self) -> str:
         """The dataset, and which of its members are studied."""
-        return f"{self.name}, cross-fitted" if self.cross_fitted else self.name
+        if self.cross_fitted:
+            return f"{self.name}, cross-fitted"
+        return self.name
 
     def files(self, ending: str) -> list[Path]:
         """Files of the pools that are studied: ``dev.npz``, ``test-pairs.npz`` and so on."""
@@ -105,26 +106,29 @@ class Study:
         Members that know annotators give two pools: answers for nobody in particular, and the
         mean of those for the annotators of each item.
         """
-        found = {path.parent.name: read_predictions(path) for path in self.files(f"{split}.npz")}
-        if not found:
+        paths = self.files(f"{split}.npz")
+        if not paths:
             raise InputError(
                 f"{self.predictions / self.name} holds no predictions ({split}.npz in a folder per"
                 " pool)",
                 "name another folder with --predictions DIR",
                 code="wrong-folder",
             )
-        items = self.labels["dev"].items if split == "dev" else next(iter(found.values())).items
-        joined = [self._ready(pool).align(items) for pool in found.values()]
-        named_pools = {
-            pool + KNOWN: _renamed(pairs.panel_means(), KNOWN).align(items)
-            for pool, pairs in self.pairs(split).items()
+        predictions = {path.parent.name: read_predictions(path) for path in paths}
+        items = predictions[paths[0].parent.name].items
+        if split == "dev":
+            items = self.labels["dev"].items
+        anonymous = {name: self._ready(pool).align(items) for name, pool in predictions.items()}
+        known = {
+            name + KNOWN: _renamed(pairs.panel_means(), KNOWN).align(items)
+            for name, pairs in self.pairs(split).items()
         }
-        pools = dict(zip(found, joined, strict=True))
-        if len(pools) > 1:
-            pools[ALL_ANONYMOUS] = join(joined)
-        pools |= named_pools
-        if named_pools:
-            pools[ALL] = join([*joined, *named_pools.values()])
+        pools = {**anonymous}
+        if len(anonymous) > 1:
+            pools[ALL_ANONYMOUS] = join([*anonymous.values()])
+        pools |= known
+        if known:
+            pools[ALL] = join([*anonymous.values(), *known.values()])
         return pools
 
     def pairs(self, split: str) -> dict[str, Predictions]:
@@ -177,11 +181,9 @@ class Study:
         p = np.asarray(p)
         rows = scale.rows(p)
         soft = scale.rows(q)
-        losses = [
-            scale.per_item(values, len(q))
-            for values in (item_distances(rows, soft, scale), ce_items(rows, soft))
-        ]
-        return Row(pool, method, answer_for, *losses)
+        distances = scale.per_item(item_distances(rows, soft, scale), len(q))
+        ce = scale.per_item(ce_items(rows, soft), len(q))
+        return Row(pool, method, answer_for, distances, ce)
 
     def task_b(self) -> Iterator[Row]:
         """The answer of each annotator of an item."""
@@ -211,19 +213,23 @@ class Study:
         return {**pair_pools, ALL: join([*pair_pools.values(), spread(anonymous, asked)])}
 
     def usual_answers(self, asked: Annotations) -> Codes:
-        """Each annotator's most frequent answer in train; of sets no label (the task's rule)."""
+        """Each annotator's most frequent answer in train; for sets no label (the task's rule)."""
         train = self.labels["train"]
         scale = self.scale
         if scale.is_multi_label or train.label_codes is None:
             return np.zeros((len(asked.items), len(train.classes)), dtype=np.int32)
         counts: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        # In the order of the file: of equals, the first one that was given counts.
-        for who, code in zip(train.annotator_codes, train.label_codes, strict=True):
-            for name in (str(train.annotators[who]), ""):
-                counts[name][int(code)] += 1
+        everybody: Counter[int] = Counter()
+        # In the order of the file: ties go to the answer that was given first.
+        for annotator_code, code in zip(train.annotator_codes, train.label_codes, strict=True):
+            counts[str(train.annotators[annotator_code])][int(code)] += 1
+            everybody[int(code)] += 1
         people = asked.rows.annotator_names
         assert people is not None
-        usual_answers = [counts.get(str(name), counts[""]).most_common(1)[0][0] for name in people]
+        usual_answers = []
+        for name in people:
+            annotator_counts = counts.get(str(name), everybody)
+            usual_answers.append(annotator_counts.most_common(1)[0][0])
         return np.array(usual_answers, dtype=np.int32)
 
     def _row_b(self, pool: str, method: str, decided: Codes) -> Row:
@@ -239,9 +245,9 @@ class Study:
     def held_out(
         self, pool: Predictions, labels: Annotations, method: str
     ) -> dict[str | None, Floats]:
-        """Answers for rows that neither weights nor steps were fitted on, folds by item.
+        """Answers for rows that neither weights nor steps were fitted on, in folds by item.
 
-        By the metric that they are made for; None are the probabilities themselves.
+        The keys are metrics that answers are made for; None stands for the probabilities.
         """
         fold = folds_by_item(pool.rows, self.folds)
         metric = DATASETS[self.name]
@@ -268,16 +274,19 @@ def fit(pool: Predictions, labels: Annotations, method: str) -> EDOEnsemble:
         return EDOEnsemble(objective=objective).fit(pool, labels)
 
 
-def answers(ensemble: EDOEnsemble, pool: Predictions, answer_for: Any) -> Floats:
-    """What an ensemble answers; that few items choose a step badly is what the page shows."""
+def answers(ensemble: EDOEnsemble, pool: Predictions, answer_for: str | None) -> Floats:
+    """The answers of an ensemble, made for a metric unless ``answer_for`` is None."""
     with warnings.catch_warnings():
+        # A warning says that few items choose a step badly; the page shows how badly.
         warnings.simplefilter("ignore", EDOWarning)
         return ensemble.predict_proba(pool, answer_for=answer_for)
 
 
 def item_distances(p: Floats, q: Floats, scale: Scale) -> Floats:
-    """The distance of task A of each row."""
-    return md_items(p, q) if scale.positions is None else w1_items(p, q)
+    """The distance of each row in task A: Wasserstein-1 on ordinal scales, else Manhattan."""
+    if scale.positions is None:
+        return md_items(p, q)
+    return w1_items(p, q)
 
 
 def folds_by_item(rows: Rows, count: int) -> Ints:
@@ -294,12 +303,17 @@ def spread(pool: Predictions, asked: Rows) -> Predictions:
 
 
 def join(pools: Sequence[Predictions]) -> Predictions:
-    """One pool of the members of all, whose items are in one order."""
+    """One pool of the members of all, whose items are in the same order."""
+    members: list[str] = []
+    groups: list[str] = []
+    for pool in pools:
+        members += pool.members
+        groups += pool.groups or pool.members
     joined = replace(
         pools[0],
         probabilities=np.concatenate([pool.probabilities for pool in pools], axis=1),
-        members=tuple(name for pool in pools for name in pool.members),
-        groups=tuple(name for pool in pools for name in pool.groups or pool.members),
+        members=tuple(members),
+        groups=tuple(groups),
     )
     joined.check_names()
     return joined
@@ -307,8 +321,12 @@ def join(pools: Sequence[Predictions]) -> Predictions:
 
 def asked_pairs(items: Sequence[str], annotators: Sequence[Sequence[str]]) -> Rows:
     """The pairs of items and their annotators, in this order."""
-    pairs = [(item, name) for item, names in zip(items, annotators, strict=True) for name in names]
-    return Rows.from_names(*zip(*pairs, strict=True))
+    item_names: list[str] = []
+    annotator_names: list[str] = []
+    for item, names in zip(items, annotators, strict=True):
+        item_names += [item] * len(names)
+        annotator_names += names
+    return Rows.from_names(item_names, annotator_names)
 
 
 def _renamed(pool: Predictions, ending: str) -> Predictions:
@@ -322,16 +340,17 @@ def chosen(rows: Sequence[Row]) -> Row:
     distance, and the step for the metric of the task if it lowers that. Else the lowest score.
     """
     learned = [row for row in rows if row.pool != CONSTANT]
-    constant_rows = [
-        (row.ce.mean(), k)
-        for k, row in enumerate(learned)
-        if row.ce is not None and not row.answer_for
-    ]
-    if not constant_rows:
+    with_ce = [row for row in learned if row.ce is not None and not row.answer_for]
+    if not with_ce:
         return min(learned, key=lambda row: row.mean)
-    best = learned[min(constant_rows)[1]]
-    best_rows = [row for row in learned if (row.pool, row.method) == (best.pool, best.method)]
+    best = min(with_ce, key=_mean_ce)
+    best_rows = [row for row in learned if row.pool == best.pool and row.method == best.method]
     return min(best_rows, key=lambda row: row.mean)
+
+
+def _mean_ce(row: Row) -> float:
+    assert row.ce is not None
+    return float(row.ce.mean())
 
 
 def interval(values: Floats, samples: int = 2000) -> tuple[float, float]:

@@ -26,6 +26,8 @@ from edokit.scales import Scale
 DIGITS = 6
 _SUM = 10.0**-DIGITS * 50
 _HINT = "write it with `python -m reproduction lewidi2025 submit`"
+Line = list[Any]
+"""The list of an item in a file: numbers, or a list of numbers for each label."""
 
 
 @dataclass(frozen=True)
@@ -38,34 +40,68 @@ class Asked:
     scale: Scale
     classes: tuple[str, ...]
 
+    @property
+    def rows_per_item(self) -> int:
+        """The number of lists in a line: one for each label of VariErrNLI, else one."""
+        return len(self.classes) if self.scale.is_multi_label else 1
 
-def write_dataset(folder: Path, asked: Asked, soft: Floats, own: Sequence[Codes]) -> list[Path]:
+    @property
+    def probabilities_per_row(self) -> int:
+        """The number of probabilities of a distribution."""
+        return 2 if self.scale.is_multi_label else len(self.classes)
+
+    @property
+    def possible_answers(self) -> set[int]:
+        """The answers that an annotator can give."""
+        if self.scale.is_multi_label:
+            return {0, 1}
+        return {int(name) for name in self.classes}
+
+    def rows(self, value: Line) -> list[Any]:
+        """The lists of a line."""
+        if self.scale.is_multi_label:
+            return value
+        return [value]
+
+
+def write_dataset(
+    folder: Path, asked: Asked, soft: Floats, perspectives: Sequence[Codes]
+) -> list[Path]:
     """Write both files of a dataset.
 
-    ``soft`` [N, C] are probabilities; ``own`` are class codes [n] of an item's n annotators, or
-    [n, L] for sets.
+    ``soft`` [N, C] are probabilities; ``perspectives`` are class codes [n] of an item's n
+    annotators, or [n, L] for sets.
     """
     scale = asked.scale
-    classes = asked.classes
-    lines: dict[str, list[Any]] = {"soft": [], "pe": []}
-    for p, answers in zip(soft, own, strict=True):
+    soft_lines: list[Line] = []
+    for p in soft:
         rows = scale.rows(np.asarray(p, dtype=np.float64)[None])
         rounded_rows = [_rounded(row) for row in rows]
-        lines["soft"].append(rounded_rows if scale.is_multi_label else rounded_rows[0])
         if scale.is_multi_label:
-            lines["pe"].append(np.asarray(answers).T.tolist())
+            soft_lines.append(rounded_rows)
         else:
-            lines["pe"].append([int(classes[code]) for code in answers])
-    written = []
-    for kind, values in lines.items():
-        path = folder / f"{asked.dataset}_test_{kind}.tsv"
-        pairs = zip(asked.test.items, values, strict=True)
-        text = "".join(f"{_key(item)}\t{json.dumps(value)}\n" for item, value in pairs)
-        with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        check_soft(path, asked) if kind == "soft" else check_pe(path, asked)
-        written.append(path)
-    return written
+            soft_lines.append(rounded_rows[0])
+    answer_lines: list[Line] = []
+    for answers in perspectives:
+        if scale.is_multi_label:
+            answer_lines.append(np.asarray(answers).T.tolist())
+        else:
+            answer_lines.append([int(asked.classes[code]) for code in answers])
+    soft_path = folder / f"{asked.dataset}_test_soft.tsv"
+    _write_lines(soft_path, asked.test, soft_lines)
+    check_soft(soft_path, asked)
+    answer_path = folder / f"{asked.dataset}_test_pe.tsv"
+    _write_lines(answer_path, asked.test, answer_lines)
+    check_pe(answer_path, asked)
+    return [soft_path, answer_path]
+
+
+def _write_lines(path: Path, test: Texts, values: Sequence[Line]) -> None:
+    lines = []
+    for item, value in zip(test.items, values, strict=True):
+        lines.append(f"{_key(item)}\t{json.dumps(value)}\n")
+    with whole_file(path) as temporary:
+        temporary.write_text("".join(lines), encoding="utf-8")
 
 
 def write_zip(path: Path, files: Sequence[Path]) -> None:
@@ -78,15 +114,13 @@ def write_zip(path: Path, files: Sequence[Path]) -> None:
 
 
 def check_soft(path: Path, asked: Asked) -> None:
-    """Refuse a file whose items or distributions are not those that the task asks for."""
-    scale = asked.scale
-    classes = asked.classes
+    """Raise an error if the items or distributions are not those that the task asks for."""
     for item, value in _lines(path, asked.test):
         place = f"{path}: item {item!r}"
-        rows = value if scale.is_multi_label else [value]
-        _length(place, "distributions", rows, len(classes) if scale.is_multi_label else 1)
+        rows = asked.rows(value)
+        _check_length(place, "distributions", rows, asked.rows_per_item)
         for row in rows:
-            _length(place, "probabilities", row, 2 if scale.is_multi_label else len(classes))
+            _check_length(place, "probabilities", row, asked.probabilities_per_row)
             if not all(type(p) in (int, float) and 0 <= p <= 1 for p in row):
                 raise InputError(
                     f"{place} has probabilities that are not from 0 to 1",
@@ -102,17 +136,15 @@ def check_soft(path: Path, asked: Asked) -> None:
 
 
 def check_pe(path: Path, asked: Asked) -> None:
-    """Refuse a file that does not have one possible answer of each annotator of each item."""
-    scale = asked.scale
-    classes = asked.classes
-    possible = {0, 1} if scale.is_multi_label else {int(name) for name in classes}
+    """Raise an error unless each annotator of each item has one possible answer."""
+    possible = asked.possible_answers
     annotators = dict(zip(map(_key, asked.test.items), asked.test.annotators or (), strict=True))
     for item, value in _lines(path, asked.test):
         place = f"{path}: item {item!r}"
-        rows = value if scale.is_multi_label else [value]
-        _length(place, "labels", rows, len(classes) if scale.is_multi_label else 1)
+        rows = asked.rows(value)
+        _check_length(place, "labels", rows, asked.rows_per_item)
         for row in rows:
-            _length(place, "answers", row, len(annotators[item]))
+            _check_length(place, "answers", row, len(annotators[item]))
             wrong = [answer for answer in row if type(answer) is not int or answer not in possible]
             if wrong:
                 raise InputError(
@@ -129,15 +161,15 @@ def _key(item: str) -> str:
 
 
 def _rounded(row: Floats) -> list[float]:
-    """Few digits that still sum to 1: the largest probability takes the rest."""
+    """Probabilities of few digits; the largest is adjusted so that they sum to 1."""
     rounded = np.round(row / row.sum(), DIGITS)
     rounded[rounded.argmax()] += 1 - rounded.sum()
     return [round(float(p), DIGITS) for p in rounded]
 
 
-def _lines(path: Path, test: Texts) -> list[tuple[str, list[Any]]]:
-    """Items and lists, if the items are those of test in their order."""
-    entries: list[tuple[str, list[Any]]] = []
+def _lines(path: Path, test: Texts) -> list[tuple[str, Line]]:
+    """The items and their lists, after a check that the items are those of test in order."""
+    entries: list[tuple[str, Line]] = []
     for number, line in enumerate(check_file(path).read_text(encoding="utf-8").splitlines(), 1):
         item, tab, text = line.partition("\t")
         try:
@@ -165,7 +197,12 @@ def _lines(path: Path, test: Texts) -> list[tuple[str, list[Any]]]:
     return entries
 
 
-def _length(where: str, what: str, value: Any, wanted: int) -> None:
-    if not isinstance(value, list) or len(value) != wanted:
-        size = len(value) if isinstance(value, list) else "no list of"
-        raise InputError(f"{where} has {size} {what}, not {wanted}", _HINT, code="lengths-differ")
+def _check_length(place: str, noun: str, value: object, expected: int) -> None:
+    """Raise an error unless a value read from a file is a list of this length."""
+    if not isinstance(value, list):
+        size = "no list of"
+    elif len(value) != expected:
+        size = str(len(value))
+    else:
+        return
+    raise InputError(f"{place} has {size} {noun}, not {expected}", _HINT, code="lengths-differ")
