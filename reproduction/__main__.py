@@ -19,13 +19,14 @@ TASKS = {"lewidi2023": lewidi2023, "lewidi2025": lewidi2025}
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """A mistake is one line on stderr, as with `edo`."""
+        """Report a mistake in one line on stderr, as `edo` does."""
         self.exit(2, f"reproduction: {message}. See `{self.prog} --help`.\n")
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a task; exit code 0, or 2 with one line on stderr."""
-    words = sys.argv[1:] if words is None else words
+    if words is None:
+        words = sys.argv[1:]
     arguments = parser().parse_args(words)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -40,7 +41,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of all tasks."""
+    """The parser of all tasks."""
     argument_parser = _Parser(prog=PROGRAM, description=__doc__, allow_abbrev=False)
     tasks = argument_parser.add_subparsers(dest="task", required=True, metavar="TASK")
     for name, task in TASKS.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,17 +43,17 @@ class Predicted(NamedTuple):
 
     probabilities: Floats
     """[N, C]."""
-    hard: npt.NDArray[Any] | None = None
-    """Class codes [N], where they are not the likeliest class (a vote)."""
+    hard: npt.NDArray[np.integer] | None = None
+    """Class codes [N] where they are not the likeliest class, as in a vote."""
 
 
 def item_scores(predicted: Predicted, labels: Labels) -> Floats:
     """F1, CE, MD and BS of each item [4, N]; their means are the metrics."""
     p = np.asarray(predicted.probabilities)
-    hard = predicted.hard
-    is_correct = (
-        f1_items(p, labels.hard) if hard is None else (hard == labels.hard).astype(np.float64)
-    )
+    if predicted.hard is None:
+        is_correct = f1_items(p, labels.hard)
+    else:
+        is_correct = (predicted.hard == labels.hard).astype(np.float64)
     return np.stack(
         [
             is_correct,
@@ -64,6 +64,14 @@ def item_scores(predicted: Predicted, labels: Labels) -> Floats:
     )
 
 
+def sample_deviation(values: npt.ArrayLike) -> float:
+    """Standard deviation of a sample; 0 for a single value."""
+    values = np.asarray(values)
+    if len(values) < 2:
+        return 0.0
+    return float(values.std(ddof=1))
+
+
 @dataclass(frozen=True)
 class Outcome:
     """One method under several seeds."""
@@ -71,7 +79,7 @@ class Outcome:
     fit: Floats
     """F1, CE, MD, BS on the items that the weights were learned from [S, 4]."""
     items: Floats
-    """The same of each test item [S, 4, N]."""
+    """F1, CE, MD, BS of each test item [S, 4, N]."""
     sizes: tuple[int, ...] = ()
     """Members kept, by seed."""
 
@@ -85,10 +93,13 @@ class Outcome:
         """Mean over seeds."""
         return float(getattr(self, part)[:, MAIN_METRICS.index(metric)].mean())
 
+    def means(self) -> dict[str, float]:
+        """The mean over seeds of each main metric."""
+        return {metric: self.mean(metric) for metric in MAIN_METRICS}
+
     def spread(self, metric: str, part: str = "test") -> float:
         """Standard deviation between seeds; 0 for one seed."""
-        values = getattr(self, part)[:, MAIN_METRICS.index(metric)]
-        return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+        return sample_deviation(getattr(self, part)[:, MAIN_METRICS.index(metric)])
 
     def interval(self, metric: str) -> tuple[float, float]:
         """95 % interval of the mean over seeds: a bootstrap over test items."""
@@ -101,7 +112,7 @@ class Outcome:
         return self.mean(metric) - self.mean(metric, "fit")
 
     def without(self, left_out: Bools) -> Outcome:
-        """The same without some of the test items."""
+        """The outcome without some of the test items."""
         return Outcome(self.fit, self.items[:, :, ~left_out], self.sizes)
 
 
@@ -111,7 +122,7 @@ def outcome(
     test_labels: Labels,
     sizes: Sequence[int] = (),
 ) -> Outcome:
-    """From the predictions of fit and test items, a pair per seed."""
+    """Score the predictions of fit and test items, a pair per seed."""
     return Outcome(
         np.stack([item_scores(fit, fit_labels).mean(axis=1) for fit, _ in predicted]),
         np.stack([item_scores(test, test_labels) for _, test in predicted]),
@@ -126,7 +137,7 @@ class Effect:
     value: float
     """Mean over seeds of a less b."""
     spread: float
-    """Standard deviation between seeds: of the difference, or of either method if that is more."""
+    """Standard deviation between seeds: the largest of the difference's and both methods'."""
     low: float
     """Lower end of the 95 % interval over test items."""
     high: float
@@ -136,7 +147,7 @@ class Effect:
     def claimed(self) -> bool:
         """Whether it is larger than the spread between seeds, and 0 is outside the interval.
 
-        Where seeds do not differ at all, nothing is known of their spread, and nothing is claimed.
+        Where seeds do not differ at all, their spread is unknown, and nothing is claimed.
         """
         outside = self.low > 0 or self.high < 0
         return self.spread > 0 and abs(self.value) > self.spread and outside
@@ -144,13 +155,14 @@ class Effect:
 
 def effect(a: Outcome, b: Outcome, metric: str) -> Effect:
     """a less b, the same seeds and items on both sides."""
-    at = MAIN_METRICS.index(metric)
-    differences = a.test[:, at] - b.test[:, at]
-    spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
-    test = paired_test(a.items[:, at].mean(axis=0), b.items[:, at].mean(axis=0), samples=SAMPLES)
+    column = MAIN_METRICS.index(metric)
+    differences = a.test[:, column] - b.test[:, column]
+    test = paired_test(
+        a.items[:, column].mean(axis=0), b.items[:, column].mean(axis=0), samples=SAMPLES
+    )
     return Effect(
         float(differences.mean()),
-        max(spread, a.spread(metric), b.spread(metric)),
+        max(sample_deviation(differences), a.spread(metric), b.spread(metric)),
         test.low,
         test.high,
     )

@@ -14,7 +14,7 @@ from reproduction.tables import write_table
 
 @dataclass(frozen=True)
 class Section:
-    """What `python -m reproduction` prints, writes and hands to scripts under one name."""
+    """A part of the results with its tables, sentences and figures."""
 
     name: str
     title: str
@@ -23,7 +23,7 @@ class Section:
     words: Sequence[str] = ()
     """The results in words, a sentence each."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """The same for scripts, ready for JSON."""
+    """The results for scripts, ready for JSON."""
     figures: Mapping[str, Figure] = field(default_factory=dict)
     """By the name of the files they are written to."""
 
@@ -59,13 +59,17 @@ def records(table: Table) -> list[dict[str, Cell]]:
 
 
 def difference(ours: float | None, theirs: float | None) -> float | None:
-    """Ours less the paper's, where both are there."""
-    return None if ours is None or theirs is None else ours - theirs
+    """Ours less the paper's, where both are known."""
+    if ours is None or theirs is None:
+        return None
+    return ours - theirs
 
 
 def signed(value: float | None, digits: int = 4) -> str | None:
-    """A difference with its sign."""
+    """A difference with its sign; a difference that rounds to zero has none."""
     if value is None:
         return None
     text = f"{value:+.{digits}f}"
-    return text.replace("-", "−") if float(text) else f"{0:.{digits}f}"
+    if float(text) == 0:
+        return f"{0:.{digits}f}"
+    return text.replace("-", "−")

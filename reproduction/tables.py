@@ -19,13 +19,16 @@ def comma_separated(table: Table) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(_plain, table.header))
-    writer.writerows([[_plain(cell) for cell in row] for row in table.rows])
+    writer.writerow(map(_spreadsheet_cell, table.header))
+    for row in table.rows:
+        writer.writerow(map(_spreadsheet_cell, row))
     return out.getvalue()
 
 
-def _plain(cell: Cell) -> Cell:
-    return spreadsheet_text(printable(cell)) if isinstance(cell, str) else cell
+def _spreadsheet_cell(cell: Cell) -> Cell:
+    if isinstance(cell, str):
+        return spreadsheet_text(printable(cell))
+    return cell
 
 
 def write_table(table: Table, folder: Path, name: str) -> list[Path]:

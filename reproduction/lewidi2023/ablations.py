@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from edokit.metrics import MAIN_METRICS
 from reproduction import paper
 from reproduction.lewidi2023.configurations import (
     OBJECTIVES,
+    SIGN_NAMES,
     SIGNS,
     VARIANTS,
     Configuration,
@@ -22,7 +24,7 @@ from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
 from reproduction.outcomes import HEADS, Effect, Outcome, effect
 from reproduction.section import Section, difference
 
-SIGN_NAMES = {"preserve": "s=−1", "suppress": "s=+1"}
+Key = TypeVar("Key", bound=tuple[str, ...])
 EFFECT_HEADER = ["effect", "spread between seeds", "low", "high", "claimed"]
 EFFECT_NOTE = (
     "Low and high: 95 % interval over test items. Claimed: larger than the spread between seeds,"
@@ -31,27 +33,20 @@ EFFECT_NOTE = (
 
 
 def ce_variants(study: Study) -> Section:
-    """All three tables, and what the sign does, with the noise beside it."""
-    tables = {
-        "ce-variants": _main(study),
-        **{f"ce-variants-{sign}": _appendix(study, sign) for sign in SIGNS},
-    }
-    effects_by_solver = {solver: sign_effects(study, solver) for solver in ("gumbel", "exact")}
-    for solver, effects in effects_by_solver.items():
+    """All three tables, and the effect of the sign with the noise beside it."""
+    tables = {"ce-variants": _main(study)}
+    for sign in SIGNS:
+        tables[f"ce-variants-{sign}"] = _appendix(study, sign)
+    values = {}
+    for solver in ("gumbel", "exact"):
+        effects = sign_effects(study, solver)
         tables[f"ce-variants-sign-{solver}"] = _sign_table(solver, effects)
+        values[solver] = named_effects(effects)
     return Section(
         "ce-variants",
         "Cross-entropy variants and the sign of the diversity term",
         tables,
-        values={
-            "sign_effects": {
-                solver: {
-                    f"{dataset} {variant}": effect_values(effect_of_sign)
-                    for (dataset, variant), effect_of_sign in effects.items()
-                }
-                for solver, effects in effects_by_solver.items()
-            }
-        },
+        values={"sign_effects": values},
     )
 
 
@@ -64,31 +59,39 @@ def sign_effects(study: Study, solver: str = "gumbel") -> dict[tuple[str, str], 
             outcomes = fixed_outcomes(study, dataset, solver)
             if not isinstance(outcomes, Missing):
                 for variant in VARIANTS:
-                    two = [outcomes[Configuration(variant, "f1+ce", sign)] for sign in SIGNS]
-                    effects[dataset, variant] = effect(two[0], two[1], "ce")
+                    preserve = outcomes[Configuration(variant, "f1+ce", "preserve")]
+                    suppress = outcomes[Configuration(variant, "f1+ce", "suppress")]
+                    effects[dataset, variant] = effect(preserve, suppress, "ce")
         return effects
 
     return study.once(("effect of the sign", solver), find)
 
 
-def effect_cells(one: Effect) -> list[Cell]:
+def effect_cells(effect: Effect) -> list[Cell]:
     """The cells under `EFFECT_HEADER`."""
-    return [one.value, one.spread, one.low, one.high, "yes" if one.claimed else "no"]
+    claimed = "yes" if effect.claimed else "no"
+    return [effect.value, effect.spread, effect.low, effect.high, claimed]
 
 
-def effect_values(one: Effect) -> dict[str, Any]:
-    """Ready for JSON."""
+def named_effects(effects: Mapping[Key, Effect]) -> dict[str, dict[str, object]]:
+    """Effects by the words of their keys, ready for JSON."""
+    return {" ".join(key): _effect_values(effect) for key, effect in effects.items()}
+
+
+def _effect_values(effect: Effect) -> dict[str, object]:
     return {
-        "effect": one.value,
-        "spread": one.spread,
-        "interval": [one.low, one.high],
-        "claimed": one.claimed,
+        "effect": effect.value,
+        "spread": effect.spread,
+        "interval": [effect.low, effect.high],
+        "claimed": effect.claimed,
     }
 
 
-def compared(found: Outcome | Missing, paper_row: paper.Row, metric: str) -> list[Cell]:
-    """Ours, the paper's and the difference."""
-    ours = None if isinstance(found, Missing) else found.mean(metric)
+def compared(outcome: Outcome | Missing, paper_row: paper.Row, metric: str) -> list[Cell]:
+    """Our mean, the paper's figure and the difference."""
+    ours = None
+    if isinstance(outcome, Outcome):
+        ours = outcome.mean(metric)
     return [ours, paper_row[metric], difference(ours, paper_row[metric])]
 
 
@@ -111,7 +114,13 @@ def _main(study: Study) -> Table:
         outcome = _outcome(
             study, paper_row["dataset"], paper_row["variant"], paper_row["diversity"]
         )
-        missing = isinstance(outcome, Missing)
+        spread = gap = None
+        note = ""
+        if isinstance(outcome, Missing):
+            note = outcome.note
+        else:
+            spread = outcome.spread("ce")
+            gap = outcome.gap("ce")
         rows.append(
             [
                 paper_row["dataset"],
@@ -119,10 +128,10 @@ def _main(study: Study) -> Table:
                 SIGN_NAMES[paper_row["diversity"]],
                 *compared(outcome, paper_row, "f1"),
                 *compared(outcome, paper_row, "ce"),
-                None if isinstance(outcome, Missing) else outcome.spread("ce"),
-                None if isinstance(outcome, Missing) else outcome.gap("ce"),
+                spread,
+                gap,
                 paper_row["gap_ce"],
-                _why(outcome) if missing else "",
+                note,
             ]
         )
     return Table(
@@ -174,13 +183,16 @@ def _appendix(study: Study, sign: str) -> Table:
 def _sign_table(solver: str, effects: dict[tuple[str, str], Effect]) -> Table:
     rows: list[list[Cell]] = []
     for (dataset, variant), sign_effect in effects.items():
-        two = [
-            paper.row("ce_variants_main", dataset=dataset, variant=variant, diversity=sign)
-            for sign in SIGNS
-        ]
-        assert two[0] is not None
-        assert two[1] is not None
-        rows.append([dataset, variant, *effect_cells(sign_effect), two[0]["ce"] - two[1]["ce"]])
+        preserve = paper.row(
+            "ce_variants_main", dataset=dataset, variant=variant, diversity="preserve"
+        )
+        suppress = paper.row(
+            "ce_variants_main", dataset=dataset, variant=variant, diversity="suppress"
+        )
+        assert preserve is not None
+        assert suppress is not None
+        printed = preserve["ce"] - suppress["ce"]
+        rows.append([dataset, variant, *effect_cells(sign_effect), printed])
     solver_names = {
         "gumbel": "the paper's solver and settings",
         "exact": "the same objectives solved to the optimum",
@@ -193,15 +205,11 @@ def _sign_table(solver: str, effects: dict[tuple[str, str], Effect]) -> Table:
     )
 
 
-def _why(found: Outcome | Missing) -> str:
-    return f"not available: {found.reason}" if isinstance(found, Missing) else ""
-
-
 Pair = tuple[Outcome, Outcome]
 
 
 def diversity(study: Study) -> Section:
-    """Averaged and per dataset, and the effect on CE with the noise beside it."""
+    """The ablation averaged and per dataset, and the effect on CE with the noise beside it."""
     effects = diversity_effects(study)
     tables = {
         "diversity": _averaged(study),
@@ -230,11 +238,7 @@ def diversity(study: Study) -> Section:
         "diversity",
         "Diversity ablation",
         tables,
-        values={
-            "effects": {
-                " ".join(key): effect_values(sign_effect) for key, sign_effect in effects.items()
-            }
-        },
+        values={"effects": named_effects(effects)},
     )
 
 
@@ -248,46 +252,63 @@ def diversity_effects(study: Study) -> dict[tuple[str, str, str], Effect]:
                 for sign in SIGNS:
                     pair = _pair(study, dataset, objective, sign)
                     if not isinstance(pair, Missing):
-                        effects[dataset, objective, sign] = effect(pair[1], pair[0], "ce")
+                        without_diversity, with_diversity = pair
+                        effects[dataset, objective, sign] = effect(
+                            with_diversity, without_diversity, "ce"
+                        )
         return effects
 
     return study.once(("effect of diversity",), find)
 
 
 def _pair(study: Study, dataset: str, objective: str, sign: str) -> Pair | Missing:
-    """Without and with diversity."""
+    """The outcomes without and with diversity."""
     outcomes = fixed_outcomes(study, dataset)
     if isinstance(outcomes, Missing):
         return outcomes
-    without, with_ = (outcomes[Configuration("all", objective, sign, on)] for on in (False, True))
-    return without, with_
+    without_diversity = outcomes[Configuration("all", objective, sign, with_diversity=False)]
+    with_diversity = outcomes[Configuration("all", objective, sign, with_diversity=True)]
+    return without_diversity, with_diversity
 
 
 def _paper_effect(dataset: str, objective: str, sign: str) -> float | None:
     paper_row = paper.row(
         "diversity_per_dataset", dataset=dataset, objective=objective, diversity=sign
     )
-    return None if paper_row is None else paper_row["ce_delta"]
+    if paper_row is None:
+        return None
+    return float(paper_row["ce_delta"])
 
 
 def _averaged(study: Study) -> Table:
     rows: list[list[Cell]] = []
     available = [d for d in DATASETS if not isinstance(fixed_outcomes(study, d), Missing)]
     for paper_row in paper.rows("diversity_averaged"):
-        found = [_pair(study, d, paper_row["objective"], paper_row["diversity"]) for d in available]
-        pairs = [pair for pair in found if not isinstance(pair, Missing)]
+        objective = paper_row["objective"]
+        sign = paper_row["diversity"]
+        pairs = []
+        for dataset in available:
+            pair = _pair(study, dataset, objective, sign)
+            if not isinstance(pair, Missing):
+                pairs.append(pair)
         for metric in MAIN_METRICS:
             ours = spread = None
             if pairs:
-                ours = float(np.mean([p[1].mean(metric) - p[0].mean(metric) for p in pairs]))
-                spread = float(np.mean([p[0].spread(metric) for p in pairs]))
+                changes = [after.mean(metric) - before.mean(metric) for before, after in pairs]
+                ours = float(np.mean(changes))
+                spread = float(np.mean([before.spread(metric) for before, _ in pairs]))
             printed = paper_row[f"{metric}_delta"]
-            start: list[Cell] = [
-                paper_row["objective"],
-                SIGN_NAMES[paper_row["diversity"]],
-                HEADS[metric],
-            ]
-            rows.append([*start, ours, spread, printed, difference(ours, printed)])
+            rows.append(
+                [
+                    objective,
+                    SIGN_NAMES[sign],
+                    HEADS[metric],
+                    ours,
+                    spread,
+                    printed,
+                    difference(ours, printed),
+                ]
+            )
     return Table(
         "Mean effect of the diversity term over datasets (with less without)",
         ["objective", "sign", "metric", "effect", "spread", "effect paper", "difference"],
@@ -312,10 +333,11 @@ def _per_dataset(study: Study) -> Table:
             ours: list[Cell] = [None, None, None, None]
             gap = None
             if not isinstance(pair, Missing):
-                without = pair[0].mean(metric)
-                with_ = pair[1].mean(metric)
-                gap = with_ - without
-                ours = [without, with_, gap, max(outcome.spread(metric) for outcome in pair)]
+                without_diversity = pair[0].mean(metric)
+                with_diversity = pair[1].mean(metric)
+                gap = with_diversity - without_diversity
+                spread = max(outcome.spread(metric) for outcome in pair)
+                ours = [without_diversity, with_diversity, gap, spread]
             printed = [paper_row[f"{metric}_{column}"] for column in ("without", "with", "delta")]
             rows.append([*start, HEADS[metric], *ours, *printed, difference(gap, printed[2])])
     return Table(
@@ -337,24 +359,16 @@ def weighting(study: Study) -> Section:
     """The paper's table, and the same question for our defaults on every pool."""
     rows: list[list[Cell]] = []
     for paper_row in paper.rows("weighting"):
-        two = _searched_and_uniform(study, paper_row["dataset"], paper_row["pool"])
+        pair = _searched_and_uniform(study, paper_row["dataset"], paper_row["pool"])
         for metric in ("f1", "ce", "md"):
             printed = paper_row[f"delta_{metric}"]
-            start: list[Cell] = [paper_row["dataset"], paper_row["pool"], HEADS[metric]]
-            if isinstance(two, Missing):
-                why = f"not available: {two.reason}"
-                rows.append([*start, *[None] * 5, printed, None, why])
+            cells: list[Cell] = [paper_row["dataset"], paper_row["pool"], HEADS[metric]]
+            if isinstance(pair, Missing):
+                cells += [*[None] * len(EFFECT_HEADER), printed, None, pair.note]
             else:
-                metric_effect = effect(*two, metric)
-                rows.append(
-                    [
-                        *start,
-                        *effect_cells(metric_effect),
-                        printed,
-                        metric_effect.value - printed,
-                        "",
-                    ]
-                )
+                metric_effect = effect(*pair, metric)
+                cells += [*effect_cells(metric_effect), printed, metric_effect.value - printed, ""]
+            rows.append(cells)
     effects = weighting_effects(study)
     tables = {
         "weighting": Table(
@@ -370,16 +384,12 @@ def weighting(study: Study) -> Section:
             notes=[EFFECT_NOTE],
         ),
     }
-    values = {
-        "effects": {
-            " ".join(key): effect_values(metric_effect) for key, metric_effect in effects.items()
-        }
-    }
+    values = {"effects": named_effects(effects)}
     return Section("weighting", "Learned weights against uniform weights", tables, values=values)
 
 
 def weighting_effects(study: Study) -> dict[tuple[str, str, str], Effect]:
-    """CE learned less CE uniform, by dataset, pool and who learned."""
+    """CE of learned less CE of uniform weights, by dataset, pool and method of learning."""
 
     def find() -> dict[tuple[str, str, str], Effect]:
         effects = {}
@@ -389,12 +399,12 @@ def weighting_effects(study: Study) -> dict[tuple[str, str, str], Effect]:
                 if isinstance(uniform, Missing):
                     continue
                 if pool in POOLS:
-                    two = _searched_and_uniform(study, dataset, pool)
-                    if not isinstance(two, Missing):
-                        effects[dataset, pool, "paper's search"] = effect(*two, "ce")
-                ours = method_outcome(study, dataset, pool, "edo")
-                if not isinstance(ours, Missing):
-                    effects[dataset, pool, "EDO, default"] = effect(ours, uniform, "ce")
+                    pair = _searched_and_uniform(study, dataset, pool)
+                    if not isinstance(pair, Missing):
+                        effects[dataset, pool, "paper's search"] = effect(*pair, "ce")
+                default = method_outcome(study, dataset, pool, "edo")
+                if not isinstance(default, Missing):
+                    effects[dataset, pool, "EDO, default"] = effect(default, uniform, "ce")
         return effects
 
     return study.once(("effect of weighting",), find)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from reproduction.lewidi2023.methods import (
 )
 from reproduction.lewidi2023.paper_checks import unsquashed
 from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
-from reproduction.outcomes import HEADS, Outcome, effect
+from reproduction.outcomes import HEADS, Effect, Outcome, effect
 from reproduction.section import Section, difference, signed
 
 SEARCHED = "searched"
@@ -41,10 +42,10 @@ class Line:
     pool: str
     method: str
     printed: str | None = None
-    """Its name in the paper."""
+    """The name of the row in the paper."""
 
     def outcome(self, study: Study, dataset: str) -> Outcome | Missing:
-        """Its scores on a dataset."""
+        """The scores on a dataset."""
         if self.method == SEARCHED:
             return searched_outcome(study, dataset, self.pool)
         if self.method == SINGLE:
@@ -52,7 +53,7 @@ class Line:
         return method_outcome(study, dataset, self.pool, self.method)
 
     def predicted(self, study: Study, dataset: str) -> tuple[list[Floats], list[int]] | Missing:
-        """Its probabilities for the test items [N, C] and its size, seed by seed."""
+        """The probabilities for the test items [N, C] and the size, seed by seed."""
         members = study.pool(dataset, self.pool)
         if isinstance(members, Missing):
             return members
@@ -69,9 +70,8 @@ class Line:
         predictions = method_predictions(study, dataset, self.pool, self.method)
         if isinstance(predictions, Missing):
             return predictions
-        return [test.probabilities for _, test, _ in predictions], [
-            size for *_, size in predictions
-        ]
+        probabilities = [test.probabilities for _, test, _ in predictions]
+        return probabilities, [size for *_, size in predictions]
 
 
 PAPERS = (
@@ -110,41 +110,50 @@ OURS = (
 def benchmark(study: Study) -> Section:
     """A table per dataset with spreads and the paper's figures, and all of it at a glance."""
     tables = {"benchmark": _glance(study)}
+    values = {}
     for dataset in DATASETS:
         tables[f"benchmark-{dataset}"] = _dataset_table(study, dataset)
-    values = {
-        dataset: [
-            {
-                "row": line.label,
-                "pool": line.pool,
-                **{m: outcome.mean(m) for m in MAIN_METRICS},
-                **{f"{m}_spread": outcome.spread(m) for m in MAIN_METRICS},
-            }
-            for line in (*PAPERS, *OURS)
-            if isinstance(outcome := line.outcome(study, dataset), Outcome)
-        ]
-        for dataset in DATASETS
-    }
+        values[dataset] = _dataset_values(study, dataset)
     return Section("benchmark", "Benchmark table", tables, values={"rows": values})
 
 
+def _dataset_values(study: Study, dataset: str) -> list[dict[str, str | float]]:
+    """The scores of every method with their spreads, ready for JSON."""
+    values: list[dict[str, str | float]] = []
+    for line in (*PAPERS, *OURS):
+        outcome = line.outcome(study, dataset)
+        if isinstance(outcome, Missing):
+            continue
+        spreads = {f"{metric}_spread": outcome.spread(metric) for metric in MAIN_METRICS}
+        values.append({"row": line.label, "pool": line.pool, **outcome.means(), **spreads})
+    return values
+
+
 def paper_scores(method: str | None, dataset: str) -> dict[str, float] | None:
-    """The paper's row with its CE un-squashed."""
-    paper_row = None if method is None else paper.row("benchmark", method=method, dataset=dataset)
+    """The scores of the paper's row with its CE un-squashed."""
+    paper_row = _printed_row(method, dataset)
     if paper_row is None:
         return None
-    scores = {m: float(paper_row[m]) for m in MAIN_METRICS}
+    scores = {metric: float(paper_row[metric]) for metric in MAIN_METRICS}
     return {**scores, "ce": unsquashed(paper_row["method"], scores["ce"])}
 
 
 def printed_ce(method: str | None, dataset: str) -> float | None:
-    """The CE of the paper's row as it is printed there."""
-    paper_row = None if method is None else paper.row("benchmark", method=method, dataset=dataset)
-    return None if paper_row is None else float(paper_row["ce"])
+    """The CE of the paper's row as printed."""
+    paper_row = _printed_row(method, dataset)
+    if paper_row is None:
+        return None
+    return float(paper_row["ce"])
+
+
+def _printed_row(method: str | None, dataset: str) -> paper.Row | None:
+    if method is None:
+        return None
+    return paper.row("benchmark", method=method, dataset=dataset)
 
 
 def annotator_limit(study: Study, dataset: str, pool: str) -> str:
-    """Whether a per-annotator pool keeps to the paper's K ≤ min A_i on train, in words."""
+    """A sentence on whether a per-annotator pool keeps to the paper's K ≤ min A_i on train."""
     members = study.pool(dataset, pool)
     labels = study.labels(dataset, "train")
     if pool != "per-annotator" or isinstance(members, Missing) or isinstance(labels, Missing):
@@ -164,12 +173,15 @@ def _glance(study: Study) -> Table:
         cells: list[Cell] = [line.label, line.pool]
         for dataset in DATASETS:
             outcome = line.outcome(study, dataset)
-            cells += [
-                None if isinstance(outcome, Missing) else outcome.mean(m) for m in MAIN_METRICS
-            ]
+            if isinstance(outcome, Missing):
+                cells += [None] * len(MAIN_METRICS)
+            else:
+                cells += _main_scores(outcome)
         if any(cell is not None for cell in cells[2:]):
             rows.append(cells)
-    header = ["method", "pool", *(f"{d} {HEADS[m]}" for d in DATASETS for m in MAIN_METRICS)]
+    header = ["method", "pool"]
+    for dataset in DATASETS:
+        header += [f"{dataset} {HEADS[metric]}" for metric in MAIN_METRICS]
     return Table(
         "Our members: every method on every dataset (test, mean of the seeds)", header, rows
     )
@@ -179,8 +191,8 @@ def _dataset_table(study: Study, dataset: str) -> Table:
     rows: list[list[Cell]] = []
     for line in (*PAPERS, *OURS):
         outcome = line.outcome(study, dataset)
-        theirs = paper_scores(line.printed, dataset)
-        if isinstance(outcome, Missing) and theirs is None:
+        printed_scores = paper_scores(line.printed, dataset)
+        if isinstance(outcome, Missing) and printed_scores is None:
             continue
         cells: list[Cell] = [line.label, line.pool]
         for metric in MAIN_METRICS:
@@ -189,13 +201,15 @@ def _dataset_table(study: Study, dataset: str) -> Table:
             if not isinstance(outcome, Missing):
                 mean = outcome.mean(metric)
                 spread = outcome.spread(metric)
-            score = None if theirs is None else theirs[metric]
-            cells += [mean, spread, score]
+            printed: float | None = None
+            if printed_scores is not None:
+                printed = printed_scores[metric]
+            cells += [mean, spread, printed]
             if metric == "ce":
                 cells.append(printed_ce(line.printed, dataset))
-            cells.append(difference(mean, score))
+            cells.append(difference(mean, printed))
         if isinstance(outcome, Missing):
-            cells.append(f"not available: {outcome.reason}")
+            cells.append(outcome.note)
         else:
             cells.append(annotator_limit(study, dataset, line.pool))
         rows.append(cells)
@@ -229,10 +243,10 @@ class Chosen:
     pool: str
     method: str
     held_out: HeldOut
-    """Its CE on held-out parts of the development data."""
+    """Scores on held-out parts of the development data."""
     outcome: Outcome
     by_dev: Chosen | None = None
-    """The row that the items of dev alone would have chosen, where it is another one."""
+    """The row that the items of dev alone would have chosen, if it is a different one."""
 
     @property
     def name(self) -> str:
@@ -246,83 +260,102 @@ UNDECIDED = "undecided"
 _MARKS = {BETTER: " ▲", WORSE: " ▼", UNDECIDED: ""}
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """The chosen row of a dataset beside a uniform mean, a constant answer and the paper's best."""
+
+    chosen: Chosen
+    uniform: Outcome
+    """Uniform mean of the same members."""
+    constant: Outcome
+    """The shares of train as the answer for every item."""
+    paper: dict[str, float]
+    """The best figure of each column of the paper's table."""
+
+    @cached_property
+    def marks(self) -> dict[str, str]:
+        """By metric, how the chosen row compares with the paper."""
+        return against_paper(self.chosen.outcome, self.paper)
+
+    @cached_property
+    def ce_less_uniform(self) -> Effect:
+        """Test CE of the chosen row less that of the uniform mean."""
+        return effect(self.chosen.outcome, self.uniform, "ce")
+
+    def rows(self, dataset: str) -> list[list[Cell]]:
+        """The rows of the table for this dataset."""
+        outcome = self.chosen.outcome
+        cells = [_measured(outcome, metric, mark) for metric, mark in self.marks.items()]
+        rows: list[list[Cell]] = [
+            [dataset, self.chosen.name, *cells],
+            ["", "… uniform mean of the same members", *_main_scores(self.uniform)],
+            ["", "… constant answer: shares of train", *_main_scores(self.constant)],
+        ]
+        by_dev = self.chosen.by_dev
+        if by_dev is not None:
+            rows.append(["", f"… {by_dev.name}, by the rule before", *_main_scores(by_dev.outcome)])
+        best = [self.paper[metric] for metric in MAIN_METRICS]
+        rows.append(["", "… the paper's best, column by column", *best])
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        outcome = self.chosen.outcome
+        gain = self.ce_less_uniform
+        return {
+            "row": self.chosen.name,
+            "held_out_ce": self.chosen.held_out.ce,
+            "held_out_items": self.chosen.held_out.items,
+            **outcome.means(),
+            "intervals": {metric: outcome.interval(metric) for metric in MAIN_METRICS},
+            "against_paper": self.marks,
+            "uniform": self.uniform.means(),
+            "ce_less_uniform": [gain.value, gain.low, gain.high],
+            "constant": self.constant.means(),
+            "paper": self.paper,
+        }
+
+
+def compare(study: Study, dataset: str) -> Comparison | Missing:
+    """The chosen row of a dataset beside what it has to beat."""
+    chosen_row = choice(study, dataset)
+    if isinstance(chosen_row, Missing):
+        return chosen_row
+    uniform = method_outcome(study, dataset, chosen_row.pool, "uniform")
+    constant = constant_outcome(study, dataset)
+    assert isinstance(uniform, Outcome)
+    assert isinstance(constant, Outcome)
+    return Comparison(chosen_row, uniform, constant, best_printed(dataset))
+
+
 def bars(study: Study) -> Section:
     """Our row beside the uniform mean of its members, a constant answer and the paper's best."""
     rows: list[list[Cell]] = []
     candidates: list[list[Cell]] = []
-    values: dict[str, dict[str, Any]] = {}
-    p_values: dict[tuple[str, str], float] = {}
+    comparisons: dict[str, Comparison] = {}
     for dataset in DATASETS:
-        best = best_printed(dataset)
-        choice_of_method = choice(study, dataset)
-        if isinstance(choice_of_method, Missing):
-            rows.append(
-                [dataset, f"not available: {choice_of_method.reason}", *[None] * len(MAIN_METRICS)]
-            )
+        comparison = compare(study, dataset)
+        if isinstance(comparison, Missing):
+            rows.append([dataset, comparison.note, *[None] * len(MAIN_METRICS)])
             continue
-        uniform = method_outcome(study, dataset, choice_of_method.pool, "uniform")
-        constant = constant_outcome(study, dataset)
-        assert isinstance(uniform, Outcome)
-        assert isinstance(constant, Outcome)
-        marks = against_paper(choice_of_method.outcome, best)
-        p_values |= {
-            (dataset, m): p for m, p in paper_p_values(choice_of_method.outcome, best).items()
-        }
-        rows.append(
-            [
-                dataset,
-                choice_of_method.name,
-                *(_measured(choice_of_method.outcome, m, marks[m]) for m in marks),
-            ]
-        )
-        for name, dataset_values in (
-            ("… uniform mean of the same members", uniform),
-            ("… constant answer: shares of train", constant),
-        ):
-            rows.append(["", name, *(dataset_values.mean(m) for m in MAIN_METRICS)])
-        if choice_of_method.by_dev is not None:
-            name = f"… {choice_of_method.by_dev.name}, by the rule before"
-            rows.append(
-                ["", name, *(choice_of_method.by_dev.outcome.mean(m) for m in MAIN_METRICS)]
-            )
-        rows.append(["", "… the paper's best, column by column", *(best[m] for m in MAIN_METRICS)])
-        gain = effect(choice_of_method.outcome, uniform, "ce")
-        values[dataset] = {
-            "row": choice_of_method.name,
-            "held_out_ce": choice_of_method.held_out.ce,
-            "held_out_items": choice_of_method.held_out.items,
-            **{m: choice_of_method.outcome.mean(m) for m in MAIN_METRICS},
-            "intervals": {m: choice_of_method.outcome.interval(m) for m in MAIN_METRICS},
-            "against_paper": marks,
-            "uniform": {m: uniform.mean(m) for m in MAIN_METRICS},
-            "ce_less_uniform": [gain.value, gain.low, gain.high],
-            "constant": {m: constant.mean(m) for m in MAIN_METRICS},
-            "paper": best,
-        }
-        for (pool, method), score in sorted(
-            held_out_ce(study, dataset, candidates_of(study, dataset), METHODS).items(),
-            key=lambda pair: (-pair[1].items, pair[1].ce),
-        ):
-            outcome = method_outcome(study, dataset, pool, method)
-            assert isinstance(outcome, Outcome)
-            candidates.append(
-                [
-                    dataset,
-                    pool,
-                    method,
-                    *score[:3],
-                    *(outcome.mean(metric) for metric in MAIN_METRICS),
-                ]
-            )
-    all_marks = [mark for entry in values.values() for mark in entry["against_paper"].values()]
-    counted = ", ".join(f"{all_marks.count(mark)} {mark}" for mark in _MARKS)
-    significant = discoveries(p_values)
-    corrected = [
-        values[dataset]["against_paper"][metric] for dataset, metric in sorted(significant)
+        comparisons[dataset] = comparison
+        rows += comparison.rows(dataset)
+        candidates += _candidate_rows(study, dataset)
+    metric_heads = [HEADS[metric] for metric in MAIN_METRICS]
+    notes = [
+        "In brackets 95 % intervals over test items. ▲ and ▼: the paper's figure is outside, ours"
+        f" is better or worse. {_counted_marks(comparisons)}"
     ]
-    counted += (
-        "; corrected for so many comparisons (false discovery rate of 5 %)"
-        f" {corrected.count(BETTER)} {BETTER}, {corrected.count(WORSE)} {WORSE}"
+    for dataset, comparison in comparisons.items():
+        gain = comparison.ce_less_uniform
+        change = _change(gain.value, gain.low, gain.high)
+        notes.append(f"{dataset}: CE less that of the uniform mean {change}.")
+    notes.append(
+        "The row is the one with the lowest CE on held-out fifths of dev. Pools that were"
+        " cross-fitted are told apart by all items of train and dev, and the best of them is held"
+        " against the others on dev; this second sentence was added after test results of ArMIS"
+        " were known. Where the paper's table prints sigmoid(CE), its CE is un-squashed. Members"
+        " are not the paper's."
     )
     return Section(
         "bars",
@@ -331,52 +364,88 @@ def bars(study: Study) -> Section:
             "bars": Table(
                 "One row of ours per dataset, chosen on dev, the uniform mean of its members,"
                 " a constant answer and the best of the paper's table (test, mean of the seeds)",
-                ["dataset", "row", *(HEADS[m] for m in MAIN_METRICS)],
+                ["dataset", "row", *metric_heads],
                 rows,
-                notes=[
-                    "In brackets 95 % intervals over test items. ▲ and ▼: the paper's figure is"
-                    f" outside, ours is better or worse. Of {len(all_marks)} cells against the"
-                    f" paper: {counted}.",
-                    *(
-                        f"{dataset}: CE less that of the uniform mean"
-                        f" {_change(*dataset_values['ce_less_uniform'])}."
-                        for dataset, dataset_values in values.items()
-                    ),
-                    "The row is the one with the lowest CE on held-out fifths of dev. Pools that"
-                    " were cross-fitted are told apart by all items of train and dev, and the best"
-                    " of them is held against the others on dev; this second sentence was added"
-                    " after test results of ArMIS were known. Where the paper's table prints"
-                    " sigmoid(CE), its CE is un-squashed. Members are not the paper's.",
-                ],
+                notes=notes,
             ),
             "bars-candidates": Table(
                 "The rows that dev chose from: most held-out items first, then lowest CE",
                 [
                     *("dataset", "pool", "method", "held-out items", "held-out CE", "on dev"),
-                    *(HEADS[m] for m in MAIN_METRICS),
+                    *metric_heads,
                 ],
                 candidates,
             ),
         },
-        values={"bars": values},
+        values={
+            "bars": {dataset: comparison.to_dict() for dataset, comparison in comparisons.items()}
+        },
     )
 
 
-def against_paper(found: Outcome, best: dict[str, float]) -> dict[str, str]:
+def _candidate_rows(study: Study, dataset: str) -> list[list[Cell]]:
+    """The rows that dev chose from: most held-out items first, then lowest CE."""
+    held_out = held_out_ce(study, dataset, candidates_of(study, dataset), METHODS)
+    rows: list[list[Cell]] = []
+    for pool, method in sorted(held_out, key=lambda key: (-held_out[key].items, held_out[key].ce)):
+        scores = held_out[pool, method]
+        outcome = method_outcome(study, dataset, pool, method)
+        assert isinstance(outcome, Outcome)
+        rows.append(
+            [
+                dataset,
+                pool,
+                method,
+                scores.items,
+                scores.ce,
+                scores.dev_ce,
+                *_main_scores(outcome),
+            ]
+        )
+    return rows
+
+
+def _counted_marks(comparisons: Mapping[str, Comparison]) -> str:
+    """How many figures are better or worse than the paper's, also corrected for their number."""
+    marks: list[str] = []
+    p_values: dict[tuple[str, str], float] = {}
+    for dataset, comparison in comparisons.items():
+        marks += comparison.marks.values()
+        by_metric = paper_p_values(comparison.chosen.outcome, comparison.paper)
+        for metric, p_value in by_metric.items():
+            p_values[dataset, metric] = p_value
+    counts = ", ".join(f"{marks.count(mark)} {mark}" for mark in _MARKS)
+    corrected = [comparisons[dataset].marks[metric] for dataset, metric in discoveries(p_values)]
+    return (
+        f"Of {len(marks)} cells against the paper: {counts}; corrected for so many comparisons"
+        f" (false discovery rate of 5 %) {corrected.count(BETTER)} {BETTER},"
+        f" {corrected.count(WORSE)} {WORSE}."
+    )
+
+
+def _main_scores(outcome: Outcome) -> list[float]:
+    """The scores of a row in the order of the columns."""
+    return list(outcome.means().values())
+
+
+def against_paper(outcome: Outcome, best: dict[str, float]) -> dict[str, str]:
     """By metric, whether the paper's figure is outside our interval, and on which side."""
     marks = {}
     for metric in MAIN_METRICS:
-        low, high = found.interval(metric)
+        low, high = outcome.interval(metric)
+        higher_is_better = metric == "f1"
         if low <= best[metric] <= high:
             marks[metric] = UNDECIDED
+        elif (best[metric] < low) == higher_is_better:
+            marks[metric] = BETTER
         else:
-            marks[metric] = BETTER if (best[metric] < low) == (metric == "f1") else WORSE
+            marks[metric] = WORSE
     return marks
 
 
-def paper_p_values(found: Outcome, best: dict[str, float]) -> dict[str, float]:
+def paper_p_values(outcome: Outcome, best: dict[str, float]) -> dict[str, float]:
     """By metric, the p-value of our mean over test items being the paper's figure."""
-    items = found.items.mean(axis=0)
+    items = outcome.items.mean(axis=0)
     errors = items.std(axis=1, ddof=1) / np.sqrt(items.shape[1])
     gaps = np.abs(items.mean(axis=1) - [best[metric] for metric in MAIN_METRICS])
     # Items that are all the same leave no doubt.
@@ -386,13 +455,15 @@ def paper_p_values(found: Outcome, best: dict[str, float]) -> dict[str, float]:
 
 def discoveries(p_values: Mapping[tuple[str, str], float]) -> set[tuple[str, str]]:
     """The comparisons that stay clear at a false discovery rate of 5 % (Benjamini–Hochberg)."""
-    adjusted: Any = false_discovery_control(list(p_values.values())) if p_values else []
+    if not p_values:
+        return set()
+    adjusted = false_discovery_control(list(p_values.values()))
     return {key for key, p in zip(p_values, adjusted, strict=True) if p <= 0.05}
 
 
-def _measured(found: Outcome, metric: str, mark: str) -> str:
-    low, high = found.interval(metric)
-    return f"{found.mean(metric):.4f} [{low:.3f}, {high:.3f}]{_MARKS[mark]}"
+def _measured(outcome: Outcome, metric: str, mark: str) -> str:
+    low, high = outcome.interval(metric)
+    return f"{outcome.mean(metric):.4f} [{low:.3f}, {high:.3f}]{_MARKS[mark]}"
 
 
 def _change(value: float, low: float, high: float) -> str:
@@ -400,15 +471,18 @@ def _change(value: float, low: float, high: float) -> str:
 
 
 def candidates_of(study: Study, dataset: str) -> list[str]:
-    """All pools that are there, and all of them joined."""
+    """The dataset's pools, and the pool that joins them."""
     return [*study.pools[dataset], EVERYTHING]
 
 
 def best_printed(dataset: str) -> dict[str, float]:
-    """The best of each column, CE un-squashed."""
-    paper_lines = [paper_scores(line.printed, dataset) for line in PAPERS]
-    rows = [row for row in paper_lines if row is not None]
-    return {m: (max if m == "f1" else min)(row[m] for row in rows) for m in MAIN_METRICS}
+    """The paper's best figure of each metric, CE un-squashed."""
+    rows = [paper_scores(line.printed, dataset) for line in PAPERS]
+    best = {}
+    for metric in MAIN_METRICS:
+        figures = [row[metric] for row in rows if row is not None]
+        best[metric] = max(figures) if metric == "f1" else min(figures)
+    return best
 
 
 def choice(study: Study, dataset: str) -> Chosen | Missing:
@@ -425,20 +499,22 @@ def choice(study: Study, dataset: str) -> Chosen | Missing:
     if not scores:
         return Missing(f"there are no predictions for {dataset}")
     most_items = max(score.items for score in scores.values())
-    finalists = [
-        min((k for k in scores if scores[k].items == most_items), key=lambda k: scores[k].ce)
-    ]
-    if fewer := [k for k in scores if scores[k].items < most_items]:
-        finalists.append(min(fewer, key=lambda k: scores[k].dev_ce))
-    key = min(finalists, key=lambda k: scores[k].dev_ce)
-    by_dev = min(scores, key=lambda k: scores[k].dev_ce)
+    with_most_items = [key for key in scores if scores[key].items == most_items]
+    with_fewer_items = [key for key in scores if scores[key].items < most_items]
+    finalists = [min(with_most_items, key=lambda key: scores[key].ce)]
+    if with_fewer_items:
+        finalists.append(min(with_fewer_items, key=lambda key: scores[key].dev_ce))
+    best = min(finalists, key=lambda key: scores[key].dev_ce)
+    best_on_dev = min(scores, key=lambda key: scores[key].dev_ce)
 
-    def row(pool: str, method: str, other: Chosen | None) -> Chosen:
+    def row(pool: str, method: str, by_dev: Chosen | None = None) -> Chosen:
         outcome = method_outcome(study, dataset, pool, method)
         assert isinstance(outcome, Outcome)
-        return Chosen(pool, method, scores[pool, method], outcome, other)
+        return Chosen(pool, method, scores[pool, method], outcome, by_dev)
 
-    return row(*key, None if by_dev == key else row(*by_dev, None))
+    if best_on_dev == best:
+        return row(*best)
+    return row(*best, by_dev=row(*best_on_dev))
 
 
 def trade(study: Study) -> Section:
@@ -449,17 +525,20 @@ def trade(study: Study) -> Section:
         if isinstance(chosen_row, Missing):
             continue
         held_out = chosen_row.held_out
-        for at, power in enumerate(POWERS):
-            sharpened_outcome = sharpened(study, dataset, chosen_row, power)
-            chosen_on_dev = ", chosen" if power == held_out.power else ""
+        for power, dev_scores, is_on_front in zip(
+            POWERS, held_out.sharpened, held_out.front, strict=True
+        ):
+            on_front = "yes" if is_on_front else "no"
+            if power == held_out.power:
+                on_front += ", chosen"
             rows.append(
                 [
                     dataset,
-                    f"{chosen_row.method} on {chosen_row.pool}",
+                    chosen_row.name,
                     power,
-                    *held_out.sharpened[at, :3].tolist(),
-                    ("yes" if held_out.front[at] else "no") + chosen_on_dev,
-                    *(sharpened_outcome.mean(m) for m in MAIN_METRICS),
+                    *dev_scores[:3].tolist(),
+                    on_front,
+                    *_main_scores(sharpened(study, dataset, chosen_row, power)),
                 ]
             )
     return Section(

@@ -9,6 +9,7 @@ import numpy as np
 
 from edokit import Annotations
 from edokit._io.markup import Cell, Table
+from edokit._types import Bools
 from edokit.datasets.near_duplicates import NearDuplicates
 from edokit.metrics import MAIN_METRICS
 from reproduction import paper
@@ -19,14 +20,16 @@ from reproduction.lewidi2023.study import DATASETS, Missing, Study
 from reproduction.outcomes import Labels
 from reproduction.section import Section
 
-# How near in BS a row of the ablation must be to say which CE goes with that BS.
+# The largest difference in BS at which a row of the ablation says which CE goes with a BS.
 _NEAR = 0.01
 
 
 def constant_scores(study: Study, dataset: str) -> dict[str, float] | None:
     """F1, CE, MD and BS of the training set's mean distribution for every item."""
     outcome = constant_outcome(study, dataset)
-    return None if isinstance(outcome, Missing) else {m: outcome.mean(m) for m in MAIN_METRICS}
+    if isinstance(outcome, Missing):
+        return None
+    return outcome.means()
 
 
 def squashed_ce(study: Study) -> Check:
@@ -38,8 +41,10 @@ def squashed_ce(study: Study) -> Check:
             continue
         inside += 0.5 < row["ce"] < 1
         constant = constant_scores(study, row["dataset"])
-        if constant is not None and row["bs"] < constant["bs"]:
-            worse += row["ce"] > constant["ce"]
+        constant_ce = None
+        if constant is not None:
+            constant_ce = constant["ce"]
+            worse += row["bs"] < constant["bs"] and row["ce"] > constant_ce
         rows.append(
             [
                 row["method"],
@@ -47,24 +52,24 @@ def squashed_ce(study: Study) -> Check:
                 row["ce"],
                 logit(row["ce"]),
                 _ce_at(row["dataset"], row["bs"]),
-                None if constant is None else constant["ce"],
+                constant_ce,
             ]
         )
     clear = [row for row in rows if row[1] == "ConvAbuse" and row[4] is not None]
     listed = ", ".join(f"{row[0]} {row[3]:.3f} (printed {row[2]:.3f})" for row in clear)
-    data = (
-        f" In {worse} rows the printed CE would be worse than answering the training mean for every"
-        " item, although the BS is better."
-        if worse
-        else ""
-    )
+    worse_than_constant = ""
+    if worse:
+        worse_than_constant = (
+            f" In {worse} rows the printed CE would be worse than answering the training mean for"
+            " every item, although the BS is better."
+        )
     return Check(
         "Is the CE of the benchmark table's baselines a cross-entropy?",
         False,
         f"All {inside} baseline CEs lie between 0.5 and 1, as sigmoid(CE) must; WEL's published"
         " code reports sigmoid(CE). On ConvAbuse, where the two scales are farthest apart, the"
         f" paper's own rows of a like BS have a CE of {clear[0][4]:.3f}; un-squashed by the logit"
-        f" the baselines fit in: {listed}.{data}",
+        f" the baselines fit in: {listed}.{worse_than_constant}",
         Table(
             "CE of the baselines as printed and un-squashed (logit)",
             [
@@ -86,13 +91,14 @@ def squashed_ce(study: Study) -> Check:
 
 def _ce_at(dataset: str, bs: float) -> float | None:
     """Mean CE of the ablation's rows whose BS is within 0.01 of this one."""
-    ce_values = [
-        row[f"ce_{variant}"]
-        for row in paper.matching("diversity_per_dataset", dataset=dataset)
-        for variant in ("without", "with")
-        if abs(row[f"bs_{variant}"] - bs) <= _NEAR
-    ]
-    return float(np.mean(ce_values)) if ce_values else None
+    ce_values = []
+    for row in paper.matching("diversity_per_dataset", dataset=dataset):
+        for column in ("without", "with"):
+            if abs(row[f"bs_{column}"] - bs) <= _NEAR:
+                ce_values.append(row[f"ce_{column}"])
+    if not ce_values:
+        return None
+    return float(np.mean(ce_values))
 
 
 def majority_class(study: Study) -> Check:
@@ -104,23 +110,25 @@ def majority_class(study: Study) -> Check:
         printed = paper.row("benchmark", method="EDO-PerAnn", dataset=dataset)
         assert printed is not None
         if constant is not None:
-            for name, scores in (("EDO-PerAnn, printed", printed), ("constant answer", constant)):
-                rows.append([dataset, name, *(scores[m] for m in MAIN_METRICS)])
-    at = [row for row in rows if row[0] == "HS-Brexit"]
-    if not at:
+            printed_scores = [printed[metric] for metric in MAIN_METRICS]
+            constant_answer = [constant[metric] for metric in MAIN_METRICS]
+            rows.append([dataset, "EDO-PerAnn, printed", *printed_scores])
+            rows.append([dataset, "constant answer", *constant_answer])
+    brexit_rows = [row for row in rows if row[0] == "HS-Brexit"]
+    if not brexit_rows:
         return Check(question, None, "The HS-Brexit data is needed.")
-    paper_row, constant_row = at
+    paper_row, constant_row = brexit_rows
     deviation = paper.row("deviations", method="EDO-PerAnn", dataset="HS-Brexit")
     assert deviation is not None
-    is_same = abs(float(paper_row[2] or 0) - float(constant_row[2] or 0)) < 1e-4
-    worse = float(paper_row[3] or 0) > float(constant_row[3] or 0)
+    same_f1 = abs(float(paper_row[2] or 0) - float(constant_row[2] or 0)) < 1e-4
+    worse_ce = float(paper_row[3] or 0) > float(constant_row[3] or 0)
+    side = "above" if worse_ce else "below"
     return Check(
         question,
-        not (is_same and worse),
+        not (same_f1 and worse_ce),
         f"Its F1 of {paper_row[2]:.4f} (deviation over seeds {deviation['f1']:.4f}) is that of the"
         f" majority class ({constant_row[2]:.4f}), and its CE of {paper_row[3]:.4f} is"
-        f" {'above' if worse else 'below'} the {constant_row[3]:.4f} of answering the training mean"
-        " for every item.",
+        f" {side} the {constant_row[3]:.4f} of answering the training mean for every item.",
         Table(
             "EDO-PerAnn beside a constant answer",
             ["dataset", "row", "F1", "CE", "MD", "BS"],
@@ -163,7 +171,7 @@ def implied_uniform(study: Study) -> Check:
 
 
 def annotators_per_item(study: Study) -> Check:
-    """Counts of the dataset table, which may be those of train alone."""
+    """The counts of the dataset table, which may cover train only."""
     question = "Are the annotators per item as in the paper's dataset table?"
     differences = []
     same_on_train = []
@@ -174,18 +182,21 @@ def annotators_per_item(study: Study) -> Check:
             continue
         compared += 1
         printed = f"{row['fewest']:.0f}–{row['most']:.0f} ({row['annotators']:.0f})"
-        everywhere, train = (_counts(part) for part in (annotations, annotations.split("train")))
-        if everywhere != printed:
-            differences.append(f"{row['dataset']} {everywhere}, printed {printed}")
-            same_on_train += [row["dataset"]] if train == printed else []
+        counts = _counts(annotations)
+        if counts != printed:
+            differences.append(f"{row['dataset']} {counts}, printed {printed}")
+            if _counts(annotations.split("train")) == printed:
+                same_on_train.append(row["dataset"])
     if not compared:
         return Check(question, None, "The data is needed.")
     if not differences:
         return Check(question, True, "They are.")
     scope = ""
     if same_on_train:
-        scope = f" Those of train alone are as printed on {' and '.join(same_on_train)}: a"
-        scope += " difference of scope."
+        scope = (
+            f" Those of train alone are as printed on {' and '.join(same_on_train)}: a difference"
+            " of scope."
+        )
     return Check(
         question,
         len(same_on_train) == len(differences),
@@ -212,12 +223,16 @@ def near_duplicates(study: Study) -> Check:
     if not rows:
         return Check(question, None, "The data is needed.")
     listed = ", ".join(f"{row[0]} {row[3]} of {row[1]}" for row in rows if row[3])
+    finding = "They are."
+    if listed:
+        finding = (
+            f"Test texts that nearly repeat a train text: {listed}. Results come with and without"
+            " them."
+        )
     return Check(
         question,
         not listed,
-        f"Test texts that nearly repeat a train text: {listed}. Results come with and without them."
-        if listed
-        else "They are.",
+        finding,
         Table(
             "test texts that also stand in train",
             ["dataset", "test texts", "word for word", "nearly"],
@@ -226,15 +241,13 @@ def near_duplicates(study: Study) -> Check:
     )
 
 
-def duplicates(
-    study: Study, dataset: str
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], ...] | None:
-    """Whether each test text is in train word for word, and nearly [N]."""
+def duplicates(study: Study, dataset: str) -> tuple[Bools, Bools] | None:
+    """Two masks of the test texts [N]: those that repeat a train text verbatim, and nearly."""
     annotations = study.annotations(dataset)
     if isinstance(annotations, Missing):
         return None
 
-    def find() -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], ...]:
+    def find() -> tuple[Bools, Bools]:
         assert annotations.texts is not None
         assert annotations.splits is not None
         alike = NearDuplicates.among(annotations.texts)
@@ -278,25 +291,17 @@ def checks(study: Study) -> Section:
         ],
     )
     tables = {"checks": summary}
+    sentences = []
+    values = {}
     for name, result in results.items():
         if result.table is not None:
             tables[f"check-{name}"] = replace(result.table, title=f"{name}: {result.table.title}")
+        sentences.append(f"{result.question} {result.answer.capitalize()}. {result.finding}")
+        values[name] = {
+            "question": result.question,
+            "holds": result.holds,
+            "finding": result.finding,
+        }
     return Section(
-        "checks",
-        "Checks of the paper's own numbers",
-        tables,
-        [
-            f"{result.question} {result.answer.capitalize()}. {result.finding}"
-            for result in results.values()
-        ],
-        {
-            "checks": {
-                name: {
-                    "question": result.question,
-                    "holds": result.holds,
-                    "finding": result.finding,
-                }
-                for name, result in results.items()
-            }
-        },
+        "checks", "Checks of the paper's own numbers", tables, sentences, {"checks": values}
     )

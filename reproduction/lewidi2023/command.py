@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from edokit._errors import InputError, one_of
 from edokit._io.atomic import whole_file
@@ -54,7 +53,7 @@ _FOR_TRAINING = ("dataset", "recipe", "backbone", "option", "protocol", "device"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this task."""
+    """Add the options of this task."""
     add = parser.add_argument
     add("--table", action="append", help=f"only this table (repeatable): {', '.join(TABLES)}")
     add("--data", type=Path, help="LeWiDi 2023 folder; else EDO_LEWIDI2023, else ./lewidi2023")
@@ -141,7 +140,7 @@ def _check(study: Study) -> None:
 
 
 def results_page(sections: Sequence[Section], study: Study, command: str) -> str:
-    """Everything on one Markdown page, findings first."""
+    """All results on one Markdown page, findings first."""
     lines = [
         "# LeWiDi 2023: what came out",
         "",
@@ -191,7 +190,9 @@ def _members_of(study: Study) -> str:
 
 def _train(given: argparse.Namespace, data: Path | None, predictions: Path | None) -> Path:
     if data is None or given.out is None:
-        missing = "--data (or ./lewidi2023)" if data is None else "--out"
+        missing = "--out"
+        if data is None:
+            missing = "--data (or ./lewidi2023)"
         raise InputError(
             f"training needs the data and a folder for the members; {missing} is missing",
             "add it",
@@ -239,15 +240,15 @@ def _at_least_one(text: str) -> int:
     return number
 
 
-def _progress(what: str) -> None:
-    """What is being computed, on stderr, where it is a terminal."""
+def _progress(step: str) -> None:
+    """Show the current step on stderr if that is a terminal."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\033[K{what}")
+        sys.stderr.write(f"\r\033[K{step}")
         sys.stderr.flush()
 
 
 def _print_json(sections: Sequence[Section], study: Study, written: Sequence[Path]) -> None:
-    record: dict[str, Any] = {
+    record = {
         "benchmark": "lewidi2023",
         "seeds": study.seeds,
         "pools": study.pools,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain, product
 
 import numpy as np
 
@@ -31,6 +32,8 @@ Solve = Callable[[Pool, Sequence[ObjectiveSettings], int], list[Solution]]
 
 VARIANTS = ("random", "mean", "all")
 SIGNS = ("preserve", "suppress")
+SIGN_NAMES = {"preserve": "s=−1", "suppress": "s=+1"}
+"""The signs in the paper's notation."""
 OBJECTIVES = ("f1", "ce", "f1+ce")
 PAPERS_POOL = "random-select"
 
@@ -50,75 +53,78 @@ class Configuration:
     def settings(self) -> ObjectiveSettings:
         """The paper's fixed settings with these choices."""
         terms = self.objective.split("+")
-        fixed = preset_objective("paper-fixed").resolve()
-        return replace(
-            fixed,
+        settings = replace(
+            preset_objective("paper-fixed").resolve(),
             ce=CE(self.variant),
-            f1=fixed.f1 if "f1" in terms else 0.0,
-            ce_weight=fixed.ce_weight if "ce" in terms else 0.0,
-            div=fixed.div if self.with_diversity else 0.0,
             diversity=Diversity(self.diversity),
         )
+        if "f1" not in terms:
+            settings = replace(settings, f1=0.0)
+        if "ce" not in terms:
+            settings = replace(settings, ce_weight=0.0)
+        if not self.with_diversity:
+            settings = replace(settings, div=0.0)
+        return settings
 
 
 def variant_configurations() -> list[Configuration]:
     """Cross-entropy variants under both signs."""
-    return [Configuration(v, "f1+ce", s) for v in VARIANTS for s in SIGNS]
+    return [Configuration(variant, "f1+ce", sign) for variant, sign in product(VARIANTS, SIGNS)]
 
 
 def ablation_configurations() -> list[Configuration]:
     """Base objectives with and without diversity, CE over all members."""
     return [
         Configuration("all", objective, sign, with_diversity)
-        for objective in OBJECTIVES
-        for sign in SIGNS
-        for with_diversity in (False, True)
+        for objective, sign, with_diversity in product(OBJECTIVES, SIGNS, (False, True))
     ]
 
 
 def fixed_outcomes(
     study: Study, dataset: str, solver: str = "gumbel"
 ) -> dict[Configuration, Outcome] | Missing:
-    """What every configuration of the ablations gives, ten members and a solver's seed each."""
+    """The outcome of each configuration of the ablations; a seed has its members and solver."""
     members = study.pool(dataset, PAPERS_POOL)
     if isinstance(members, Missing):
         return members
     configurations = list(dict.fromkeys([*variant_configurations(), *ablation_configurations()]))
-    solve: Solve = by_gumbel if solver == "gumbel" else by_exact
+    solve: Solve = by_exact
+    if solver == "gumbel":
+        solve = by_gumbel
     return study.once(
         (f"{solver} ablations", dataset),
-        lambda: solved(
-            members, configurations, [c.settings() for c in configurations], solve, study.seeds
-        ),
+        lambda: solved(members, configurations, solve, study.seeds),
     )
 
 
 def solved(
-    members: Pool,
-    names: Sequence[Any],
-    settings: Sequence[ObjectiveSettings],
-    solve: Solve,
-    seeds: int,
-) -> dict[Any, Outcome]:
+    members: Pool, configurations: Sequence[Configuration], solve: Solve, seeds: int
+) -> dict[Configuration, Outcome]:
     """The outcome of each configuration over seeds."""
-    predicted: dict[Any, list[tuple[Predicted, Predicted]]] = {name: [] for name in names}
-    sizes: dict[Any, list[int]] = {name: [] for name in names}
+    settings = [configuration.settings() for configuration in configurations]
+    predicted: dict[Configuration, list[tuple[Predicted, Predicted]]] = defaultdict(list)
+    sizes: dict[Configuration, list[int]] = defaultdict(list)
     for seed in range(seeds):
         sampled = members.sampled(seed)
-        for name, solution in zip(names, solve(sampled, settings, seed), strict=True):
-            predicted[name].append(pooled(sampled, solution.weights))
-            sizes[name].append(solution.size)
-    return {
-        name: outcome(predicted[name], members.fit_labels, members.test_labels, sizes[name])
-        for name in names
-    }
+        solutions = solve(sampled, settings, seed)
+        for configuration, solution in zip(configurations, solutions, strict=True):
+            predicted[configuration].append(pooled(sampled, solution.weights))
+            sizes[configuration].append(solution.size)
+    outcomes = {}
+    for configuration in configurations:
+        outcomes[configuration] = outcome(
+            predicted[configuration],
+            members.fit_labels,
+            members.test_labels,
+            sizes[configuration],
+        )
+    return outcomes
 
 
 def pooled(members: Pool, weights: Floats) -> tuple[Predicted, Predicted]:
     """Linear pools of the fit and the test items."""
-    fit, test = (
-        np.asarray(part.probabilities, dtype=np.float64) for part in (members.fit, members.test)
-    )
+    fit = np.asarray(members.fit.probabilities, dtype=np.float64)
+    test = np.asarray(members.test.probabilities, dtype=np.float64)
     return Predicted(pool(fit, weights)), Predicted(pool(test, weights))
 
 
@@ -189,21 +195,24 @@ def run_search(
         )
     P = np.asarray(members.fit.probabilities, dtype=np.float64)
     soft = members.fit_labels.soft
-    return [
-        Trial(
-            seed,
-            variant,
-            diversity,
-            {name: float(trial.searched[name]) for name in VARIED},
-            trial.f1,
-            trial.ce,
-            trial.md,
-            float(bs_items(pool(P, np.array(trial.weights)), soft).mean()),
-            trial.size,
-            np.array(trial.weights),
+    evaluated = []
+    for trial in result.trials:
+        weights = np.array(trial.weights)
+        evaluated.append(
+            Trial(
+                seed,
+                variant,
+                diversity,
+                {name: float(trial.searched[name]) for name in VARIED},
+                trial.f1,
+                trial.ce,
+                trial.md,
+                float(bs_items(pool(P, weights), soft).mean()),
+                trial.size,
+                weights,
+            )
         )
-        for trial in result.trials
-    ]
+    return evaluated
 
 
 def searched(study: Study, dataset: str, pool_name: str) -> list[Trial] | Missing:
@@ -215,34 +224,27 @@ def searched(study: Study, dataset: str, pool_name: str) -> list[Trial] | Missin
     def find() -> list[Trial]:
         searches = [
             (members.sampled(seed), seed, variant, sign, study.trials)
-            for seed in range(study.seeds)
-            for variant in VARIANTS
-            for sign in SIGNS
+            for seed, variant, sign in product(range(study.seeds), VARIANTS, SIGNS)
         ]
-        return [trial for trials in study.each(run_search, searches) for trial in trials]
+        return list(chain.from_iterable(study.each(run_search, searches)))
 
     return study.once(("searching", dataset, pool_name), find)
 
 
-def chosen(trials: list[Trial], seed: int, **wanted: Any) -> Trial:
+def chosen(trials: list[Trial], seed: int) -> Trial:
     """The trial of this seed with the lowest dev CE: the paper's choice from the front."""
-    seed_trials = [t for t in trials if t.seed == seed]
-    seed_trials = [
-        t for t in seed_trials if all(getattr(t, name) == value for name, value in wanted.items())
-    ]
-    return min(seed_trials, key=lambda t: (t.ce, -t.f1, t.md))
+    seed_trials = [trial for trial in trials if trial.seed == seed]
+    return min(seed_trials, key=lambda trial: (trial.ce, -trial.f1, trial.md))
 
 
-def searched_outcome(
-    study: Study, dataset: str, pool_name: str, **wanted: Any
-) -> Outcome | Missing:
+def searched_outcome(study: Study, dataset: str, pool_name: str) -> Outcome | Missing:
     """The chosen trial of each seed, on test."""
     trials = searched(study, dataset, pool_name)
     members = study.pool(dataset, pool_name)
     if isinstance(trials, Missing):
         return trials
     assert isinstance(members, Pool)
-    best = [chosen(trials, seed, **wanted) for seed in range(study.seeds)]
+    best = [chosen(trials, seed) for seed in range(study.seeds)]
     return outcome(
         [pooled(members.sampled(trial.seed), trial.weights) for trial in best],
         members.fit_labels,

@@ -17,7 +17,7 @@ from reproduction.section import Section
 KINDS = ("all say 0", "most say 0", "tied", "most say 1", "all say 1")
 """How the annotators of an item answer, from agreement on 0 to agreement on 1."""
 COLOURS = (BLUE, "#8fbfdd", FAINT, "#eeb183", VERMILION)
-"""One for each of the kinds."""
+"""The colour of each kind."""
 
 
 def disagreement(study: Study) -> Section:
@@ -27,7 +27,7 @@ def disagreement(study: Study) -> Section:
     for dataset in DATASETS:
         annotations = study.annotations(dataset)
         if isinstance(annotations, Missing):
-            rows.append([dataset, f"not available: {annotations.reason}", *[None] * 6])
+            rows.append([dataset, annotations.note, *[None] * 6])
             continue
         shares[dataset] = kind_shares(annotations)
         rows.append(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edokit._io.documents import read_json
-from edokit._io.markup import Table
+from edokit._io.markup import Cell, Table
 from reproduction import paper
 from reproduction.lewidi2023.ablations import diversity_effects, sign_effects, weighting_effects
 from reproduction.lewidi2023.benchmark import (
@@ -39,7 +39,7 @@ from reproduction.lewidi2023.searches import (
     size_curve,
 )
 from reproduction.lewidi2023.study import DATASETS, EVERYTHING, Missing, Study
-from reproduction.outcomes import HEADS, Effect, Outcome, effect
+from reproduction.outcomes import HEADS, Effect, Outcome, effect, sample_deviation
 from reproduction.section import Section, signed
 
 HOLDS = "holds"
@@ -61,9 +61,9 @@ RULE = (
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured, in words, and in how many of the finding's cases it came out as said."""
+    """What was measured for a finding, and how many of its cases support it."""
 
-    here: str
+    sentence: str
     supported: int = 0
     cases: int = 0
 
@@ -73,29 +73,38 @@ class Measured:
         if not self.cases:
             return OPEN
         share = self.supported / self.cases
-        return HOLDS if share == 1 else PARTLY if share >= ENOUGH else FAILS
+        if share == 1:
+            return HOLDS
+        if share >= ENOUGH:
+            return PARTLY
+        return FAILS
 
 
-def lower(one: Effect) -> bool:
+def lower(effect: Effect) -> bool:
     """Whether an effect lowers a loss by more than the noise."""
-    return one.claimed and one.value < 0
+    return effect.claimed and effect.value < 0
 
 
-def shown(one: Effect) -> str:
+def shown(effect: Effect) -> str:
     """An effect with its interval and spread."""
     return (
-        f"{signed(one.value)} [{signed(one.low)}, {signed(one.high)}; spread between seeds"
-        f" {one.spread:.4f}]"
+        f"{signed(effect.value)} [{signed(effect.low)}, {signed(effect.high)}; spread between"
+        f" seeds {effect.spread:.4f}]"
     )
 
 
+def listed_effects(effects: Mapping[str, Effect]) -> str:
+    """Effects with their datasets, as a part of a sentence."""
+    return "; ".join(f"{dataset} {shown(effect)}" for dataset, effect in effects.items())
+
+
 def largest(effects: Sequence[Effect]) -> Effect:
-    """The one that is farthest from 0."""
-    return max(effects, key=lambda one: abs(one.value))
+    """The effect that is farthest from 0."""
+    return max(effects, key=lambda effect: abs(effect.value))
 
 
 def not_tested(members: str = "random-select") -> Measured:
-    """Without members there is nothing to measure."""
+    """The result of a finding whose members are missing."""
     return Measured(f"There are no predictions of {members} members.")
 
 
@@ -104,26 +113,30 @@ def sign(study: Study) -> Measured:
     effects = sign_effects(study, "gumbel")
     if not effects:
         return not_tested()
-    claimed = [key for key, claim in effects.items() if claim.claimed]
-    parts = []
-    for dataset in DATASETS:
-        dataset_effects = [claim for (name, _), claim in effects.items() if name == dataset]
-        if dataset_effects:
-            parts.append(f"{dataset} {shown(largest(dataset_effects))}")
-    exact = sign_effects(study, "exact")
-    deeper = [
-        f"{d} {signed(largest(dataset_effects).value)}"
-        for d in DATASETS
-        if (dataset_effects := _of(exact, d))
+    claimed = [key for key, effect in effects.items() if effect.claimed]
+    largest_effects = _largest_by_dataset(effects)
+    optima = [
+        f"{dataset} {signed(effect.value)}"
+        for dataset, effect in _largest_by_dataset(sign_effects(study, "exact")).items()
     ]
     return Measured(
         "Preserve less suppress in test CE, the largest of the three variants:"
-        f" {'; '.join(parts)}. {len(claimed)} of {len(effects)} differences exceed the noise"
-        f"{_where(claimed)}. Solved to the optimum the same objectives differ by"
-        f" {', '.join(deeper)}{_collapse(study)}.",
+        f" {listed_effects(largest_effects)}. {len(claimed)} of {len(effects)} differences exceed"
+        f" the noise{_where(claimed)}. Solved to the optimum the same objectives differ by"
+        f" {', '.join(optima)}{_collapse(study)}.",
         len(claimed),
         len(effects),
     )
+
+
+def _largest_by_dataset(effects: Mapping[tuple[str, str], Effect]) -> dict[str, Effect]:
+    """By dataset, the largest effect of its variants."""
+    largest_effects = {}
+    for dataset in DATASETS:
+        of_variants = [effect for (name, _), effect in effects.items() if name == dataset]
+        if of_variants:
+            largest_effects[dataset] = largest(of_variants)
+    return largest_effects
 
 
 def _collapse(study: Study) -> str:
@@ -140,69 +153,55 @@ def _collapse(study: Study) -> str:
 
 
 def _where(claimed: Sequence[tuple[str, str]]) -> str:
-    places = list(dict.fromkeys(dataset for dataset, _ in claimed))
-    return f" ({', '.join(places)})" if places else ""
-
-
-def _of(effects: dict[tuple[str, str], Effect], dataset: str) -> list[Effect]:
-    return [sign_effect for (name, _), sign_effect in effects.items() if name == dataset]
+    """The datasets of the claimed effects in brackets."""
+    datasets = list(dict.fromkeys(dataset for dataset, _ in claimed))
+    if not datasets:
+        return ""
+    return f" ({', '.join(datasets)})"
 
 
 def diversity(study: Study) -> Measured:
     """Does preserving diversity lower the CE?"""
-    effects = diversity_effects(study)
-    effect_by_dataset = {
-        k[0]: sign_effect for k, sign_effect in effects.items() if k[1:] == ("f1+ce", "preserve")
-    }
-    if not effect_by_dataset:
+    effects = _effects_by_dataset(diversity_effects(study), "f1+ce", "preserve")
+    if not effects:
         return not_tested()
-    mean = float(np.mean([sign_effect.value for sign_effect in effect_by_dataset.values()]))
-    spread = float(np.mean([sign_effect.spread for sign_effect in effect_by_dataset.values()]))
-    listed = "; ".join(
-        f"{dataset} {shown(sign_effect)}" for dataset, sign_effect in effect_by_dataset.items()
-    )
+    mean = float(np.mean([effect.value for effect in effects.values()]))
+    spread = float(np.mean([effect.spread for effect in effects.values()]))
     return Measured(
-        f"Mean over {len(effect_by_dataset)} datasets {signed(mean)}, with a spread between seeds"
-        f" of {spread:.4f}: {listed}.",
-        sum(map(lower, effect_by_dataset.values())),
-        len(effect_by_dataset),
+        f"Mean over {len(effects)} datasets {signed(mean)}, with a spread between seeds of"
+        f" {spread:.4f}: {listed_effects(effects)}.",
+        sum(map(lower, effects.values())),
+        len(effects),
     )
+
+
+def _effects_by_dataset(
+    effects: Mapping[tuple[str, str, str], Effect], *case: str
+) -> dict[str, Effect]:
+    """By dataset, the effect in a case: the part of the key after the dataset."""
+    return {key[0]: effect for key, effect in effects.items() if key[1:] == case}
 
 
 def weights(study: Study) -> Measured:
     """Do learned weights beat uniform ones?"""
     effects = weighting_effects(study)
-    paper_effects = {
-        k: sign_effect
-        for k, sign_effect in effects.items()
-        if k[1:] == (PAPERS_POOL, "paper's search")
-    }
-    if not paper_effects:
+    like_members = _effects_by_dataset(effects, PAPERS_POOL, "paper's search")
+    if not like_members:
         return not_tested()
-    gains = sum(map(lower, paper_effects.values()))
-    listed = "; ".join(
-        f"{key[0]} {shown(sign_effect)}" for key, sign_effect in paper_effects.items()
-    )
-    mixed = {
-        k: sign_effect
-        for k, sign_effect in effects.items()
-        if k[1] == EVERYTHING and k[2] == "EDO, default"
-    }
-    mixed_note = ""
-    if mixed:
-        listed_mixed = "; ".join(
-            f"{key[0]} {shown(sign_effect)}" for key, sign_effect in mixed.items()
-        )
-        won = sum(map(lower, mixed.values()))
-        mixed_note = (
-            f" Where members differ (all pools joined, EDO by default): {listed_mixed};"
-            f" {won} of {len(mixed)} beyond the noise."
+    gains = sum(map(lower, like_members.values()))
+    mixed_members = _effects_by_dataset(effects, EVERYTHING, "EDO, default")
+    mixed_sentence = ""
+    if mixed_members:
+        mixed_sentence = (
+            " Where members differ (all pools joined, EDO by default):"
+            f" {listed_effects(mixed_members)}; {sum(map(lower, mixed_members.values()))} of"
+            f" {len(mixed_members)} beyond the noise."
         )
     return Measured(
-        f"Ten like members, the paper's search: {listed}. {gains} of {len(paper_effects)} gains"
-        f" exceed the noise.{mixed_note}",
+        f"Ten like members, the paper's search: {listed_effects(like_members)}. {gains} of"
+        f" {len(like_members)} gains exceed the noise.{mixed_sentence}",
         gains,
-        len(paper_effects),
+        len(like_members),
     )
 
 
@@ -211,45 +210,47 @@ def size(study: Study) -> Measured:
     sizes = {d: s for (d, name), s in learned_sizes(study).items() if name.startswith("search")}
     if not sizes:
         return not_tested()
-    means = [float(np.mean(s)) for s in sizes.values()]
-    within = float(np.mean([np.std(s, ddof=1) if len(s) > 1 else 0.0 for s in sizes.values()]))
-    between = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
+    within = float(np.mean([sample_deviation(by_seed) for by_seed in sizes.values()]))
+    between = sample_deviation([float(np.mean(by_seed)) for by_seed in sizes.values()])
     correlation_table = correlations(study)
-    claims = {(c["setting"], c["metric"]): c for c in claims_checked(correlation_table)}
-    size = claims["size", "ce"]
+    claims = {(claim.setting, claim.metric): claim for claim in claims_checked(correlation_table)}
+    size_claim = claims["size", "ce"]
     curve = []
     for dataset in DATASETS:
         points = size_curve(study, dataset)
         if len(points) > 1:
             smallest = points[min(points)]
             largest_point = points[max(points)]
-            best = min(points, key=lambda k: points[k].mean("ce"))
+            best = min(points, key=lambda size: points[size].mean("ce"))
             curve.append(
                 f"{dataset} {smallest.mean('ce'):.4f} at K = {min(points)},"
                 f" {largest_point.mean('ce'):.4f} at {max(points)}, lowest at {best}"
             )
-    listed = ", ".join(f"{d} {'/'.join(map(str, s))}" for d, s in sizes.items())
+    listed = [f"{dataset} {'/'.join(map(str, by_seed))}" for dataset, by_seed in sizes.items()]
     return Measured(
-        f"Chosen sizes by seed: {listed}. Their standard deviation is {within:.1f} between seeds"
-        f" of one dataset and {between:.1f} between datasets. K and dev CE correlate negatively in"
-        f" {size['agree']} of {size['of']} cases ({size['shown']}): {_by_sign(correlation_table)}."
+        f"Chosen sizes by seed: {', '.join(listed)}. Their standard deviation is {within:.1f}"
+        f" between seeds of one dataset and {between:.1f} between datasets. K and dev CE correlate"
+        f" negatively in {size_claim.supported} of {size_claim.cases} cases"
+        f" ({size_claim.sentence}): {_by_sign(correlation_table)}."
         f" Test CE of the uniform mean of the K best: {'; '.join(curve)}.",
-        int(between > within) + size["agree"],
-        1 + size["of"],
+        int(between > within) + size_claim.supported,
+        1 + size_claim.cases,
     )
 
 
-def _by_sign(found: Correlations) -> str:
-    """On how many datasets K and dev CE rise and fall together, by the sign of the diversity."""
+def _by_sign(correlation_table: Correlations) -> str:
+    """On how many datasets K and dev CE correlate positively and negatively, by sign."""
     parts = []
     for sign in SIGNS:
-        values = [
-            found[d, sign, "size", "ce"][0] for d in DATASETS if (d, sign, "size", "ce") in found
-        ]
-        positive = sum(rho > 0 for rho in values)
+        rhos = []
+        for dataset in DATASETS:
+            correlation = correlation_table.get((dataset, sign, "size", "ce"))
+            if correlation is not None:
+                rhos.append(correlation[0])
+        positive = sum(rho > 0 for rho in rhos)
         parts.append(
-            f"under {sign} positive on {positive} and negative on {len(values) - positive} of"
-            f" {len(values)} datasets"
+            f"under {sign} positive on {positive} and negative on {len(rhos) - positive} of"
+            f" {len(rhos)} datasets"
         )
     return ", ".join(parts)
 
@@ -262,11 +263,11 @@ def variants(study: Study) -> Measured:
         outcomes = fixed_outcomes(study, dataset)
         if isinstance(outcomes, Missing):
             continue
-        mean, *further = (
-            outcomes[Configuration(variant, "f1+ce", "preserve")]
-            for variant in ("mean", "random", "all")
-        )
-        effects = [effect(mean, outcome, "ce") for outcome in further]
+        ce_mean = outcomes[Configuration("mean", "f1+ce", "preserve")]
+        effects = []
+        for variant in ("random", "all"):
+            other_variant = outcomes[Configuration(variant, "f1+ce", "preserve")]
+            effects.append(effect(ce_mean, other_variant, "ce"))
         claimed += all(map(lower, effects))
         parts.append(f"{dataset} {shown(largest(effects))}")
     if not parts:
@@ -282,16 +283,18 @@ def variants(study: Study) -> Measured:
 def heat_maps(study: Study) -> Measured:
     """Do settings and metrics correlate as the paper says?"""
     claims = claims_checked(correlations(study))
-    cases = sum(claim["of"] for claim in claims)
+    cases = sum(claim.cases for claim in claims)
     if not cases:
         return not_tested()
-    agree = sum(claim["agree"] for claim in claims)
+    supported = sum(claim.supported for claim in claims)
     listed = "; ".join(
-        f"{claim['setting']} and {HEADS[claim['metric']]} {claim['says']}: {claim['agree']} of"
-        f" {claim['of']}"
+        f"{claim.setting} and {HEADS[claim.metric]} {claim.direction}: {claim.supported} of"
+        f" {claim.cases}"
         for claim in claims
     )
-    return Measured(f"{agree} of {cases} cases are as the text says ({listed}).", agree, cases)
+    return Measured(
+        f"{supported} of {cases} cases are as the text says ({listed}).", supported, cases
+    )
 
 
 def lowest(study: Study) -> Measured:
@@ -302,16 +305,9 @@ def lowest(study: Study) -> Measured:
         edo = searched_outcome(study, dataset, PAPERS_POOL)
         if isinstance(edo, Missing):
             continue
-        rivals = {
-            line.label: outcome
-            for line in PAPERS
-            if line.label not in ("EDO-Random", "EDO-PerAnn")
-            and isinstance(outcome := line.outcome(study, dataset), Outcome)
-        }
+        rivals = _rivals(study, dataset, ("EDO-Random", "EDO-PerAnn"))
         best = min(rivals, key=lambda name: rivals[name].mean("ce", "fit"))
-        rival = rivals[best]
-        seeds = min(len(edo.items), len(rival.items))
-        difference = effect(_first(edo, seeds), _first(rival, seeds), "ce")
+        difference = _difference(edo, rivals[best], "ce")
         parts.append(f"{dataset} {edo.mean('ce'):.4f}, best baseline {best} {shown(difference)}")
         supported += lower(difference)
     if not parts:
@@ -324,8 +320,27 @@ def lowest(study: Study) -> Measured:
     )
 
 
-def _first(found: Outcome, seeds: int) -> Outcome:
-    return Outcome(found.fit[:seeds], found.items[:seeds], found.sizes[:seeds])
+def _rivals(study: Study, dataset: str, left_out: Sequence[str]) -> dict[str, Outcome]:
+    """The outcomes of the paper's rows that are available, without some of them."""
+    rivals = {}
+    for line in PAPERS:
+        if line.label in left_out:
+            continue
+        outcome = line.outcome(study, dataset)
+        if isinstance(outcome, Outcome):
+            rivals[line.label] = outcome
+    return rivals
+
+
+def _difference(outcome: Outcome, rival: Outcome, metric: str) -> Effect:
+    """An outcome less its rival, on as many seeds as both have."""
+    seeds = min(len(outcome.items), len(rival.items))
+    return effect(_first(outcome, seeds), _first(rival, seeds), metric)
+
+
+def _first(outcome: Outcome, seeds: int) -> Outcome:
+    """The outcome of the first seeds."""
+    return Outcome(outcome.fit[:seeds], outcome.items[:seeds], outcome.sizes[:seeds])
 
 
 def reductions(study: Study) -> Measured:
@@ -338,20 +353,15 @@ def reductions(study: Study) -> Measured:
         if isinstance(edo, Missing):
             continue
         changes = []
-        for line in PAPERS:
-            rival = line.outcome(study, dataset)
-            if line.label in ("EDO-Random", "EDO-PerAnn") or isinstance(rival, Missing):
-                continue
-            seeds = min(len(edo.items), len(rival.items))
+        for name, rival in _rivals(study, dataset, ("EDO-Random", "EDO-PerAnn")).items():
             level = rival.mean("ce")
-            difference = effect(_first(edo, seeds), _first(rival, seeds), "ce")
+            difference = _difference(edo, rival, "ce")
             cases += 1
             supported += difference.claimed and -difference.value / level >= LEAST_REDUCTION
+            change = signed(100 * difference.value / level, 1)
             low = signed(100 * difference.low / level, 1)
             high = signed(100 * difference.high / level, 1)
-            changes.append(
-                f"{line.label} {signed(100 * difference.value / level, 1)} [{low} … {high}]"
-            )
+            changes.append(f"{name} {change} [{low} … {high}]")
         parts.append(f"{dataset}: {', '.join(changes)}")
     if not cases:
         return not_tested()
@@ -371,15 +381,9 @@ def per_annotator(study: Study) -> Measured:
         searched = searched_outcome(study, dataset, "per-annotator")
         if isinstance(searched, Missing):
             continue
-        rivals = {
-            line.label: outcome
-            for line in PAPERS
-            if line.label != "EDO-PerAnn"
-            and isinstance(outcome := line.outcome(study, dataset), Outcome)
-        }
+        rivals = _rivals(study, dataset, ("EDO-PerAnn",))
         best = min(rivals, key=lambda name: rivals[name].mean("md", "fit"))
-        seeds = min(len(searched.items), len(rivals[best].items))
-        difference = effect(_first(searched, seeds), _first(rivals[best], seeds), "md")
+        difference = _difference(searched, rivals[best], "md")
         parts.append(
             f"{dataset} MD {searched.mean('md'):.4f}, best other {best} {shown(difference)}"
         )
@@ -415,61 +419,71 @@ def stable(study: Study) -> Measured:
 
 def beyond(study: Study) -> list[str]:
     """More results: the paper's best figures, sharper predictions, near-duplicates."""
-    words = [
+    sentences = [
         "These rows hold results against results, not methods against methods: our members are not"
         " the paper's, and the CE of its baselines is un-squashed."
     ]
+    sentences += [_against_best(study, dataset) for dataset in DATASETS]
+    sentences += _without_encoder(study)
+    sentences += _sharper_answers(study)
     for dataset in DATASETS:
-        row = choice(study, dataset)
-        if isinstance(row, Missing):
-            words.append(f"{dataset}: no row of ours, {row.reason}.")
-            continue
-        marks = against_paper(row.outcome, best_printed(dataset))
-        sides = {
-            side: _listed(
-                row.outcome, best_printed(dataset), [m for m in marks if marks[m] == side]
-            )
-            for side in (BETTER, WORSE, UNDECIDED)
-        }
-        words.append(
-            f"{dataset}: dev chose {row.name} (CE {row.held_out.ce:.4f} on {row.held_out.items}"
-            " held-out items). Against the best of the paper's table, by the 95 % interval over"
-            f" test items: {'; '.join(f'{k} in {v}' for k, v in sides.items() if v)}."
-            + _by_dev(row)
-        )
-    words += _without_encoder(study)
-    abuse = choice(study, "ConvAbuse")
-    if not isinstance(abuse, Missing):
-        power = abuse.held_out.power
-        pooled_outcome = abuse.outcome
-        sharp = sharpened(study, "ConvAbuse", abuse, power)
-        words.append(
-            "On ConvAbuse sharper answers trade CE for MD. Held-out fifths of dev choose the power"
-            f" {power:g} for the odds (lowest MD within one standard error of the lowest CE): MD"
-            f" {sharp.mean('md'):.4f} at CE {sharp.mean('ce'):.4f}, against"
-            f" {pooled_outcome.mean('md'):.4f} at {pooled_outcome.mean('ce'):.4f} without."
-        )
-    for dataset in DATASETS:
-        near_duplicates = duplicates(study, dataset)
-        chosen_row = choice(study, dataset)
-        if (
-            near_duplicates is None
-            or isinstance(chosen_row, Missing)
-            or not near_duplicates[1].any()
-        ):
-            continue
-        verbatim, near = near_duplicates
-        other_ce = chosen_row.outcome.without(near).mean("ce")
-        words.append(
-            f"Without the {int(near.sum())} test texts of {dataset} that nearly repeat a train"
-            f" text, that row's CE is {other_ce:.4f} instead of {chosen_row.outcome.mean('ce'):.4f}"
-            f" ({chosen_row.outcome.without(verbatim).mean('ce'):.4f} without the"
-            f" {int(verbatim.sum())} that are there word for word)."
-        )
-    return words
+        sentences += _without_near_duplicates(study, dataset)
+    return sentences
+
+
+def _against_best(study: Study, dataset: str) -> str:
+    """The row that dev chose, and how it compares with the best of the paper's table."""
+    row = choice(study, dataset)
+    if isinstance(row, Missing):
+        return f"{dataset}: no row of ours, {row.reason}."
+    best = best_printed(dataset)
+    marks = against_paper(row.outcome, best)
+    verdicts = []
+    for verdict in (BETTER, WORSE, UNDECIDED):
+        metrics = [metric for metric in marks if marks[metric] == verdict]
+        if metrics:
+            verdicts.append(f"{verdict} in {_listed(row.outcome, best, metrics)}")
+    return (
+        f"{dataset}: dev chose {row.name} (CE {row.held_out.ce:.4f} on {row.held_out.items}"
+        " held-out items). Against the best of the paper's table, by the 95 % interval over"
+        f" test items: {'; '.join(verdicts)}.{_by_dev(row)}"
+    )
+
+
+def _sharper_answers(study: Study) -> list[str]:
+    """What a power of the odds does to CE and MD on ConvAbuse."""
+    row = choice(study, "ConvAbuse")
+    if isinstance(row, Missing):
+        return []
+    power = row.held_out.power
+    sharp = sharpened(study, "ConvAbuse", row, power)
+    return [
+        "On ConvAbuse sharper answers trade CE for MD. Held-out fifths of dev choose the power"
+        f" {power:g} for the odds (lowest MD within one standard error of the lowest CE): MD"
+        f" {sharp.mean('md'):.4f} at CE {sharp.mean('ce'):.4f}, against"
+        f" {row.outcome.mean('md'):.4f} at {row.outcome.mean('ce'):.4f} without."
+    ]
+
+
+def _without_near_duplicates(study: Study, dataset: str) -> list[str]:
+    """The CE of the chosen row without test texts that repeat a train text."""
+    masks = duplicates(study, dataset)
+    row = choice(study, dataset)
+    if masks is None or isinstance(row, Missing):
+        return []
+    verbatim, near = masks
+    if not near.any():
+        return []
+    return [
+        f"Without the {int(near.sum())} test texts of {dataset} that nearly repeat a train"
+        f" text, that row's CE is {row.outcome.without(near).mean('ce'):.4f} instead of"
+        f" {row.outcome.mean('ce'):.4f} ({row.outcome.without(verbatim).mean('ce'):.4f} without"
+        f" the {int(verbatim.sum())} that are there word for word)."
+    ]
 
 
 def _by_dev(row: Chosen) -> str:
+    """The row that the items of dev alone would have chosen, as a sentence."""
     if row.by_dev is None:
         return ""
     return (
@@ -480,25 +494,26 @@ def _by_dev(row: Chosen) -> str:
 
 
 def _without_encoder(study: Study) -> list[str]:
-    """Datasets whose random-select members are no fine-tuned encoders, by their manifests."""
-    words = []
-    for dataset in DATASETS if study.predictions is not None else ():
-        assert study.predictions is not None
+    """Datasets whose random-select members are not fine-tuned encoders, by their manifests."""
+    if study.predictions is None:
+        return []
+    sentences = []
+    for dataset in DATASETS:
         manifest = study.predictions / dataset / PAPERS_POOL / "manifest.json"
         if not manifest.is_file():
             continue
         recipes = list(dict.fromkeys(group["recipe"] for group in read_json(manifest)["groups"]))
         if "transformer" not in recipes:
-            words.append(
+            sentences.append(
                 f"{dataset}: its {PAPERS_POOL} members are of the recipes {' and '.join(recipes)};"
                 " what is missing against the paper is a fine-tuned encoder of its language"
                 " (--train --backbone NAME)."
             )
-    return words
+    return sentences
 
 
-def _listed(found: Outcome, best: dict[str, float], metrics: Sequence[str]) -> str:
-    return ", ".join(f"{HEADS[m]} ({found.mean(m):.4f}, paper {best[m]:.4f})" for m in metrics)
+def _listed(outcome: Outcome, best: dict[str, float], metrics: Sequence[str]) -> str:
+    return ", ".join(f"{HEADS[m]} ({outcome.mean(m):.4f}, paper {best[m]:.4f})" for m in metrics)
 
 
 FINDINGS: Mapping[str, Callable[[Study], Measured]] = {
@@ -519,11 +534,34 @@ FINDINGS: Mapping[str, Callable[[Study], Measured]] = {
 def findings(study: Study) -> Section:
     """All of the paper's findings, and more results."""
     claims = {row["finding"]: row["says"] for row in paper.rows("findings")}
-    listed = [(claims[name], measure(study)) for name, measure in FINDINGS.items()]
+    rows: list[list[Cell]] = []
+    sentences = []
+    values = []
+    verdicts = []
+    for name, measure in FINDINGS.items():
+        claim = claims[name]
+        measured = measure(study)
+        verdicts.append(measured.verdict)
+        rows.append(
+            [
+                claim,
+                measured.verdict,
+                f"{measured.supported} of {measured.cases}",
+                measured.sentence,
+            ]
+        )
+        sentences.append(f"{claim} {measured.verdict.capitalize()}. {measured.sentence}")
+        values.append(
+            {
+                "paper": claim,
+                "verdict": measured.verdict,
+                "supported": measured.supported,
+                "cases": measured.cases,
+                "here": measured.sentence,
+            }
+        )
+    counts = [f"{verdicts.count(name)} × {name}" for name in (HOLDS, PARTLY, FAILS, OPEN)]
     further = beyond(study)
-    counts = {
-        v: sum(finding.verdict == v for _, finding in listed) for v in (HOLDS, PARTLY, FAILS, OPEN)
-    }
     return Section(
         "findings",
         "Which findings hold",
@@ -531,31 +569,10 @@ def findings(study: Study) -> Section:
             "findings": Table(
                 "The paper's findings and ours",
                 ["the paper says", "verdict", "cases that support it", "what was measured here"],
-                [
-                    [says, finding.verdict, f"{finding.supported} of {finding.cases}", finding.here]
-                    for says, finding in listed
-                ],
+                rows,
                 notes=[RULE],
             )
         },
-        [
-            f"{len(listed)} findings: " + ", ".join(f"{n} × {v}" for v, n in counts.items()) + ".",
-            RULE,
-            *(f"{says} {finding.verdict.capitalize()}. {finding.here}" for says, finding in listed),
-            *further,
-        ],
-        {
-            "rule": RULE,
-            "findings": [
-                {
-                    "paper": says,
-                    "verdict": finding.verdict,
-                    "supported": finding.supported,
-                    "cases": finding.cases,
-                    "here": finding.here,
-                }
-                for says, finding in listed
-            ],
-            "beyond": further,
-        },
+        [f"{len(rows)} findings: {', '.join(counts)}.", RULE, *sentences, *further],
+        {"rule": RULE, "findings": values, "beyond": further},
     )

@@ -43,12 +43,12 @@ class Correlation:
 
     @property
     def significant(self) -> bool:
-        """p < 0.05, as the paper marks it; nothing corrects for the number of pairs."""
+        """Whether p < 0.05, as in the paper, without correction for the number of pairs."""
         return self.p_value < 0.05
 
 
 def correlation_figure(correlations: Sequence[Correlation]) -> Figure:
-    """Draw correlations of parameters and metrics, a panel per sign.
+    """Draw correlations of parameters and metrics, with a panel for each sign.
 
     One star marks p < 0.05, two p < 0.01, three p < 0.001.
     """
@@ -70,10 +70,9 @@ def _panel(sign: str, correlated: Sequence[Correlation]) -> Spec:
     frame["text"] = [_with_stars(row) for row in correlated]
     parameters = list(dict.fromkeys(frame["parameter"]))
     metrics = [name for name in METRIC if name in set(frame["metric"])]
-    rho, p_value, text = (
-        frame.pivot(index="parameter", columns="metric", values=name).loc[parameters, metrics]
-        for name in ("rho", "p_value", "text")
-    )
+    rho = _grid(frame, "rho", parameters, metrics)
+    p_value = _grid(frame, "p_value", parameters, metrics)
+    text = _grid(frame, "text", parameters, metrics)
     labels = [PARAMETERS.get(name, clean(name.replace("_", " "), 40)) for name in parameters]
     columns = [METRIC[metric].short for metric in metrics]
     cells = vega.rows(
@@ -90,6 +89,14 @@ def _panel(sign: str, correlated: Sequence[Correlation]) -> Spec:
     background = {"view": {"fill": FAINT, "stroke": None}}
     chart = vega.chart(title, _layers(cells), x, y, 110 + 32 * len(labels))
     return chart | background | {"width": WIDTH}
+
+
+def _grid(
+    frame: pd.DataFrame, column: str, parameters: Sequence[str], metrics: Sequence[str]
+) -> pd.DataFrame:
+    """The values of a column [parameters, metrics]."""
+    table = frame.pivot(index="parameter", columns="metric", values=column)
+    return table.loc[list(parameters), list(metrics)]
 
 
 def _layers(cells: vega.Records) -> list[Spec]:

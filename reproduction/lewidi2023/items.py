@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,24 +22,21 @@ from reproduction.section import Section, difference
 
 
 def dataset_statistics(study: Study) -> Section:
-    """Ours beside the paper's."""
+    """The sizes of the datasets and their splits beside the paper's."""
     rows: list[list[Cell]] = []
     further_rows: list[list[Cell]] = []
     values = {}
     for paper_row in paper.rows("dataset_statistics"):
         dataset = paper_row["dataset"]
         annotations = study.annotations(dataset)
-        sizes = "/".join(str(int(paper_row[split])) for split in ("train", "dev", "test"))
         printed = [
-            sizes,
+            "/".join(str(int(paper_row[split])) for split in ("train", "dev", "test")),
             f"{paper_row['ratio']:.2f}",
             _range(paper_row["fewest"], paper_row["most"]),
+            str(int(paper_row["annotators"])),
         ]
-        printed.append(str(int(paper_row["annotators"])))
         if isinstance(annotations, Missing):
-            rows.append(
-                [dataset, *_between([f"not available: {annotations.reason}", "", "", ""], printed)]
-            )
+            rows.append([dataset, *_in_turns([annotations.note, "", "", ""], printed)])
             continue
         description = describe_annotations(annotations, near_duplicates=False)
         splits = description["splits"]
@@ -49,10 +47,11 @@ def dataset_statistics(study: Study) -> Section:
             _range(counts.min(), counts.max()),
             f"{splits['train']['annotators']} ({description['annotators']} in all)",
         ]
-        rows.append([dataset, *_between(ours, printed)])
+        rows.append([dataset, *_in_turns(ours, printed)])
         values[dataset] = {name: splits[name] for name in ("train", "dev", "test")}
-        repeated = duplicates(study, dataset)
-        assert repeated is not None
+        masks = duplicates(study, dataset)
+        assert masks is not None
+        verbatim, near = masks
         test = splits["test"]
         further_rows.append(
             [
@@ -60,8 +59,8 @@ def dataset_statistics(study: Study) -> Section:
                 test["entropy"],
                 f"{test['unanimous']:.0%}",
                 test["ties"]["items"],
-                int(repeated[0].sum()),
-                int(repeated[1].sum()),
+                int(verbatim.sum()),
+                int(near.sum()),
             ]
         )
     header = ["dataset"]
@@ -87,22 +86,28 @@ def dataset_statistics(study: Study) -> Section:
 
 
 def _range(low: float, high: float) -> str:
-    return str(int(low)) if low == high else f"{int(low)}–{int(high)}"
+    if low == high:
+        return str(int(low))
+    return f"{int(low)}–{int(high)}"
 
 
-def _between(ours: list[str], printed: list[str]) -> list[str]:
-    return [cell for pair in zip(ours, printed, strict=True) for cell in pair]
+def _in_turns(ours: list[str], printed: list[str]) -> list[str]:
+    """Each of our cells followed by the paper's."""
+    cells: list[str] = []
+    for pair in zip(ours, printed, strict=True):
+        cells += pair
+    return cells
 
 
 def near_duplicates(study: Study) -> Section:
-    """Datasets without near-duplicates are left out."""
+    """Scores with and without test texts that repeat a train text, where there are any."""
     rows: list[list[Cell]] = []
     counts = {}
     for dataset in DATASETS:
-        duplicate_masks = duplicates(study, dataset)
-        if duplicate_masks is None or not duplicate_masks[1].any():
+        masks = duplicates(study, dataset)
+        if masks is None or not masks[1].any():
             continue
-        near = duplicate_masks[1]
+        verbatim, near = masks
         counts[dataset] = int(near.sum())
         for line in (*PAPERS, *OURS):
             outcome = line.outcome(study, dataset)
@@ -112,7 +117,7 @@ def near_duplicates(study: Study) -> Section:
             cells: list[Cell] = [dataset, line.label, line.pool]
             for metric in MAIN_METRICS:
                 cells += [outcome.mean(metric), other_items.mean(metric)]
-            cells.append(outcome.without(duplicate_masks[0]).mean("ce"))
+            cells.append(outcome.without(verbatim).mean("ce"))
             rows.append(cells)
     header = ["dataset", "method", "pool"]
     for metric in MAIN_METRICS:
@@ -144,7 +149,7 @@ QUOTED_LINES = (
 
 
 def qualitative(study: Study) -> Section:
-    """P(y=1), entropy, K and MD of the quoted items, and of items that teach something."""
+    """P(y=1), entropy, K and MD of the quoted items, and of instructive items of ours."""
     rows: list[list[Cell]] = []
     for quoted in paper.rows("quoted_items"):
         rows += _quoted(study, quoted)
@@ -176,57 +181,83 @@ def qualitative(study: Study) -> Section:
 
 
 def find_item(texts: npt.NDArray[np.object_], digest: str) -> int | None:
-    """Position of the text with this SHA-256 of its normal form."""
-    for place, text in enumerate(texts):
+    """The index of the text whose normal form has this SHA-256."""
+    for index, text in enumerate(texts):
         if hashlib.sha256(normal_form(text).encode()).hexdigest() == digest:
-            return place
+            return index
     return None
 
 
 def _quoted(study: Study, quoted: paper.Row) -> list[list[Cell]]:
+    """The rows of an item that the paper quotes, one for each method."""
     dataset = quoted["dataset"]
     labels = study.labels(dataset, "test")
     paper_rows = {row["method"]: row for row in paper.matching("qualitative", dataset=dataset)}
     if isinstance(labels, Missing):
-        return [[dataset, quoted["item"], f"not available: {labels.reason}", *[None] * 11]]
+        return [[dataset, quoted["item"], labels.note, *[None] * 11]]
     assert labels.annotations.texts is not None
-    place = find_item(labels.annotations.texts, quoted["sha256"])
-    if place is None:
+    index = find_item(labels.annotations.texts, quoted["sha256"])
+    if index is None:
         return [[dataset, quoted["item"], "not found by its text", *[None] * 11]]
-    item = str(labels.annotations.items[place])
+    item = str(labels.annotations.items[index])
+    people = _label_counts(labels, index)
     empirical = paper_rows["Empirical"]["p1"]
     rows: list[list[Cell]] = []
     for line in QUOTED_LINES:
         printed = paper_rows.get(line.printed or "")
-        theirs: list[Cell] = [None] * 5
-        if printed is not None:
-            size = None if printed["size"] is None else int(printed["size"])
-            distance = 2 * abs(printed["p1"] - empirical)
-            theirs = [printed["p1"], printed["entropy"], size, printed["md"], distance]
         predicted = line.predicted(study, dataset)
-        ours: list[Cell] = [None] * 4
-        gap = None
-        if not isinstance(predicted, Missing):
-            p = np.mean([answer[place] for answer in predicted[0]], axis=0)
-            sizes = predicted[1]
-            span = f"{min(sizes)}–{max(sizes)}" if min(sizes) < max(sizes) else str(min(sizes))
-            ours = [float(p[1]), *_entropy_and_md(p, labels.soft[place]), span]
-            gap = difference(float(p[1]), None if printed is None else printed["p1"])
-        elif printed is None:
+        if printed is None and isinstance(predicted, Missing):
             continue
-        start: list[Cell] = [dataset, item, _split(labels, place), line.label]
+        ours = _Example()
+        if not isinstance(predicted, Missing):
+            probabilities, sizes = predicted
+            p = np.mean([answer[index] for answer in probabilities], axis=0)
+            entropy, md = _entropy_and_md(p, labels.soft[index])
+            ours = _Example(float(p[1]), entropy, _range(min(sizes), max(sizes)), md)
+        theirs = _Example()
+        if printed is not None:
+            size = None
+            if printed["size"] is not None:
+                size = int(printed["size"])
+            recomputed_md = 2 * abs(printed["p1"] - empirical)
+            theirs = _Example(printed["p1"], printed["entropy"], size, printed["md"], recomputed_md)
         rows.append(
             [
-                *start,
-                *(ours[0], theirs[0], gap, ours[1], theirs[1]),
-                *(ours[3], theirs[2], ours[2], theirs[3], theirs[4]),
+                dataset,
+                item,
+                people,
+                line.label,
+                ours.p1,
+                theirs.p1,
+                difference(ours.p1, theirs.p1),
+                ours.entropy,
+                theirs.entropy,
+                ours.size,
+                theirs.size,
+                ours.md,
+                theirs.md,
+                theirs.recomputed_md,
             ]
         )
     return rows
 
 
+@dataclass(frozen=True)
+class _Example:
+    """What a method says about a quoted item; None where that is unknown."""
+
+    p1: float | None = None
+    """P(y=1)."""
+    entropy: float | None = None
+    size: str | int | None = None
+    """The number of members, or its range over seeds."""
+    md: float | None = None
+    recomputed_md: float | None = None
+    """MD as it follows from P(y=1)."""
+
+
 def _instructive(study: Study, dataset: str) -> list[list[Cell]]:
-    """Divided items with the nearest and farthest prediction, and the worst unanimous item."""
+    """The divided items with the nearest and farthest answer, and the worst unanimous item."""
     row = choice(study, dataset)
     labels = study.labels(dataset, "test")
     if isinstance(row, Missing) or isinstance(labels, Missing):
@@ -245,22 +276,25 @@ def _instructive(study: Study, dataset: str) -> list[list[Cell]]:
     if len(united):
         worst = int(united[distance[united].argmax()])
         picked.append((worst, "people agree, the answer leans the other way"))
-    return [
-        [
-            dataset,
-            str(labels.annotations.items[place]),
-            _split(labels, place),
-            float(p[place, 1]),
-            *_entropy_and_md(p[place], labels.soft[place]),
-            words,
-        ]
-        for place, words in picked
-    ]
+    rows: list[list[Cell]] = []
+    for index, lesson in picked:
+        rows.append(
+            [
+                dataset,
+                str(labels.annotations.items[index]),
+                _label_counts(labels, index),
+                float(p[index, 1]),
+                *_entropy_and_md(p[index], labels.soft[index]),
+                lesson,
+            ]
+        )
+    return rows
 
 
 def _entropy_and_md(p: Floats, q: Floats) -> tuple[float, float]:
     return float(entropy_items(p[None])[0]), float(md_items(p[None], q[None])[0])
 
 
-def _split(labels: Labels, place: int) -> str:
-    return ":".join(str(int(count)) for count in labels.annotations.counts[place])
+def _label_counts(labels: Labels, index: int) -> str:
+    """How many annotators chose each class, such as 2:3."""
+    return ":".join(str(int(count)) for count in labels.annotations.counts[index])

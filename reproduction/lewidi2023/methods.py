@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from edokit._errors import EDOWarning
 from edokit._types import Floats
-from edokit.analysis.compare.method import make_method
+from edokit.analysis.compare.method import Method, make_method
 from edokit.analysis.search.statistics import non_dominated
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
@@ -24,25 +24,32 @@ SLOW = ("wel", "wel-ce")
 FOLDS = 5
 POWERS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 """Of the odds; below 1 softens, above 1 sharpens."""
-# EDO beyond the registry: choices that need groups, or a temperature after pooling.
-OWN: Mapping[str, Mapping[str, Any]] = {
-    "edo-groups": {"groups": True},
-    "edo-groups-log": {"groups": True, "pool": "log"},
-    "edo-log": {"pool": "log"},
-    "edo-temperature": {"recalibrate": "temperature"},
-}
 NEEDS_GROUPS = ("edo-groups", "edo-groups-log")
+MethodPredictions = tuple[Predicted, Predicted, int]
+"""Predictions of the fit and the test items, and the number of members kept."""
 
 
-def make(name: str, seed: int) -> Any:
-    """A method by name, not fitted yet."""
-    if name in OWN:
-        return EDOEnsemble(random_state=seed, **OWN[name])
+def make(name: str, seed: int) -> Method:
+    """A method of the registry or a variant of EDO by name, not fitted yet."""
+    if name == "edo-groups":
+        return EDOEnsemble(groups=True, random_state=seed)
+    if name == "edo-groups-log":
+        return EDOEnsemble(groups=True, pool="log", random_state=seed)
+    if name == "edo-log":
+        return EDOEnsemble(pool="log", random_state=seed)
+    if name == "edo-temperature":
+        return EDOEnsemble(recalibrate="temperature", random_state=seed)
     return make_method(name, random_state=seed)
 
 
-def fitted(members: Pool, name: str, seed: int) -> tuple[Predicted, Predicted, int]:
-    """Predictions of the fit and the test items, and how many members are kept."""
+def has_groups(members: Pool) -> bool:
+    """Whether the members of a seed are in two groups or more."""
+    groups = members.sampled(0).fit.groups or ()
+    return len(set(groups)) > 1
+
+
+def fitted(members: Pool, name: str, seed: int) -> MethodPredictions:
+    """Predictions of the fit and the test items, and the number of members kept."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)
         method = make(name, seed).fit(members.fit, members.fit_labels.annotations)
@@ -51,25 +58,26 @@ def fitted(members: Pool, name: str, seed: int) -> tuple[Predicted, Predicted, i
     return fit, test, int(getattr(method, "size_", len(members.fit.members)))
 
 
-def _predicted(method: Any, predictions: Predictions) -> Predicted:
+def _predicted(method: Method, predictions: Predictions) -> Predicted:
     hard = np.array([predictions.classes.index(name) for name in method.predict(predictions)])
     return Predicted(method.predict_proba(predictions), hard)
 
 
-Found = list[tuple[Predicted, Predicted, int]]
-
-
-def method_predictions(study: Study, dataset: str, pool: str, name: str) -> Found | Missing:
+def method_predictions(
+    study: Study, dataset: str, pool: str, name: str
+) -> list[MethodPredictions] | Missing:
     """A method on the members of each seed: predictions of fit and test items, and its size."""
     members = study.pool(dataset, pool)
     if isinstance(members, Missing):
         return members
-    if name in NEEDS_GROUPS and len(set(members.sampled(0).fit.groups or ())) < 2:
+    if name in NEEDS_GROUPS and not has_groups(members):
         return Missing(f"the pool {dataset}/{pool} has one group")
 
-    def find() -> Found:
+    def find() -> list[MethodPredictions]:
         fits = [(members.sampled(seed), name, seed) for seed in range(study.seeds)]
-        return study.each(fitted, fits) if name in SLOW else [fitted(*fit) for fit in fits]
+        if name in SLOW:
+            return study.each(fitted, fits)
+        return [fitted(*fit) for fit in fits]
 
     return study.once((name, dataset, pool), find)
 
@@ -77,7 +85,7 @@ def method_predictions(study: Study, dataset: str, pool: str, name: str) -> Foun
 def method_outcome(
     study: Study, dataset: str, pool: str, name: str, power: float = 1.0
 ) -> Outcome | Missing:
-    """Its scores; ``power`` sharpens the odds of its predictions."""
+    """The scores of a method; ``power`` sharpens the odds of its predictions."""
     predictions = method_predictions(study, dataset, pool, name)
     members = study.pool(dataset, pool)
     if isinstance(predictions, Missing):
@@ -127,10 +135,10 @@ class HeldOut(NamedTuple):
     """CE of a method on held-out items (a fifth at a time), mean over seeds: what to choose by."""
 
     items: int
-    """On how many items: dev's, with train's where members were cross-fitted."""
+    """The number of items: those of dev, and of train where members were cross-fitted."""
     ce: float
     dev_ce: float
-    """On those of dev alone."""
+    """CE on the items of dev alone."""
     sharpened: Floats = np.empty((0, 4))
     """F1, CE, MD and the standard error of CE [powers, 4] with the odds to each of `POWERS`."""
 
@@ -145,44 +153,47 @@ class HeldOut(NamedTuple):
 
     @property
     def front(self) -> list[bool]:
-        """Whether no other power is as good in F1, CE and MD and better in one."""
-        return [
-            bool(is_on_front) for is_on_front in non_dominated(self.sharpened[:, :3] * [-1, 1, 1])
-        ]
+        """For each power, whether no other is as good in F1, CE and MD and better in one."""
+        losses = self.sharpened[:, :3] * [-1, 1, 1]
+        return [bool(is_on_front) for is_on_front in non_dominated(losses)]
 
 
 def held_out_ce(
     study: Study, dataset: str, pools: Sequence[str], names: Sequence[str]
 ) -> dict[tuple[str, str], HeldOut]:
-    """Every method on every pool."""
+    """The held-out scores of every method on every pool, by pool and method."""
 
     def find() -> dict[tuple[str, str], HeldOut]:
         fits = []
         for pool in pools:
             members = study.pool(dataset, pool)
-            for name in names if isinstance(members, Pool) else ():
-                assert isinstance(members, Pool)
-                if name in NEEDS_GROUPS and len(set(members.sampled(0).fit.groups or ())) < 2:
+            if isinstance(members, Missing):
+                continue
+            for name in names:
+                if name in NEEDS_GROUPS and not has_groups(members):
                     continue
                 fits += [(members.sampled(seed), name, seed) for seed in range(study.seeds)]
-        fold_scores = study.each(_held_out, fits)
-        scores: dict[tuple[str, str], list[HeldOut]] = {}
-        for (members, name, _), score in zip(fits, fold_scores, strict=True):
-            scores.setdefault((members.name, name), []).append(score)
-        return {
-            key: HeldOut(
-                of_method[0].items,
-                float(np.mean([fold_score.ce for fold_score in of_method])),
-                float(np.mean([fold_score.dev_ce for fold_score in of_method])),
-                np.mean([fold_score.sharpened for fold_score in of_method], axis=0),
-            )
-            for key, of_method in scores.items()
-        }
+        all_scores = study.each(_held_out, fits)
+        scores_by_method: dict[tuple[str, str], list[HeldOut]] = {}
+        for (members, name, _), scores in zip(fits, all_scores, strict=True):
+            scores_by_method.setdefault((members.name, name), []).append(scores)
+        return {key: _mean_scores(by_seed) for key, by_seed in scores_by_method.items()}
 
     return study.once(("choosing on dev", dataset, *pools, *names), find)
 
 
+def _mean_scores(by_seed: Sequence[HeldOut]) -> HeldOut:
+    """The mean over seeds."""
+    return HeldOut(
+        by_seed[0].items,
+        float(np.mean([scores.ce for scores in by_seed])),
+        float(np.mean([scores.dev_ce for scores in by_seed])),
+        np.mean([scores.sharpened for scores in by_seed], axis=0),
+    )
+
+
 def _held_out(members: Pool, name: str, seed: int) -> HeldOut:
+    """Scores of a method on fifths of the items that it was not fitted on."""
     n = len(members.fit.items)
     fold = np.random.default_rng([seed, n]).permutation(n) % FOLDS
     predicted = np.zeros((n, len(members.fit.classes)))

@@ -21,19 +21,21 @@ class Check:
 
     question: str
     holds: bool | None
-    """Whether the paper's figures are as they should be; None where the data is missing."""
+    """Whether the paper's figures pass; None where the data is missing."""
     finding: str
-    """In words, with the figures that matter."""
+    """The answer in words, with the figures behind it."""
     table: Table | None = None
 
     @property
     def answer(self) -> str:
         """``yes``, ``no`` or ``needs the data``."""
-        return "needs the data" if self.holds is None else "yes" if self.holds else "no"
+        if self.holds is None:
+            return "needs the data"
+        return "yes" if self.holds else "no"
 
 
 def logit(p: float) -> float:
-    """The number whose sigmoid is p: what a squashed value was before."""
+    """The number whose sigmoid is p."""
     return math.log(p / (1 - p))
 
 
@@ -50,41 +52,38 @@ _ROUNDING = 1.01e-4
 
 def unsquashed(method: str, printed: float) -> float:
     """The cross-entropy behind a printed CE of the benchmark table."""
-    return logit(printed) if method in SQUASHED else printed
+    if method in SQUASHED:
+        return logit(printed)
+    return printed
 
 
 def reductions(study: Study) -> Check:
     """The percentages of the text, and who has the lowest CE, once all CEs are on one scale."""
     rows = []
     for claim in paper.rows("reductions"):
-        ours, base = (
-            paper.row("benchmark", method=claim[who], dataset=claim["dataset"])
-            for who in ("method", "against")
-        )
-        assert ours is not None
-        assert base is not None
-        true = unsquashed(base["method"], base["ce"])
+        method = paper.row("benchmark", method=claim["method"], dataset=claim["dataset"])
+        baseline = paper.row("benchmark", method=claim["against"], dataset=claim["dataset"])
+        assert method is not None
+        assert baseline is not None
+        baseline_ce = unsquashed(baseline["method"], baseline["ce"])
         rows.append(
             [
                 claim["dataset"],
                 claim["against"],
                 f"{claim['percent']:.0f} %",
-                f"{100 * (1 - ours['ce'] / base['ce']):.1f} %",
-                f"{100 * (1 - ours['ce'] / true):.1f} %",
+                f"{100 * (1 - method['ce'] / baseline['ce']):.1f} %",
+                f"{100 * (1 - method['ce'] / baseline_ce):.1f} %",
             ]
         )
-    lowest = {
-        dataset: min(
-            paper.matching("benchmark", dataset=dataset),
-            key=lambda row: unsquashed(row["method"], row["ce"]),
-        )["method"]
-        for dataset in DATASETS
-    }
-    other_methods = [
-        f"{dataset} ({best})" for dataset, best in lowest.items() if best != "EDO-Random"
-    ]
+    other_methods = []
     against_wel = []
     for dataset in DATASETS:
+        lowest = min(
+            paper.matching("benchmark", dataset=dataset),
+            key=lambda row: unsquashed(row["method"], row["ce"]),
+        )
+        if lowest["method"] != "EDO-Random":
+            other_methods.append(f"{dataset} ({lowest['method']})")
         edo = paper.row("benchmark", method="EDO-Random", dataset=dataset)
         wel = paper.row("benchmark", method="WEL", dataset=dataset)
         assert edo is not None
@@ -110,18 +109,33 @@ def stated(figure: str) -> float:
     return float(paper_row["value"])
 
 
-def _reductions_by_pair() -> list[tuple[str, float, float, float]]:
-    """A baseline with its dataset, and by how much EDO-Random lowers its CE as printed, its CE
-    un-squashed, and its BS."""
+@dataclass(frozen=True)
+class Reduction:
+    """By which share EDO-Random lowers the scores of a baseline on a dataset."""
+
+    baseline: str
+    """The baseline with its dataset."""
+    printed_ce: float
+    ce: float
+    """Of the un-squashed CE."""
+    bs: float
+
+
+def _reductions_by_pair() -> list[Reduction]:
+    """The reductions of every baseline on every dataset."""
     pairs = []
-    for base in paper.rows("benchmark"):
-        if base["method"] in SQUASHED:
-            edo = paper.row("benchmark", method="EDO-Random", dataset=base["dataset"])
+    for baseline in paper.rows("benchmark"):
+        if baseline["method"] in SQUASHED:
+            edo = paper.row("benchmark", method="EDO-Random", dataset=baseline["dataset"])
             assert edo is not None
-            name = f"{base['method']} on {base['dataset']}"
-            levels = (base["ce"], logit(base["ce"]))
-            ce = (1 - edo["ce"] / level for level in levels)
-            pairs.append((name, *ce, 1 - edo["bs"] / base["bs"]))
+            pairs.append(
+                Reduction(
+                    f"{baseline['method']} on {baseline['dataset']}",
+                    1 - edo["ce"] / baseline["ce"],
+                    1 - edo["ce"] / logit(baseline["ce"]),
+                    1 - edo["bs"] / baseline["bs"],
+                )
+            )
     return pairs
 
 
@@ -132,11 +146,11 @@ def reduction_range(study: Study) -> Check:
     pairs = _reductions_by_pair()
     # In whole per cent, as the abstract gives them.
     outside = [
-        [name, f"{100 * printed:.1f} %", f"{100 * true:.1f} %"]
-        for name, printed, true, _ in pairs
-        if not low <= round(100 * printed) <= high
+        [pair.baseline, f"{100 * pair.printed_ce:.1f} %", f"{100 * pair.ce:.1f} %"]
+        for pair in pairs
+        if not low <= round(100 * pair.printed_ce) <= high
     ]
-    inside = sum(low <= round(100 * true) <= high for _, _, true, _ in pairs)
+    inside = sum(low <= round(100 * pair.ce) <= high for pair in pairs)
     return Check(
         f"Does EDO lower the CE of every baseline by {low:.0f} to {high:.0f} %, as the abstract"
         " says?",
@@ -154,13 +168,14 @@ def reduction_range(study: Study) -> Check:
 def correlated_reductions(study: Study) -> Check:
     """The correlation of the reductions of BS and CE that the text states."""
     value = stated("correlation of the reductions of CE and BS")
-    _, printed, true, brier = zip(*_reductions_by_pair(), strict=True)
-    as_printed = float(np.corrcoef(printed, brier)[0, 1])
-    as_true = float(np.corrcoef(true, brier)[0, 1])
+    pairs = _reductions_by_pair()
+    bs = [pair.bs for pair in pairs]
+    as_printed = float(np.corrcoef([pair.printed_ce for pair in pairs], bs)[0, 1])
+    as_true = float(np.corrcoef([pair.ce for pair in pairs], bs)[0, 1])
     return Check(
         f"Do the reductions of CE and BS against the baselines correlate with ρ = {value}?",
         abs(as_printed - value) < 0.005,
-        f"Over the {len(brier)} pairs of the benchmark table the correlation is {as_printed:.2f} as"
+        f"Over the {len(pairs)} pairs of the benchmark table the correlation is {as_printed:.2f} as"
         f" printed, and {as_true:.2f} with the baselines' CE un-squashed: the two scores move"
         " together only when both are on their own scale.",
     )
@@ -207,13 +222,14 @@ def zero_diversity(study: Study) -> Check:
     headline = paper.row("diversity_main", objective="f1+ce", diversity="preserve")
     assert headline is not None
     joint = np.mean([gap for (_, objective), gap in gaps.items() if objective == "f1+ce"])
-    largest_place, worst = max(gaps.items(), key=lambda pair: abs(pair[1]))
-    largest = rows[list(gaps).index(largest_place)]
+    dataset, objective = max(gaps, key=lambda key: abs(gaps[key]))
+    worst = gaps[dataset, objective]
+    largest = rows[list(gaps).index((dataset, objective))]
     return Check(
         "Are the ablation's rows without diversity the same under both signs?",
         max(map(abs, gaps.values())) < _ROUNDING,
         f"With λ_Div = 0 the sign does nothing, yet the rows differ by up to {abs(worst):.4f} in CE"
-        f" ({largest_place[0]}, {largest_place[1]}: {largest[2]:.4f} and {largest[3]:.4f})."
+        f" ({dataset}, {objective}: {largest[2]:.4f} and {largest[3]:.4f})."
         f" Averaged over datasets the joint rows differ by {abs(joint):.4f}: chance alone is as"
         f" large as the headline effect of {signed(headline['delta_ce'])}.",
         Table(
@@ -229,18 +245,15 @@ def mixed_variants(study: Study) -> Check:
     variants = [*paper.rows("ce_variants_preserve"), *paper.rows("ce_variants_suppress")]
     rows = []
     for row in paper.matching("diversity_per_dataset", objective="f1+ce"):
-        equal_rows = [
-            variant["variant"]
-            for variant in variants
-            if (variant["dataset"], variant["diversity"]) == (row["dataset"], row["diversity"])
-            and all(abs(variant[m] - row[f"{m}_with"]) < _ROUNDING for m in ("f1", "ce", "md"))
+        equal_variants = [
+            variant["variant"] for variant in variants if _has_same_figures(variant, row)
         ]
         rows.append(
             [
                 row["dataset"],
                 row["diversity"],
                 row["ce_with"],
-                ", ".join(equal_rows) or "none of them",
+                ", ".join(equal_variants) or "none of them",
             ]
         )
     n_other = sum(row[3] != "all" for row in rows)
@@ -256,6 +269,13 @@ def mixed_variants(study: Study) -> Check:
             rows,
         ),
     )
+
+
+def _has_same_figures(variant: paper.Row, row: paper.Row) -> bool:
+    """Whether a row of the variants and one of the ablation with diversity are the same run."""
+    if variant["dataset"] != row["dataset"] or variant["diversity"] != row["diversity"]:
+        return False
+    return all(abs(variant[m] - row[f"{m}_with"]) < _ROUNDING for m in ("f1", "ce", "md"))
 
 
 def averages(study: Study) -> Check:
@@ -275,11 +295,15 @@ def averages(study: Study) -> Check:
                 rows.append([row["objective"], row["diversity"], m.upper(), printed, mean])
                 if mean * printed < 0:
                     flips.append(f"Δ{m.upper()} of {row['objective']}, {row['diversity']}")
+    finding = (
+        f"{len(rows)} of the 24 averaged differences are not the mean of the four per-dataset ones"
+    )
+    if flips:
+        finding += f", and {len(flips)} have the other sign ({'; '.join(flips)})"
     return Check(
         "Is the averaged ablation the mean of the four datasets?",
         not rows,
-        f"{len(rows)} of the 24 averaged differences are not the mean of the four per-dataset ones"
-        + (f", and {len(flips)} have the other sign ({'; '.join(flips)})." if flips else "."),
+        f"{finding}.",
         Table(
             "averaged differences that do not follow from the per-dataset table",
             ["objective", "sign", "metric", "printed Δ", "mean of the four"],
@@ -290,12 +314,13 @@ def averages(study: Study) -> Check:
 
 def distance_bounds(study: Study) -> Check:
     """For two classes an item's BS is MD²/2, so MD is at most 2 and BS at least (mean MD)²/2."""
-    rows = [
-        [row["method"], row["dataset"], row["md"], row["bs"], row["md"] ** 2 / 2, row["md"] > 2]
-        for row in paper.rows("benchmark")
-        if row["md"] > 2 or row["bs"] < row["md"] ** 2 / 2 - _ROUNDING
-    ]
-    above = [row for row in rows if row[5]]
+    rows = []
+    for row in paper.rows("benchmark"):
+        lowest_bs = row["md"] ** 2 / 2
+        if row["md"] > 2 or row["bs"] < lowest_bs - _ROUNDING:
+            above_two = "yes" if row["md"] > 2 else "no"
+            rows.append([row["method"], row["dataset"], row["md"], row["bs"], lowest_bs, above_two])
+    above = [row for row in rows if row[5] == "yes"]
     return Check(
         "Are MD and BS of the benchmark table possible for two classes?",
         not rows,
@@ -304,7 +329,7 @@ def distance_bounds(study: Study) -> Check:
         Table(
             "rows of the benchmark table that no predictions on two classes can have",
             ["method", "dataset", "MD", "BS", "smallest BS for this MD", "MD above 2"],
-            [[*row[:5], "yes" if row[5] else "no"] for row in rows],
+            rows,
         ),
     )
 

@@ -134,7 +134,7 @@ def preset_value(name: str, preset: str) -> str | None:
 
 
 def setting_text(value: object) -> str | None:
-    """A value in the fewest digits; words as they are."""
+    """A number in the fewest digits, or a text unchanged."""
     if value is None:
         return None
     if isinstance(value, int | float):
@@ -166,6 +166,6 @@ def spread_text(values: Sequence[float]) -> str:
 
 
 def counts_text(names: Sequence[str], values: Sequence[str]) -> str:
-    """How often each of the names is among the values; names that are not are left out."""
+    """How often each name is among the values, without those that never are."""
     counts = [f"{values.count(name)} {name}" for name in names if name in values]
     return ", ".join(counts)

@@ -1,11 +1,11 @@
 """The paper's own training protocol: what its members read, and how they are trained.
 
 The committed pools of ``benchmarks/lewidi2023`` are better members than the paper's: adversarially
-trained, stopped by cross-entropy, on texts as they are. These plans follow section 4.2 of the paper
-instead, so that findings can be tested on members of its kind. Three things stay ours: the
-backbone, since BERT is not at hand where these were trained; an output bias that starts at the
-class prior; and annotators that are drawn anew in every epoch (``draw="epoch"``), which is what an
-unbiased estimator of the expected loss asks for.
+trained, stopped by cross-entropy, on texts that are not cleaned. These plans follow section 4.2 of
+the paper instead, so that findings can be tested on members of its kind. Three choices are ours:
+the backbone, since BERT was not available for training; an output bias that starts at the class
+prior; and annotators that are drawn anew in every epoch (``draw="epoch"``), which makes the
+estimator of the expected loss unbiased.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def clean_text(text: str) -> str:
 
 
 def with_clean_texts(annotations: Annotations) -> Annotations:
-    """The same annotations of the cleaned texts; a text of which nothing is left is ``"empty"``."""
+    """The annotations with cleaned texts; a text of which nothing is left is ``"empty"``."""
     assert annotations.texts is not None
     cleaned = [clean_text(text) or "empty" for text in annotations.texts.tolist()]
     return replace(annotations, texts=np.array(cleaned, dtype=object))

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
 
 import numpy as np
 from scipy.stats import pearsonr, rankdata
 
 from edokit._io.markup import Cell, Table
 from edokit.figures import Figure
-from edokit.metrics import MAIN_METRICS
+from edokit.metrics import MAIN_METRICS, ce
 from reproduction import paper
 from reproduction.lewidi2023.configurations import (
     PAPERS_POOL,
+    SIGN_NAMES,
     SIGNS,
     VARIANTS,
     VARIED,
@@ -33,7 +34,7 @@ from reproduction.lewidi2023.configurations import (
 from reproduction.lewidi2023.heat_maps import Correlation, correlation_figure
 from reproduction.lewidi2023.methods import method_outcome
 from reproduction.lewidi2023.study import DATASETS, Missing, Pool, Study
-from reproduction.outcomes import HEADS, Outcome, Predicted, outcome
+from reproduction.outcomes import HEADS, Outcome, Predicted, outcome, sample_deviation
 from reproduction.section import Section, difference, signed
 
 LARGEST = 10
@@ -44,7 +45,7 @@ def sizes(study: Study) -> Section:
     rows: list[list[Cell]] = []
     for (dataset, name), member_sizes in learned_sizes(study).items():
         listed = ", ".join(map(str, member_sizes))
-        spread = float(np.std(member_sizes, ddof=1)) if len(member_sizes) > 1 else 0.0
+        spread = sample_deviation(member_sizes)
         rows.append([dataset, name, float(np.mean(member_sizes)), spread, listed])
     curve: list[list[Cell]] = []
     for dataset in DATASETS:
@@ -118,8 +119,7 @@ def size_curve(study: Study, dataset: str) -> dict[int, Outcome]:
 
 
 def _ranked(members: Pool) -> list[str]:
-    from edokit.metrics import ce
-
+    """The names of members, the one with the lowest CE first."""
     P = members.fit.probabilities
     losses = [ce(P[:, k], members.fit_labels.soft) for k in range(P.shape[1])]
     return [members.fit.members[k] for k in np.argsort(losses, kind="stable")]
@@ -141,9 +141,10 @@ def heat_maps(study: Study) -> Section:
                 cells: list[Cell] = [dataset, sign, setting]
                 for metric in MAIN_METRICS:
                     correlation = correlation_table.get((dataset, sign, setting, metric))
-                    cells += (
-                        [None, None] if correlation is None else [correlation[0], correlation[2]]
-                    )
+                    if correlation is None:
+                        cells += [None, None]
+                    else:
+                        cells += [correlation[0], correlation[2]]
                 if any(cell is not None for cell in cells[3:]):
                     rows.append(cells)
     header = ["dataset", "sign", "setting"]
@@ -166,13 +167,13 @@ def heat_maps(study: Study) -> Section:
             ["setting", "metric", "sign", "paper says", "so here", "of", "ρ by dataset"],
             [
                 [
-                    claim["setting"],
-                    HEADS[claim["metric"]],
-                    claim["sign"],
-                    claim["says"],
-                    claim["agree"],
-                    claim["of"],
-                    claim["shown"],
+                    claim.setting,
+                    HEADS[claim.metric],
+                    claim.sign,
+                    claim.direction,
+                    claim.supported,
+                    claim.cases,
+                    claim.sentence,
                 ]
                 for claim in claims
             ],
@@ -187,7 +188,8 @@ def heat_maps(study: Study) -> Section:
             figures[f"heat-map-{dataset}"] = _heat_map(
                 correlation_table, dataset, len(trials) // len(SIGNS)
             )
-    return Section("heat-maps", "Heat maps", tables, values={"claims": claims}, figures=figures)
+    values = {"claims": [claim.to_dict() for claim in claims]}
+    return Section("heat-maps", "Heat maps", tables, values=values, figures=figures)
 
 
 def correlations(study: Study) -> Correlations:
@@ -216,59 +218,103 @@ def within_seeds(
 ) -> tuple[float, float, float] | None:
     """Spearman's ρ over ranks within each seed, since seeds have other members; p-value, spread."""
     ranks = []
-    seed_ranks = []
+    seed_rhos = []
     for seed in sorted({t.seed for t in trials}):
         seed_trials = [t for t in trials if t.seed == seed]
-        x = np.array([t.size if setting == "size" else t.settings[setting] for t in seed_trials])
-        y = np.array([getattr(t, metric) for t in seed_trials])
+        x = np.array([_setting(trial, setting) for trial in seed_trials])
+        y = np.array([getattr(trial, metric) for trial in seed_trials])
         if len(seed_trials) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0:
             pair = np.stack([rankdata(x), rankdata(y)]) / len(seed_trials)
             ranks.append(pair)
-            seed_ranks.append(float(pearsonr(pair[0], pair[1])[0]))
+            seed_rhos.append(float(pearsonr(pair[0], pair[1])[0]))
     if not ranks:
         return None
     rho, p_value = pearsonr(*np.concatenate(ranks, axis=1))
-    spread = float(np.std(seed_ranks, ddof=1)) if len(seed_ranks) > 1 else 0.0
-    return float(rho), float(p_value), spread
+    return float(rho), float(p_value), sample_deviation(seed_rhos)
 
 
-def claims_checked(found: Correlations) -> list[dict[str, Any]]:
-    """For each sentence of the paper: on how many datasets and signs it is so."""
-    checked = []
-    for paper_row in paper.rows("heat_maps"):
-        signs = SIGNS if paper_row["diversity"] == "both" else (paper_row["diversity"],)
-        values = {
-            (dataset, sign): found[dataset, sign, paper_row["setting"], paper_row["metric"]][0]
-            for dataset in DATASETS
-            for sign in signs
-            if (dataset, sign, paper_row["setting"], paper_row["metric"]) in found
-        }
-        agree = {
-            "positive": lambda rho: rho > WEAK,
-            "negative": lambda rho: rho < -WEAK,
-            "weak": lambda rho: abs(rho) <= WEAK,
-        }[paper_row["says"]]
-        checked.append(
-            {
-                "setting": paper_row["setting"],
-                "metric": paper_row["metric"],
-                "sign": paper_row["diversity"],
-                "says": paper_row["says"],
-                "agree": sum(map(agree, values.values())),
-                "of": len(values),
-                "shown": ", ".join(
-                    f"{dataset} {'s=−1' if sign == 'preserve' else 's=+1'} {signed(rho, 2)}"
-                    for (dataset, sign), rho in values.items()
-                ),
-            }
+def _setting(trial: Trial, setting: str) -> float:
+    if setting == "size":
+        return trial.size
+    return trial.settings[setting]
+
+
+@dataclass(frozen=True)
+class CorrelationClaim:
+    """A sentence of the paper about a correlation, and how many cases support it."""
+
+    setting: str
+    metric: str
+    sign: str
+    """``preserve``, ``suppress`` or ``both``."""
+    direction: str
+    """``positive``, ``negative`` or ``weak``."""
+    rhos: Mapping[tuple[str, str], float]
+    """ρ by dataset and sign: the cases."""
+
+    @property
+    def cases(self) -> int:
+        """The number of cases."""
+        return len(self.rhos)
+
+    @property
+    def supported(self) -> int:
+        """The number of cases with a correlation in the direction that the paper says."""
+        return sum(_direction(rho) == self.direction for rho in self.rhos.values())
+
+    @property
+    def sentence(self) -> str:
+        """The correlation of each case."""
+        return ", ".join(
+            f"{dataset} {SIGN_NAMES[sign]} {signed(rho, 2)}"
+            for (dataset, sign), rho in self.rhos.items()
         )
-    return checked
+
+    def to_dict(self) -> dict[str, str | int]:
+        """Ready for JSON."""
+        return {
+            "setting": self.setting,
+            "metric": self.metric,
+            "sign": self.sign,
+            "says": self.direction,
+            "agree": self.supported,
+            "of": self.cases,
+            "shown": self.sentence,
+        }
 
 
-def _heat_map(found: Correlations, dataset: str, trials: int) -> Figure:
+def _direction(rho: float) -> str:
+    if rho > WEAK:
+        return "positive"
+    if rho < -WEAK:
+        return "negative"
+    return "weak"
+
+
+def claims_checked(correlation_table: Correlations) -> list[CorrelationClaim]:
+    """The paper's sentences about correlations, with the datasets and signs that they cover."""
+    claims = []
+    for paper_row in paper.rows("heat_maps"):
+        setting = paper_row["setting"]
+        metric = paper_row["metric"]
+        signs: Sequence[str] = [paper_row["diversity"]]
+        if paper_row["diversity"] == "both":
+            signs = SIGNS
+        rhos = {}
+        for dataset, sign in product(DATASETS, signs):
+            correlation = correlation_table.get((dataset, sign, setting, metric))
+            if correlation is not None:
+                rhos[dataset, sign] = correlation[0]
+        claims.append(
+            CorrelationClaim(setting, metric, paper_row["diversity"], paper_row["says"], rhos)
+        )
+    return claims
+
+
+def _heat_map(correlation_table: Correlations, dataset: str, trials: int) -> Figure:
     correlated = [
         Correlation(sign, setting, metric, rho, p_value, trials)
-        for (name, sign, setting, metric), (rho, p_value, _) in found.items()
+        for (name, sign, setting, metric), (rho, p_value, _) in correlation_table.items()
         if name == dataset
     ]
     return correlation_figure(correlated)
@@ -278,35 +324,42 @@ _POOLS = {"EDO-Random": PAPERS_POOL, "EDO-PerAnn": "per-annotator"}
 
 
 @dataclass(frozen=True)
-class _Line:
+class _StabilityRow:
     label: str
-    found: Outcome | Missing
+    outcome: Outcome | Missing
     printed: str | None = None
+    """The name of the row in the paper."""
 
 
 def stability(study: Study) -> Section:
     """How far scores move from seed to seed, beside the paper's deviations."""
     rows: list[list[Cell]] = []
     for dataset in DATASETS:
-        for line in _lines(study, dataset):
+        for row in _stability_rows(study, dataset):
             paper_row = None
-            if line.printed is not None:
-                paper_row = paper.row("deviations", method=line.printed, dataset=dataset)
-            why = f"not available: {line.found.reason}" if isinstance(line.found, Missing) else ""
-            if why and paper_row is None:
+            if row.printed is not None:
+                paper_row = paper.row("deviations", method=row.printed, dataset=dataset)
+            if isinstance(row.outcome, Missing) and paper_row is None:
                 continue
             for metric in MAIN_METRICS:
-                ours = None if isinstance(line.found, Missing) else line.found.spread(metric)
-                theirs = None if paper_row is None else paper_row[metric]
+                spread = None
+                note = ""
+                if isinstance(row.outcome, Missing):
+                    note = row.outcome.note
+                else:
+                    spread = row.outcome.spread(metric)
+                printed = None
+                if paper_row is not None:
+                    printed = paper_row[metric]
                 rows.append(
                     [
                         dataset,
-                        line.label,
+                        row.label,
                         HEADS[metric],
-                        ours,
-                        theirs,
-                        difference(ours, theirs),
-                        why,
+                        spread,
+                        printed,
+                        difference(spread, printed),
+                        note,
                     ]
                 )
     return Section(
@@ -326,16 +379,17 @@ def stability(study: Study) -> Section:
     )
 
 
-def _lines(study: Study, dataset: str) -> list[_Line]:
-    lines = [
-        _Line(name, searched_outcome(study, dataset, pool), name) for name, pool in _POOLS.items()
-    ]
-    lines.append(_Line("fixed settings, the solver's seed alone", solver_alone(study, dataset)))
-    lines.append(
-        _Line("uniform mean, members", method_outcome(study, dataset, PAPERS_POOL, "uniform"))
-    )
-    lines.append(_Line("EDO, default", method_outcome(study, dataset, PAPERS_POOL, "edo")))
-    return lines
+def _stability_rows(study: Study, dataset: str) -> list[_StabilityRow]:
+    rows = []
+    for name, pool in _POOLS.items():
+        rows.append(_StabilityRow(name, searched_outcome(study, dataset, pool), printed=name))
+    solver = solver_alone(study, dataset)
+    uniform = method_outcome(study, dataset, PAPERS_POOL, "uniform")
+    default = method_outcome(study, dataset, PAPERS_POOL, "edo")
+    rows.append(_StabilityRow("fixed settings, the solver's seed alone", solver))
+    rows.append(_StabilityRow("uniform mean, members", uniform))
+    rows.append(_StabilityRow("EDO, default", default))
+    return rows
 
 
 def solver_alone(study: Study, dataset: str) -> Outcome | Missing:
@@ -352,7 +406,7 @@ def solver_alone(study: Study, dataset: str) -> Outcome | Missing:
 
 
 def efficiency(study: Study) -> Section:
-    """Measured here, beside what the paper says."""
+    """Seconds of fits, searches and training, beside what the paper says."""
     rows: list[list[Cell]] = []
     settings = [Configuration("mean", "f1+ce", "preserve").settings()]
     for dataset in DATASETS:
@@ -409,7 +463,7 @@ def _seconds(work: Callable[..., object], *arguments: object) -> float:
 
 
 def _training(study: Study, members: Pool) -> float | None:
-    """Mean seconds of training one member, where a manifest tells."""
+    """Mean seconds of training one member, if the manifest has them."""
     assert study.predictions is not None
     manifest = study.predictions / members.dataset / members.name / "manifest.json"
     try:

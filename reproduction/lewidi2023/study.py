@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,26 +22,32 @@ from reproduction.lewidi2023.plans import SEED_GROUP
 from reproduction.outcomes import Labels
 
 T = TypeVar("T")
+Key = tuple[str, ...]
+"""The name of a step, which is the key of its result."""
 
 DATASETS = ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement")
 MOST_KEPT_WHOLE = 10
-"""Pools of at most so many members are not divided between seeds."""
+"""The largest pool whose members are all used in every seed."""
 EVERYTHING = "everything"
 """The name of all pools of a dataset joined into one."""
 ANNOTATORS = "annotators"
-"""The pool of members that know annotators: in columns of its own, and in no other pool."""
+"""The pool of members that learned annotators; it has its own columns and is in no other pool."""
 WITH_ANNOTATORS = "everything and annotators"
-"""The name of that pool and all others joined into one."""
+"""The name of the pool that joins `ANNOTATORS` and all others."""
 KNOWN = " (known)"
 """Ends the name of a pool whose answers are means over those for the annotators of each item."""
-_DEVELOPMENT = ("train", "dev")
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Something that is not there, and why."""
+    """The reason why something is missing."""
 
     reason: str
+
+    @property
+    def note(self) -> str:
+        """The reason as a cell of a table."""
+        return f"not available: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -59,16 +65,16 @@ class Pool:
 
     def sampled(self, seed: int) -> Pool:
         """The members of one seed: its own, or half of each group where there are more than ten."""
-        sampled = self.select(draw_members(self.fit, seed))
-        return replace(sampled, fit=_without_seeds(sampled.fit), test=_without_seeds(sampled.test))
+        members = self.select(draw_members(self.fit, seed))
+        return replace(members, fit=_without_seeds(members.fit), test=_without_seeds(members.test))
 
     @property
     def dev(self) -> Bools:
         """Which of the items to fit on belong to dev [N]: what pools are chosen by."""
         splits = self.fit_labels.annotations.splits
         assert splits is not None
-        marked: Bools = splits == "dev"
-        return marked
+        is_dev: Bools = splits == "dev"
+        return is_dev
 
     def on_dev(self) -> Pool:
         """The same members with dev alone to fit on."""
@@ -104,15 +110,16 @@ def joined(dataset: str, pools: Sequence[Pool | Missing], name: str = EVERYTHING
 
 
 def _side_by_side(pools: Sequence[Pool], parts: Sequence[Predictions]) -> Predictions:
+    """The members of all parts, with the name of their pool in front of their own."""
     members = []
     groups = []
-    for group_names, part in zip(pools, parts, strict=True):
-        inner = part.groups or ("",) * len(part.members)
-        members += [f"{group_names.name}/{name}" for name in part.members]
-        groups += [
-            group_names.name if group in ("", group_names.name) else f"{group_names.name}/{group}"
-            for group in inner
-        ]
+    for pool, part in zip(pools, parts, strict=True):
+        members += [f"{pool.name}/{name}" for name in part.members]
+        for group in part.groups or ("",) * len(part.members):
+            if group in ("", pool.name):
+                groups.append(pool.name)
+            else:
+                groups.append(f"{pool.name}/{group}")
     return Predictions.from_arrays(
         np.concatenate([part.probabilities for part in parts], axis=1),
         items=parts[0].items,
@@ -154,7 +161,7 @@ def draw_members(predictions: Predictions, seed: int) -> list[str]:
 
 
 def _trained_for(group: str) -> int | None:
-    """The seed that a group of members was trained for; None: for all."""
+    """The seed that a group of members was trained for, or None if it is for all seeds."""
     name = group.rpartition("/")[2]
     if not name.startswith(SEED_GROUP):
         return None
@@ -166,50 +173,56 @@ def _without_seeds(predictions: Predictions) -> Predictions:
     groups = predictions.groups
     if groups is None or all(_trained_for(group) is None for group in groups):
         return predictions
-    kept_rows = []
-    for group in groups:
-        seedless = group if _trained_for(group) is None else group.rpartition("/")[0]
-        kept_rows.append(seedless)
+    seedless = [_without_seed(group) for group in groups]
     return Predictions.from_arrays(
         predictions.probabilities,
         items=predictions.items,
         members=predictions.members,
         classes=predictions.classes,
-        groups=kept_rows if all(kept_rows) else None,
+        groups=seedless if all(seedless) else None,
         layout="NKC",
     )
 
 
+def _without_seed(group: str) -> str:
+    """The name of a group without its seed; "" if it consists of the seed alone."""
+    if _trained_for(group) is None:
+        return group
+    return group.rpartition("/")[0]
+
+
 @dataclass
 class Study:
-    """The data, the committed predictions and how many seeds; results are computed once."""
+    """The data, the committed predictions and the number of seeds; caches its results."""
 
     data: Path | None
     predictions: Path | None
     seeds: int = 5
-    step: Callable[[str], None] = lambda what: None
+    step: Callable[[str], None] = lambda task: None
+    """Called with the name of each step before it is computed."""
     jobs: int = 1
-    """Processes for what takes long."""
+    """Number of processes for slow steps."""
     trials: int = 50
-    """Of each search."""
-    _known: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """Number of trials of each search."""
+    _cache: dict[Key, Any] = field(default_factory=dict, repr=False)
 
-    def once(self, key: Any, make: Callable[[], T]) -> T:
-        """What ``make`` gives, computed at the first call."""
-        if key not in self._known:
-            self.step(" ".join(map(str, key)) if isinstance(key, tuple) else str(key))
-            self._known[key] = make()
-        cached: T = self._known[key]
+    def once(self, key: Key, compute: Callable[[], T]) -> T:
+        """The result of ``compute``, which is called once for each key."""
+        if key not in self._cache:
+            self.step(" ".join(key))
+            self._cache[key] = compute()
+        cached: T = self._cache[key]
         return cached
 
-    def each(self, what: Callable[..., T], arguments: Iterable[tuple[Any, ...]]) -> list[T]:
-        """``what`` of each tuple of arguments, in several processes where they were granted."""
-        listed = list(arguments)
-        if self.jobs < 2 or len(listed) < 2:
-            return [what(*one) for one in listed]
+    def each(self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T]:
+        """The results of calls with these arguments, in several processes if there are `jobs`."""
+        if self.jobs < 2 or len(calls) < 2:
+            return [function(*arguments) for arguments in calls]
         from joblib import Parallel, delayed
 
-        results: list[T] = Parallel(n_jobs=self.jobs)(delayed(what)(*one) for one in listed)
+        results: list[T] = Parallel(n_jobs=self.jobs)(
+            delayed(function)(*arguments) for arguments in calls
+        )
         return results
 
     def annotations(self, dataset: str) -> Annotations | Missing:
@@ -236,7 +249,7 @@ class Study:
         )
 
     def pool(self, dataset: str, name: str) -> Pool | Missing:
-        """The members of this name."""
+        """The pool of this name."""
         return self.once(("pool", dataset, name), lambda: self._pool(dataset, name))
 
     def _pool(self, dataset: str, name: str) -> Pool | Missing:
@@ -248,49 +261,49 @@ class Study:
         base_name = name.removesuffix(KNOWN)
         knows_annotators = name.endswith(KNOWN)
         if base_name in (EVERYTHING, WITH_ANNOTATORS):
-            annotator_pools = (
-                [ANNOTATORS, ANNOTATORS + KNOWN][: 1 + knows_annotators]
-                if base_name != EVERYTHING
-                else []
-            )
-            pool_names = [*self.pools[dataset], *annotator_pools]
+            pool_names = [*self.pools[dataset]]
+            if base_name == WITH_ANNOTATORS:
+                pool_names.append(ANNOTATORS)
+                if knows_annotators:
+                    pool_names.append(ANNOTATORS + KNOWN)
             return joined(
                 dataset, [self.pool(dataset, pool_name) for pool_name in pool_names], name
             )
         folder = self.predictions / dataset / base_name
-        crossed = (folder / "fit.npz").is_file()
-        end = "-pairs.npz" if knows_annotators else ".npz"
-        fitted = folder / f"{'fit' if crossed else 'dev'}{end}"
-        test = folder / f"test{end}"
-        if not (fitted.is_file() and test.is_file()):
+        cross_fitted = (folder / "fit.npz").is_file()
+        ending = "-pairs.npz" if knows_annotators else ".npz"
+        fit_path = folder / f"dev{ending}"
+        fit_splits: tuple[str, ...] = ("dev",)
+        if cross_fitted:
+            fit_path = folder / f"fit{ending}"
+            fit_splits = ("train", "dev")
+        test_path = folder / f"test{ending}"
+        if not (fit_path.is_file() and test_path.is_file()):
             return Missing(f"there are no predictions of the pool {dataset}/{name}")
-        fit_labels = self.labels(dataset, *(_DEVELOPMENT if crossed else ("dev",)))
+        fit_labels = self.labels(dataset, *fit_splits)
         test_labels = self.labels(dataset, "test")
         assert isinstance(fit_labels, Labels)
         assert isinstance(test_labels, Labels)
         return Pool(
             dataset,
             name,
-            _read(fitted, fit_labels),
-            _read(test, test_labels),
+            _read(fit_path, fit_labels),
+            _read(test_path, test_labels),
             fit_labels,
             test_labels,
-            crossed,
+            cross_fitted,
         )
 
     @cached_property
     def pools(self) -> dict[str, list[str]]:
-        """The pools that are there, by dataset, without the one in columns of its own."""
+        """The names of each dataset's pools, without `ANNOTATORS`."""
         if self.predictions is None:
             return {dataset: [] for dataset in DATASETS}
-        return {
-            dataset: sorted(
-                place.parent.name
-                for place in self.predictions.glob(f"{dataset}/*/test.npz")
-                if place.parent.name != ANNOTATORS
-            )
-            for dataset in DATASETS
-        }
+        names_by_dataset = {}
+        for dataset in DATASETS:
+            names = [path.parent.name for path in self.predictions.glob(f"{dataset}/*/test.npz")]
+            names_by_dataset[dataset] = sorted(name for name in names if name != ANNOTATORS)
+        return names_by_dataset
 
     @property
     def has_members_for_each_seed(self) -> bool:
@@ -313,16 +326,16 @@ class Study:
 
 
 def _read(path: Path, labels: Labels) -> Predictions:
+    """Predictions for the items of the labels, in their order."""
     predictions = read_predictions(path)
-    return (
-        (predictions if predictions.annotators is None else predictions.panel_means())
-        .align(labels.annotations.items)
-        .order_classes(labels.annotations.classes)
-    )
+    if predictions.annotators is not None:
+        predictions = predictions.panel_means()
+    aligned = predictions.align(labels.annotations.items)
+    return aligned.order_classes(labels.annotations.classes)
 
 
 def find_data(given: Path | None) -> Path | None:
-    """The folder of LeWiDi 2023: as given, else EDO_LEWIDI2023, else that of `edo data get`."""
+    """The given folder, else that of EDO_LEWIDI2023, else that of `edo data get lewidi2023`."""
     if given is not None:
         if not any((given / dataset).is_dir() for dataset in DATASETS):
             raise InputError(
@@ -338,7 +351,7 @@ def find_data(given: Path | None) -> Path | None:
 
 
 def find_predictions(given: Path | None) -> Path | None:
-    """The folder of members' predictions: as given, else the committed ones of a clone."""
+    """The given folder, else the committed predictions of a clone."""
     if given is not None:
         if not any(given.glob("*/*/test.npz")):
             raise InputError(

@@ -1,4 +1,4 @@
-"""From scratch: the pools trained again, with the options in the committed manifests or others."""
+"""Train the pools from scratch, with the options of the committed manifests or others."""
 
 from __future__ import annotations
 
@@ -72,39 +72,44 @@ def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> li
     return plans
 
 
-CONSTANTS: Mapping[str, Any] = {
+Options = Mapping[str, str | int | float | bool | None]
+"""Options of a recipe by name."""
+CONSTANTS: Options = {
     "annotator_dropout": 0.2,
     "annotator_shrinkage": 10.0,
     "anonymous_weight": 0.5,
     "criterion": "ce",
     "link": "softmax",
 }
-"""Options of earlier builds, and what they always are today."""
-OF_REGRESSIONS: Mapping[str, Any] = {"loss": "ce", "annotators": False}
-"""The same of the recipes ``linear`` and ``encoder``."""
+"""Options of earlier builds whose values are constants today."""
+OF_REGRESSIONS: Options = {"loss": "ce", "annotators": False}
+"""The constants of the recipes ``linear`` and ``encoder``."""
 KNOWING = {"linear": "benchmarks.knowing:KnowingLinear"}
-"""Where those are that learned annotators."""
+"""By recipe, the class that learns annotators in its place."""
 
 
-def _recipe(recipe: str, written: Mapping[str, Any]) -> str:
+def _recipe(recipe: str, written: Options) -> str:
     """The recipe of a group in a manifest, by its name of today."""
     if written.get("annotators"):
         return KNOWING.get(recipe, recipe)
     return recipe
 
 
-def _options(recipe: str, written: Mapping[str, Any]) -> dict[str, Any]:
+def _options(recipe: str, written: Options) -> dict[str, str | int | float | bool | None]:
     """Options of a manifest by their names of today: ``annotators`` was a head per annotator."""
     constants = {**CONSTANTS}
     if recipe != "transformer":
         constants |= OF_REGRESSIONS
         if written.get("annotators"):
             constants["annotators"] = True  # what its recipe of today always learns
-    return {
-        "annotators" if name == "annotator_heads" else name: value
-        for name, value in written.items()
-        if name not in constants or value != constants[name]
-    }
+    options = {}
+    for name, value in written.items():
+        if name in constants and value == constants[name]:
+            continue
+        if name == "annotator_heads":
+            name = "annotators"
+        options[name] = value
+    return options
 
 
 def _nowhere(model: str) -> bool:

@@ -17,12 +17,13 @@ from typing import Any
 from edokit._errors import one_of
 
 Row = dict[str, Any]
+"""The cells of a row by column: text, a number or None."""
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?")
 
 
 @cache
 def sources() -> dict[str, dict[str, str]]:
-    """For each file the label of its table in the paper and what it is about."""
+    """The label and the subject of the paper's table in each file."""
     text = files(__package__).joinpath("tables.json").read_text(encoding="utf-8")
     tables: dict[str, dict[str, str]] = json.loads(text)
     return tables
@@ -30,27 +31,31 @@ def sources() -> dict[str, dict[str, str]]:
 
 @cache
 def rows(name: str) -> tuple[Row, ...]:
-    """The rows of one file, numbers as numbers, empty cells as None."""
+    """The rows of one file, with numbers as floats and empty cells as None."""
     one_of("the paper's table", name, sources())
     text = files(__package__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
-    return tuple(
-        {key: _value(cell) for key, cell in row.items()} for row in csv.DictReader(text.split("\n"))
-    )
+    return tuple(map(_typed_row, csv.DictReader(text.split("\n"))))
 
 
-def row(name: str, **wanted: Any) -> Row | None:
-    """The one row with these values, if there is one."""
-    return next(matching(name, **wanted), None)
+def row(name: str, **cells: str | float) -> Row | None:
+    """The first row with these cells, or None."""
+    return next(matching(name, **cells), None)
 
 
-def matching(name: str, **wanted: Any) -> Iterator[Row]:
-    """All rows with these values."""
+def matching(name: str, **cells: str | float) -> Iterator[Row]:
+    """All rows with these cells."""
     for row in rows(name):
-        if all(row[key] == value for key, value in wanted.items()):
+        if all(row[column] == cell for column, cell in cells.items()):
             yield row
 
 
-def _value(cell: str) -> Any:
+def _typed_row(text_row: dict[str, str]) -> Row:
+    return {column: _value(cell) for column, cell in text_row.items()}
+
+
+def _value(cell: str) -> str | float | None:
     if cell == "":
         return None
-    return float(cell) if _NUMBER.fullmatch(cell) else cell
+    if _NUMBER.fullmatch(cell):
+        return float(cell)
+    return cell

@@ -66,8 +66,8 @@ def test_edo_is_held_against_the_best_of_its_rivals(
     for finding in (findings.lowest, findings.per_annotator):
         found = finding(Study(Path(), Path(), 3))
         assert found.verdict == verdict
-        assert "WEL" in found.here
-        assert "Soft-CE" not in found.here
+        assert "WEL" in found.sentence
+        assert "Soft-CE" not in found.sentence
 
 
 def test_near_duplicates_are_what_is_left_out(tmp_path: Path) -> None:
