@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from edokit import EDOEnsemble, Objective, Predictions, read_annotations, simulate
+from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.members.recipe import MemberData
@@ -51,14 +51,18 @@ COLUMNS = [
 FOLDS = 3
 
 
+Training = tuple[Ints, Callable[[int], Floats]]
+"""Indices of the items that a member learns from, and its targets by epoch."""
+
+
 def pool(
-    people: Annotations, lessons: list[tuple[Any, Callable[[int], Any]]], corpus: Any
+    people: Annotations, trainings: Sequence[Training], corpus: tuple[str, ...]
 ) -> dict[str, Predictions]:
-    """Predictions of dev and test by one member per lesson (positions of items, targets)."""
+    """Predictions of dev and test by one member per training."""
     train = people.split("train")
     texts = np.asarray(train.texts)
     members = []
-    for k, (positions, targets) in enumerate(lessons):
+    for k, (positions, targets) in enumerate(trainings):
         member = LinearMember(len(people.classes))
         member.fit(MemberData(texts[positions].tolist(), targets, corpus=corpus), random_state=k)
         members.append(member)
@@ -76,7 +80,7 @@ def pool(
 
 
 def pools(people: Annotations, count: int, seed: int) -> dict[str, dict[str, Predictions]]:
-    """As many members of both kinds, one of the shares of all annotators, and it with the drawn."""
+    """The pools by supervision, with ``count`` members of random-select and of per-annotator."""
     train = people.split("train")
     corpus = tuple(map(str, people.texts))
     everything = np.arange(len(train.items))
@@ -90,26 +94,28 @@ def pools(people: Annotations, count: int, seed: int) -> dict[str, dict[str, Pre
         if len(set(targets.argmax(axis=1).tolist())) > 1:
             own_targets.append((positions, lambda epoch, targets=targets: targets))
     shares = [(everything, lambda epoch: soft_targets(train))]
-    by_name = {
-        "random-select": pool(people, drawn_members, corpus),
-        "soft": pool(people, shares, corpus),
-        "per-annotator": pool(people, own_targets, corpus),
-    }
-    parts = [by_name["soft"], by_name["random-select"]]
-    by_name["soft + random-select"] = {
-        name: Predictions.from_arrays(
-            np.concatenate([part[name].probabilities for part in parts], axis=1),
-            items=parts[0][name].items,
-            members=["soft", *parts[1][name].members],
+    soft_pool = pool(people, shares, corpus)
+    random_select_pool = pool(people, drawn_members, corpus)
+    joined = {}
+    for split in ("dev", "test"):
+        soft_part = soft_pool[split]
+        random_part = random_select_pool[split]
+        joined[split] = Predictions.from_arrays(
+            np.concatenate([soft_part.probabilities, random_part.probabilities], axis=1),
+            items=soft_part.items,
+            members=["soft", *random_part.members],
             classes=people.classes,
             layout="NKC",
         )
-        for name in ("dev", "test")
+    return {
+        "random-select": random_select_pool,
+        "soft": soft_pool,
+        "per-annotator": pool(people, own_targets, corpus),
+        "soft + random-select": joined,
     }
-    return by_name
 
 
-def fitted(people: Annotations, count: int, seed: int) -> dict[str, Any]:
+def fitted(people: Annotations, count: int, seed: int) -> dict[str, Floats]:
     """Probabilities [N, C] of the test items by supervision and sign."""
     result = {}
     for name, answers in pools(people, count, seed).items():
@@ -142,7 +148,9 @@ def simulated(seeds: int) -> None:
             cells = [f"{reference.mean():.4f}"]
             for name in COLUMNS[1:]:
                 difference = np.array([row[name] for row in rows]) - reference
-                error = 2.0 * difference.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else 0.0
+                error = 0.0
+                if seeds > 1:
+                    error = 2.0 * difference.std(ddof=1) / np.sqrt(seeds)
                 cells.append(f"{difference.mean():+.4f} ± {error:.4f}")
             print(f"| {regime} | {structured:g} |", " | ".join(cells), "|", flush=True)
 
@@ -157,18 +165,18 @@ def real(folder: Path) -> None:
     for name, count in LEWIDI.items():
         people = read_annotations(folder / name).split("train", "dev")
         part = np.random.default_rng(0).permutation(len(people.items)) % (2 * FOLDS)
-        parts: list[dict[str, Any]] = []
+        losses_by_column: dict[str, list[Floats]] = {column: [] for column in COLUMNS}
         for fold in range(FOLDS):
             is_dev = part == (2 * fold + 2) % (2 * FOLDS)
             splits = np.where(part // 2 == fold, "test", np.where(is_dev, "dev", "train"))
             dealt = replace(people, splits=splits.astype(object))
             q = dealt.split("test").soft_labels
-            parts.append({key: ce_items(p, q) for key, p in fitted(dealt, count, fold).items()})
-        losses = {key: np.concatenate([part[key] for part in parts]) for key in COLUMNS}
-        reference = losses[COLUMNS[0]]
+            for column, p in fitted(dealt, count, fold).items():
+                losses_by_column[column].append(ce_items(p, q))
+        reference = np.concatenate(losses_by_column[COLUMNS[0]])
         cells = [f"{reference.mean():.4f}"]
-        for key in COLUMNS[1:]:
-            test = paired_test(losses[key], reference)
+        for column in COLUMNS[1:]:
+            test = paired_test(np.concatenate(losses_by_column[column]), reference)
             cells.append(f"{test.difference:+.4f} [{test.low:+.4f}, {test.high:+.4f}]")
         print(f"| {name} | {count} |", " | ".join(cells), "|", flush=True)
 

@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 PER_ITEM = 5
 PEOPLE = 100_000
@@ -88,11 +87,13 @@ def read_edokit(path: Path) -> dict[str, float]:
 def peak() -> float:
     """The most memory that this process has held, in megabytes."""
     peak_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak_memory / (MEGABYTE if sys.platform == "darwin" else 1024)
+    if sys.platform == "darwin":  # bytes there, kilobytes elsewhere
+        return peak_memory / MEGABYTE
+    return peak_memory / 1024
 
 
 def in_a_process(*words: object) -> dict[str, float]:
-    """What this file says when it is run with these words."""
+    """The numbers that this file prints when it is run with these arguments."""
     command = [sys.executable, __file__, *map(str, words)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     result: dict[str, float] = json.loads(done.stdout or "{}")
@@ -100,15 +101,18 @@ def in_a_process(*words: object) -> dict[str, float]:
 
 
 def best(path: Path, rounds: int) -> tuple[dict[str, float], dict[str, float]]:
-    """The least of each number, plain and ours; interleaved, so that both meet one machine."""
-    runs: dict[str, list[dict[str, float]]] = {"plain": [], "edokit": []}
+    """The least of each number, of pyarrow and of edokit, which take turns."""
+    plain_runs = []
+    edokit_runs = []
     for _ in range(rounds):
-        for task, done in runs.items():
-            done.append(in_a_process("--task", task, "--path", path))
-    plain_times, ours = (
-        {name: min(run[name] for run in done) for name in done[0]} for done in runs.values()
-    )
-    return plain_times, ours
+        plain_runs.append(in_a_process("--task", "plain", "--path", path))
+        edokit_runs.append(in_a_process("--task", "edokit", "--path", path))
+    return least(plain_runs), least(edokit_runs)
+
+
+def least(runs: list[dict[str, float]]) -> dict[str, float]:
+    """The least of each number over several runs."""
+    return {name: min(run[name] for run in runs) for name in runs[0]}
 
 
 def compare(annotations: int, rounds: int) -> None:
@@ -135,17 +139,18 @@ def compare(annotations: int, rounds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--annotations", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--task", choices=["make", "plain", "edokit"], help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
-    options: Any = parser.parse_args()
+    options = parser.parse_args()
     if options.task == "make":
         make(options.annotations, options.path)
-    elif options.task:
-        task = read_plain if options.task == "plain" else read_edokit
-        print(json.dumps(task(options.path)))
+    elif options.task == "plain":
+        print(json.dumps(read_plain(options.path)))
+    elif options.task == "edokit":
+        print(json.dumps(read_edokit(options.path)))
     else:
         compare(options.annotations, options.rounds)
 

@@ -14,7 +14,6 @@ import argparse
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ RECIPES = {"linear": "knowing:KnowingLinear", "encoder": "knowing:KnowingEncoder
 METRICS = {"nominal": ("ce", "md"), "ordinal": ("ce", "rps", "w1"), "multi-label": ("ce", "md")}
 
 
-def measured(annotations: Annotations, recipe: str, options: dict[str, Any]) -> list[str]:
+def measured(annotations: Annotations, recipe: str, options: dict[str, object]) -> list[str]:
     """A row of the table: metrics of items, CE of pairs anonymous and known, seconds."""
     started = time.perf_counter()
     group = Group(RECIPES[recipe], 1, recipe, supervision="soft", options=options)
@@ -48,20 +47,26 @@ def measured(annotations: Annotations, recipe: str, options: dict[str, Any]) -> 
         )
     ]
     item_of = {str(name): row for row, name in enumerate(dev.items)}
-    whose = {str(name): row for row, name in enumerate(dev.annotators)}
+    annotator_of = {str(name): code for code, name in enumerate(dev.annotators)}
     assert pairs.annotators is not None
     rows = np.array([item_of[str(item)] for item in pairs.items])
-    codes = np.array([whose[str(name)] for name in pairs.annotators])
-    label = {
+    codes = np.array([annotator_of[str(name)] for name in pairs.annotators])
+    label_of_pair = {
         pair: m for m, pair in enumerate(zip(dev.item_codes, dev.annotator_codes, strict=True))
     }
-    own_labels = [label[pair] for pair in zip(rows, codes, strict=True)]
-    labels = dev.labels[own_labels]
-    targets = np.eye(len(dev.classes))[labels] if labels.ndim == 1 else labels
-    hard = labels if labels.ndim == 1 else labels.astype(int)
+    pair_labels = dev.labels[[label_of_pair[pair] for pair in zip(rows, codes, strict=True)]]
+    if pair_labels.ndim == 1:
+        targets = np.eye(len(dev.classes))[pair_labels]
+        hard = pair_labels
+    else:
+        targets = pair_labels
+        hard = pair_labels.astype(int)
     for p in (np.asarray(items.uniform)[rows], np.asarray(pairs.uniform)):
         scores.append(compute_metrics(p, targets, hard, metrics=("ce",), scale=scale))
-    return [f"{value:.4f}" for score in scores for value in score.values()] + [f"{seconds:.0f}"]
+    cells = []
+    for score in scores:
+        cells += [f"{value:.4f}" for value in score.values()]
+    return [*cells, f"{seconds:.0f}"]
 
 
 def main() -> None:
@@ -73,9 +78,10 @@ def main() -> None:
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    options = {
-        key: plain_value(value) for key, _, value in (o.partition("=") for o in arguments.option)
-    }
+    options = {}
+    for option in arguments.option:
+        key, _, value = option.partition("=")
+        options[key] = plain_value(value)
     if arguments.data is None:
         annotations = simulate("seven-points").annotations
     else:

@@ -48,7 +48,7 @@ def median_milliseconds(call: Callable[[int], object], times: int) -> float:
 
 
 def measure(folder: Path) -> dict[str, float]:
-    """Processor milliseconds of one text and of many; trains first if the folder has no run."""
+    """Processor milliseconds of one text and of many, after training a run in a new folder."""
     import edokit
 
     simulated = edokit.simulate("two-camps", items=(ITEMS, 1, 1), random_state=0)
@@ -98,12 +98,14 @@ def main() -> None:
             for name, source in (("before", arguments.before), ("now", NOW)):
                 rounds[name].append(in_own_process(source, Path(place) / name))
                 print(name, rounds[name][-1], flush=True)
-    best = {}
-    for name, values in rounds.items():
-        best[name] = {size: min(value[size] for value in values) for size in ("one", "many")}
-    text = section(best["before"], best["now"])
+    text = section(least(rounds["before"]), least(rounds["now"]))
     print(text)
     write_section("Answering before and now (`answer_times.py`)", text)
+
+
+def least(rounds: list[dict[str, float]]) -> dict[str, float]:
+    """The least milliseconds of one text and of many."""
+    return {size: min(milliseconds[size] for milliseconds in rounds) for size in ("one", "many")}
 
 
 def section(before: dict[str, float], now: dict[str, float]) -> str:
@@ -129,9 +131,9 @@ def section(before: dict[str, float], now: dict[str, float]) -> str:
         "|---|---|---|---|",
     ]
     for label, milliseconds in (("commit 50a361e9", before), ("now", now)):
-        many = milliseconds["many"]
+        rate = 1000 * MANY / milliseconds["many"]
         lines.append(
-            f"| {label} | {milliseconds['one']:.1f} | {many:.0f} | {1000 * MANY / many:,.0f} |"
+            f"| {label} | {milliseconds['one']:.1f} | {milliseconds['many']:.0f} | {rate:,.0f} |"
         )
     return "\n".join([*lines, "", machine("numpy", "scikit-learn")])
 

@@ -16,12 +16,12 @@ import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scales import pool
 
 from edokit import EDOEnsemble, simulate
+from edokit._types import Bools, Floats
 from edokit.ensemble.answers import _STEPS, LOG_TEMPERATURES, ORDERED_STEP, best_temperature
 from edokit.metrics import md_items, w1_items
 
@@ -30,7 +30,7 @@ ROUNDS = 4
 METRICS = {"w1": w1_items, "md": md_items}
 
 
-def simulated() -> Iterator[tuple[str, Any, Any]]:
+def simulated() -> Iterator[tuple[str, Floats, Floats]]:
     """Pool and soft labels of the test items of three draws of ``seven-points``."""
     for seed in range(3):
         people = simulate("seven-points", random_state=seed).annotations
@@ -40,15 +40,14 @@ def simulated() -> Iterator[tuple[str, Any, Any]]:
         yield f"seven-points, draw {seed}", np.asarray(fitted.predict_proba(members["test"])), q
 
 
-def lewidi(folder: Path) -> Iterator[tuple[str, Any, Any]]:
+def lewidi(folder: Path) -> Iterator[tuple[str, Floats, Floats]]:
     """Pool and soft labels of the development items of CSC and Paraphrase."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
     for name, points in (("CSC", range(1, 7)), ("Paraphrase", range(-5, 6))):
-        (train, train_q), (dev, q) = (
-            _items(next(folder.rglob(f"{name}_{split}.json")), points) for split in ("train", "dev")
-        )
+        train, train_q = _items(next(folder.rglob(f"{name}_train.json")), points)
+        dev, q = _items(next(folder.rglob(f"{name}_dev.json")), points)
         texts = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True)
         X = texts.fit_transform(train)
         new = texts.transform(dev)
@@ -63,7 +62,7 @@ def lewidi(folder: Path) -> Iterator[tuple[str, Any, Any]]:
         yield f"{name} dev, {len(dev)} items", np.mean(members, axis=0), q
 
 
-def _items(path: Path, points: range) -> tuple[list[str], Any]:
+def _items(path: Path, points: range) -> tuple[list[str], Floats]:
     """Texts [N] and soft labels [N, C]."""
     items = json.loads(path.read_text(encoding="utf-8")).values()
     counts = np.zeros((len(items), len(points)))
@@ -73,13 +72,12 @@ def _items(path: Path, points: range) -> tuple[list[str], Any]:
     return texts, counts / counts.sum(axis=1, keepdims=True)
 
 
-def held_out(p: Any, q: Any, step: str, metric: str) -> Any:
-    """[N] the metric of every item whose fold was held out, the mean over shuffles."""
-    value = METRICS[metric]
-    found = np.zeros((ROUNDS, len(p)))
+def held_out(p: Floats, q: Floats, step: str, metric: str) -> Floats:
+    """The metric of every item [N] whose fold was held out, the mean over shuffles."""
+    held_out_losses = np.zeros((ROUNDS, len(p)))
 
-    def losses_at(temperature: float, rows: Any) -> Any:
-        return value(_STEPS[step](p[rows], temperature), q[rows])
+    def losses_at(temperature: float, rows: Bools) -> Floats:
+        return METRICS[metric](_STEPS[step](p[rows], temperature), q[rows])
 
     for r in range(ROUNDS):
         fold = np.random.default_rng(r).permutation(len(p)) % FOLDS
@@ -88,26 +86,30 @@ def held_out(p: Any, q: Any, step: str, metric: str) -> Any:
             temperatures = np.exp(LOG_TEMPERATURES)
             losses = np.array([losses_at(temperature, is_train) for temperature in temperatures])
             best = best_temperature(losses)
-            found[r, ~is_train] = losses_at(temperatures[best], ~is_train)
-    return found.mean(axis=0)
+            held_out_losses[r, ~is_train] = losses_at(temperatures[best], ~is_train)
+    return held_out_losses.mean(axis=0)
 
 
 def main() -> None:
     """Print a row per dataset and metric."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="the folder of LeWiDi 2025")
-    arguments = parser.parse_args().data
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    datasets = list(simulated())
+    if arguments.data is not None:
+        datasets += lewidi(arguments.data)
     print("| data | metric | pool | temperature | cumulative | cumulative − temperature |")
     print("|---|---|---|---|---|---|")
-    for name, p, q in [*simulated(), *([] if arguments is None else lewidi(arguments))]:
-        for metric, value in METRICS.items():
-            one, other = (held_out(p, q, step, metric) for step in ("temperature", ORDERED_STEP))
-            gap = other - one
+    for name, p, q in datasets:
+        for metric, item_losses in METRICS.items():
+            temperature = held_out(p, q, "temperature", metric)
+            cumulative = held_out(p, q, ORDERED_STEP, metric)
+            gap = cumulative - temperature
             error = 1.96 * gap.std() / np.sqrt(len(gap))
             print(
-                f"| {name} | {metric} | {value(p, q).mean():.3f} | {one.mean():.3f} |"
-                f" {other.mean():.3f} | {gap.mean():+.3f} ± {error:.3f} |",
+                f"| {name} | {metric} | {item_losses(p, q).mean():.3f} | {temperature.mean():.3f} |"
+                f" {cumulative.mean():.3f} | {gap.mean():+.3f} ± {error:.3f} |",
                 flush=True,
             )
 

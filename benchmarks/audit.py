@@ -26,6 +26,7 @@ import results
 
 import edokit
 from edokit import Annotations, Predictions
+from edokit._types import Ints
 
 ROOT = Path(__file__).resolve().parent
 PAGE = ROOT.parent / "docs" / "audit.md"
@@ -50,9 +51,9 @@ def simulated_jury(
 ) -> tuple[Predictions, Annotations]:
     """Members whose errors have variance 0.01 and this correlation, and annotators of the items."""
     q = rng.uniform(0.3, 0.7, items)
-    shared = rng.normal(0, np.sqrt(correlation), (items, 1))
-    own = rng.normal(0, np.sqrt(1 - correlation), (items, members))
-    p = np.clip(q[:, None] + 0.1 * (shared + own), 0, 1)
+    shared_errors = rng.normal(0, np.sqrt(correlation), (items, 1))
+    member_errors = rng.normal(0, np.sqrt(1 - correlation), (items, members))
+    p = np.clip(q[:, None] + 0.1 * (shared_errors + member_errors), 0, 1)
     votes = (rng.random((items, annotators)) < q[:, None]).astype(int)
     people = Annotations.from_matrix(votes, classes=[0, 1])
     return Predictions.from_arrays(
@@ -102,7 +103,7 @@ def simulated_people(
     """Six annotators and a candidate, who each give a random class with these probabilities."""
     truth = rng.integers(3, size=items)
 
-    def answers(share: float, count: int) -> Any:
+    def answers(share: float, count: int) -> Ints:
         random = rng.integers(3, size=(items, count))
         return np.where(rng.random((items, count)) < share, random, truth[:, None])
 
@@ -140,11 +141,10 @@ def replacement(runs: int) -> str:
 def published(folder: Path) -> str:
     """The winning rates and advantages of the paper's notebook, and how many come out the same."""
     notebook = json.loads((folder / "alt_test_example.ipynb").read_text(encoding="utf-8"))
-    text = "".join(
-        "".join(out.get("text", ""))
-        for cell in notebook["cells"]
-        for out in cell.get("outputs", ())
-    )
+    text = ""
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", ()):
+            text += "".join(output.get("text", ""))
     pattern = r"^(\S+) (\S+) \[\w+\]:\tWinning Rate=(\S+)\tAdvantage Probability=(\S+)"
     figures = {
         (data, model): (rate, advantage)
@@ -153,9 +153,10 @@ def published(folder: Path) -> str:
     n_same = 0
     for (dataset, model), expected in figures.items():
         row = published_row(folder / "data" / dataset, model, EPSILONS[dataset])
-        outcome = f"{row['winning_rate']:.2f}", f"{row['advantage']:.2f}"
-        n_same += outcome == expected
-        if outcome != expected:
+        outcome = (f"{row['winning_rate']:.2f}", f"{row['advantage']:.2f}")
+        if outcome == expected:
+            n_same += 1
+        else:
             print(dataset, model, "published", expected, "here", outcome)
     return (
         f"{n_same} of the {len(figures)} published pairs of winning rate and advantage (nine"
@@ -166,31 +167,28 @@ def published(folder: Path) -> str:
 
 def published_row(folder: Path, model: str, epsilon: float) -> dict[str, Any]:
     """The test of one language model on one published dataset."""
-    people, models = (
-        json.loads((folder / f"{kind}_annotations.json").read_text(encoding="utf-8"))
-        for kind in ("human", "llm")
-    )
+    people = json.loads((folder / "human_annotations.json").read_text(encoding="utf-8"))
+    models = json.loads((folder / "llm_annotations.json").read_text(encoding="utf-8"))
     answers = models[model]
-    rows = [
-        (item, name, label)
-        for name, labels in people.items()
-        for item, label in labels.items()
-        if item in answers
-    ]
-    labels = {label for *_, label in rows} | set(answers.values())
     is_rating = folder.name in RATINGS
-    classes = (
-        [f"{label:g}" for label in sorted(map(float, labels))] if is_rating else sorted(labels)
-    )
-
-    def name(label: Any) -> str:
-        return f"{float(label):g}" if is_rating else str(label)
-
-    items, annotators, given = zip(*rows, strict=True)
-    table = {"item": items, "annotator": annotators, "label": list(map(name, given))}
-    scale = f"ordinal:{','.join(classes)}" if is_rating else None
+    class_name = rating_name if is_rating else str
+    table: dict[str, list[str]] = {"item": [], "annotator": [], "label": []}
+    labels = set(answers.values())
+    for annotator, label_of_item in people.items():
+        for item, label in label_of_item.items():
+            if item in answers:
+                table["item"].append(item)
+                table["annotator"].append(annotator)
+                table["label"].append(class_name(label))
+                labels.add(label)
+    scale = None
+    if is_rating:
+        classes = [rating_name(label) for label in sorted(map(float, labels))]
+        scale = f"ordinal:{','.join(classes)}"
+    else:
+        classes = sorted(labels)
     annotations = Annotations.from_table(table, classes=classes, scale=scale)
-    codes = [classes.index(name(answers[item])) for item in annotations.items]
+    codes = [classes.index(class_name(answers[item])) for item in annotations.items]
     jury = Predictions.from_arrays(
         np.eye(len(classes))[codes][:, None],
         items=annotations.items,
@@ -201,6 +199,11 @@ def published_row(folder: Path, model: str, epsilon: float) -> dict[str, Any]:
     audit = edokit.audit(jury, annotations, replace=True, epsilon=epsilon)
     (row,) = (row for row in audit.replacement if row["candidate"] == model)
     return dict(row)
+
+
+def rating_name(label: str | float) -> str:
+    """A rating as the name of a class: 4 for 4.0."""
+    return f"{float(label):g}"
 
 
 def lewidi(folder: Path) -> str:
@@ -224,8 +227,9 @@ def lewidi_row(dataset: str, pool: str, jury: Predictions, people: Annotations) 
     audit = edokit.audit(jury, people)
     judges = audit.judges
     assert judges is not None
-    ends = ["no limit" if end is None else f"{end:.1f}" for end in (judges.low, judges.high)]
-    count = "no error" if judges.estimate is None else f"{judges.estimate:.1f}"
+    count = judge_count(judges.estimate, "no error")
+    low = judge_count(judges.low, "no limit")
+    high = judge_count(judges.high, "no limit")
     try:
         test = edokit.audit(jury, people, replace=True).replacement
         rows = {row["candidate"]: row for row in test}
@@ -237,8 +241,15 @@ def lewidi_row(dataset: str, pool: str, jury: Predictions, people: Annotations) 
         ]
     except edokit.InputError:
         cells = ["too few shared items", "–", "–"]
-    start = f"| {dataset} | {len(jury.members)}, {pool} | {count} | {' to '.join(ends)} |"
+    start = f"| {dataset} | {len(jury.members)}, {pool} | {count} | {low} to {high} |"
     return f"{start} {' | '.join(cells)} |"
+
+
+def judge_count(value: float | None, missing: str) -> str:
+    """A number of judges, or words where there is none."""
+    if value is None:
+        return missing
+    return f"{value:.1f}"
 
 
 def main() -> None:
@@ -248,13 +259,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    text = {
-        "judges": lambda: judges(arguments.runs),
-        "replace": lambda: replacement(arguments.runs),
-        "published": lambda: published(arguments.folder),
-        "lewidi": lambda: lewidi(arguments.folder),
-    }[arguments.what]()
-    marks = f"<!-- {arguments.what} -->", f"<!-- end of {arguments.what} -->"
+    if arguments.what == "judges":
+        text = judges(arguments.runs)
+    elif arguments.what == "replace":
+        text = replacement(arguments.runs)
+    elif arguments.what == "published":
+        text = published(arguments.folder)
+    else:
+        text = lewidi(arguments.folder)
+    marks = (f"<!-- {arguments.what} -->", f"<!-- end of {arguments.what} -->")
     results.rewrite(PAGE, marks, f"{marks[0]}\n{text}\n{marks[1]}")
     print(text)
 

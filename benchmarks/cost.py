@@ -1,4 +1,4 @@
-"""What do far more items cost, and does the estimate hold where it can be tried?
+"""What do many more items cost, and does the estimate hold where it can be tested?
 
     python benchmarks/cost.py
     python benchmarks/cost.py --pipeline    # from texts to an evaluated ensemble; a figure
@@ -17,7 +17,6 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from results import FILE as RESULTS
 from results import machine, rewrite, save_figure
@@ -38,37 +37,41 @@ MARKS = ("<!-- written by benchmarks/cost.py -->", "<!-- end -->")
 
 @dataclass(frozen=True)
 class Run:
-    """A fit over shards: how long the first pass took, the others together, and how many."""
+    """A fit over shards: seconds of the first pass, of the others together, and their number."""
 
     items: int
     workers: int
-    first: float
-    later: float
+    first_seconds: float
+    later_seconds: float
     passes: int
 
     @property
     def seconds(self) -> float:
-        return self.first + self.later
+        return self.first_seconds + self.later_seconds
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Seconds of one worker per item: to read, check, match, cache and sum up; and per pass."""
+    """Seconds of one worker per item, in the first pass and in each later one.
 
-    first: float
-    later: float
+    The first pass reads, checks, matches, caches and sums up.
+    """
+
+    first_pass: float
+    later_pass: float
 
     @classmethod
     def from_run(cls, run: Run) -> Rates:
-        return cls(run.first / run.items, run.later / run.items / run.passes)
+        later_pass = run.later_seconds / run.items / run.passes
+        return cls(run.first_seconds / run.items, later_pass)
 
     def seconds(self, items: int, passes: int, workers: int) -> float:
-        """Shards are shared out evenly, and what is done with their sums costs nothing."""
-        return items * (self.first + passes * self.later) / workers
+        """Estimated seconds, if shards are divided evenly and the work on their sums is free."""
+        return items * (self.first_pass + passes * self.later_pass) / workers
 
 
 def fitted(folder: Path, items: int, workers: int) -> Run:
-    """A fit on one worker, or more, of a Dask cluster on this machine."""
+    """A fit on the workers of a Dask cluster on this machine."""
     from distributed import LocalCluster
 
     with ExitStack() as stack:
@@ -81,17 +84,21 @@ def fitted(folder: Path, items: int, workers: int) -> Run:
                 dashboard_address="127.0.0.1:0",
             )
         )
-        options: dict[str, Any] = {
-            "engine": cluster.scheduler_address.replace("tcp://", "dask://"),
-            "scratch": folder / "scratch",
-        }
-        places = folder / "predictions", folder / "annotations"
+        engine = cluster.scheduler_address.replace("tcp://", "dask://")
+
+        def open_data(data_folder: Path) -> FitData:
+            return FitData.open(
+                data_folder / "predictions",
+                data_folder / "annotations",
+                engine=engine,
+                scratch=folder / "scratch",
+            )
+
         # The workers import what they need before the clock starts.
-        warm = (place.parent / "warm" / place.name for place in places)
-        with FitData.open(*warm, **options) as little:
-            EDOEnsemble().fit(little)
+        with open_data(folder / "warm") as small_data:
+            EDOEnsemble().fit(small_data)
         start = time.perf_counter()
-        data = stack.enter_context(FitData.open(*places, **options))
+        data = stack.enter_context(open_data(folder))
         first_seconds = time.perf_counter() - start
         before = data.passes
         EDOEnsemble().fit(data)
@@ -105,7 +112,7 @@ def fitted(folder: Path, items: int, workers: int) -> Run:
 
 
 def span(seconds: float) -> str:
-    """In words that a person would use."""
+    """A duration in a unit of which it has at least two."""
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
@@ -113,9 +120,13 @@ def span(seconds: float) -> str:
 
 
 def page(one: Run, two: Run, rates: Rates) -> str:
+    """The rates of one worker, the test of the estimate with two, and estimates for more."""
     estimated = rates.seconds(two.items, two.passes, 2)
     ratio = two.seconds / estimated
-    rate = MEMBERS * CLASSES * BYTES
+    verdict = "reached" if ratio <= MOST else "missed"
+    item_bytes = MEMBERS * CLASSES * BYTES
+    first_megabytes = item_bytes / rates.first_pass / 1e6
+    later_megabytes = item_bytes / rates.later_pass / 1e6
     lines = [
         MARKS[0],
         machine("numpy", "dask"),
@@ -125,15 +136,15 @@ def page(one: Run, two: Run, rates: Rates) -> str:
         "",
         "| | seconds for a million items | MB a second |",
         "|---|---|---|",
-        f"| first pass | {1e6 * rates.first:.2f} | {rate / rates.first / 1e6:.0f} |",
-        f"| each later pass | {1e6 * rates.later:.2f} | {rate / rates.later / 1e6:.0f} |",
+        f"| first pass | {1e6 * rates.first_pass:.2f} | {first_megabytes:.0f} |",
+        f"| each later pass | {1e6 * rates.later_pass:.2f} | {later_megabytes:.0f} |",
         "",
         f"Tried, two workers, {two.items:,} items ({two.passes} passes after the first): estimated"
         f" {estimated:.1f} s, took {two.seconds:.1f} s. At most {MOST} times the estimate:"
-        f" {'reached' if ratio <= MOST else 'missed'} ({ratio:.2f}).",
+        f" {verdict} ({ratio:.2f}).",
         "",
         f"Estimated from these rates, {WANTED:,} items × {MEMBERS} members, as many passes,"
-        f" {WANTED * rate / 1e9:.0f} GB of probabilities and as much for the cache:",
+        f" {WANTED * item_bytes / 1e9:.0f} GB of probabilities and as much for the cache:",
         "",
         "| | first pass | later passes | together |",
         "|---|---|---|---|",
@@ -215,7 +226,7 @@ def linear_seconds() -> float:
 
 
 def gpu_rates() -> dict[str, tuple[str, float]]:
-    """Where, and GPU seconds of a pool for one text, from what ``RESULTS.md`` holds."""
+    """By recipe, the GPU and its seconds of a pool for one text, from ``RESULTS.md``."""
     text = RESULTS.read_text(encoding="utf-8")
     figures = {}
     row = r"^\| `{}` \| (NVIDIA[^|]*?) \| ([\d,]+) \|"
@@ -224,8 +235,8 @@ def gpu_rates() -> dict[str, tuple[str, float]]:
             figures[recipe] = match[1], POOL / float(match[2].replace(",", ""))
     pool = re.search(r"^## Training a pool on one GPU.*?(?=^## |\Z)", text, re.M | re.S)
     if pool:
-        own = r"^(NVIDIA.*?)\. .*?^\| [^|]*\(default\) \| \d+ \| ([\d,]+) \|"
-        if match := re.search(own, pool[0], re.M | re.S):
+        default_row = r"^(NVIDIA.*?)\. .*?^\| [^|]*\(default\) \| \d+ \| ([\d,]+) \|"
+        if match := re.search(default_row, pool[0], re.M | re.S):
             figures["transformer"] = match[1], POOL / float(match[2].replace(",", ""))
     return figures
 
@@ -240,6 +251,7 @@ def core_minutes(where: Path) -> dict[str, list[float]]:
     fewest, most_tried = TRIED
     linear = linear_seconds()
     minutes = {"core: ten `linear` members trained": [n * linear / 60 for n in SIZES]}
+    minutes_of_commands = []
     for step, at_few in runs[fewest].items():
         at_many = runs[most_tried][step]
         # What does not grow, such as start-up, is in both.
@@ -247,17 +259,18 @@ def core_minutes(where: Path) -> dict[str, list[float]]:
             SIZES[-1] - most_tried
         )
         minutes[f"core: {step}"] = [at_few / 60, at_many / 60, extrapolated / 60]
-    steps = [f"core: {step}" for step in runs[fewest]]
-    minutes[COMMANDS] = [sum(minutes[s][k] for s in steps) for k in range(3)]
+        minutes_of_commands.append(minutes[f"core: {step}"])
+    minutes[COMMANDS] = [sum(values) for values in zip(*minutes_of_commands, strict=True)]
     return minutes
 
 
 def minutes_on_page() -> dict[str, list[float]]:
-    """Minutes of a core as the page has them."""
+    """Minutes of a core as they are printed on the page."""
+    minutes = {}
     rows = re.findall(r"^\| (core: .*?) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.M)
-    return {
-        name: [float(re.sub("[≈ ,]", "", cell)) for cell in row.split("|")] for name, row in rows
-    }
+    for name, row in rows:
+        minutes[name] = [float(re.sub("[≈ ,]", "", cell)) for cell in row.split("|")]
+    return minutes
 
 
 def pipeline(core: dict[str, list[float]], on: str) -> None:
@@ -274,19 +287,20 @@ def pipeline(core: dict[str, list[float]], on: str) -> None:
         seconds = gpu["transformer"][1] / FORWARD
         minutes["GPU: ten `transformer` members predict"] = [n * seconds / 60 for n in SIZES]
     minutes |= core
+    gpu_names = [name for name, _ in gpu.values()] or ["none"]
     lines = [
         PIPELINE[0],
-        f"{on} GPU: {next(iter(gpu.values()))[0] if gpu else 'none'}.",
+        f"{on} GPU: {gpu_names[0]}.",
         "",
         "| minutes | " + " | ".join(f"{size:,} items" for size in SIZES) + " |",
         "|---|---|---|---|",
     ]
     for name, values in minutes.items():
-        shown_rows = [
-            ("" if measured(name, size) else "≈ ") + f"{value:{',.0f' if value >= 10 else '.2g'}}"
+        cells = [
+            minutes_cell(value, measured(name, size))
             for size, value in zip(SIZES, values, strict=True)
         ]
-        lines.append(f"| {name} | {' | '.join(shown_rows)} |")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     lines += ["", "![Minutes against items](images/cost.svg)", PIPELINE[1]]
     text = "\n".join(lines)
     print(text)
@@ -294,21 +308,37 @@ def pipeline(core: dict[str, list[float]], on: str) -> None:
     rewrite(PAGE, PIPELINE, text)
 
 
+def minutes_cell(minutes: float, is_measured: bool) -> str:
+    """Minutes in a cell of the table; estimates are marked."""
+    mark = "" if is_measured else "≈ "
+    if minutes >= 10:
+        return f"{mark}{minutes:,.0f}"
+    return f"{mark}{minutes:.2g}"
+
+
 def measured(name: str, items: int) -> bool:
-    """Whether a number of the table is the time of a run, and no estimate."""
+    """Whether a number of the table was measured, not estimated."""
     return items in TRIED and name.startswith("core: `edo")
 
 
 def draw(minutes: dict[str, list[float]]) -> None:
+    """Draw the minutes of the main steps against the number of items."""
     import altair as alt
 
-    rows = [
-        {"items": size, "minutes": value, "step": name.replace("`", "")}
-        | {"device": name.split()[0], "measured": measured(name, size)}
-        for name, values in minutes.items()
-        if name.startswith("GPU") or "linear" in name or name == COMMANDS
-        for size, value in zip(SIZES, values, strict=True)
-    ]
+    rows = []
+    for name, values in minutes.items():
+        if not (name.startswith("GPU") or "linear" in name or name == COMMANDS):
+            continue
+        for size, value in zip(SIZES, values, strict=True):
+            rows.append(
+                {
+                    "items": size,
+                    "minutes": value,
+                    "step": name.replace("`", ""),
+                    "device": name.split()[0],
+                    "measured": measured(name, size),
+                }
+            )
     steps = alt.Legend(orient="bottom", columns=2, labelLimit=400, title=None)
     lines = (
         alt.Chart(alt.Data(values=rows))
@@ -320,10 +350,8 @@ def draw(minutes: dict[str, list[float]]) -> None:
         .properties(width=560, height=280)
     )
     # Lines may coincide: those of a core are drawn later and are thinner.
-    gpu, core = (
-        lines.transform_filter(f"(datum.device == 'GPU') == {is_gpu}")
-        for is_gpu in ("true", "false")
-    )
+    gpu = lines.transform_filter("(datum.device == 'GPU') == true")
+    core = lines.transform_filter("(datum.device == 'GPU') == false")
     dots = lines.mark_point(filled=True, size=60).encode(
         fillOpacity=alt.condition("datum.measured", alt.value(1), alt.value(0.15))
     )

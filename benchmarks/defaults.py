@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -80,9 +79,13 @@ def pools(people: Annotations, seed: int) -> dict[str, dict[str, Predictions]]:
     return built
 
 
-def measure(seeds: int) -> dict[str, dict[str, list[Any]]]:
-    """For each pool: cross-entropy to the truth less that of the uniform pool, by method."""
-    results: dict[str, dict[str, list[Any]]] = {}
+Gains = dict[str, list[tuple[float, int]]]
+"""By method: cross-entropy to the truth less that of the uniform pool, and size, of each seed."""
+
+
+def measure(seeds: int) -> dict[str, Gains]:
+    """The gains of every method in each pool."""
+    results: dict[str, Gains] = {}
     for regime, items in REGIMES.items():
         for seed in range(seeds):
             simulation = simulate(regime, random_state=seed, items=items)
@@ -119,7 +122,9 @@ def main() -> None:
         cells = []
         for name in names:
             gains, sizes = np.array(results[name][method]).T * np.array([[1000.0], [1.0]])
-            error = 1.96 * gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.nan
+            error = np.nan
+            if len(gains) > 1:
+                error = 1.96 * gains.std(ddof=1) / np.sqrt(len(gains))
             cells.append(f"{gains.mean():+.1f} ± {error:.1f} ({sizes.mean():.1f})")
         print(f"| {method} | " + " | ".join(cells) + " |")
 

@@ -24,7 +24,6 @@ import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from true_variance import true_variance
@@ -76,6 +75,13 @@ def rejections(regime: Regime, structured: float, runs: int, permutations: int) 
     return {name: float(np.mean(values)) for name, values in verdicts.items()}
 
 
+def runs_at(structured: float, runs: int) -> int:
+    """The number of runs: false alarms are rare, so they need all of them."""
+    if structured == 0:
+        return runs
+    return max(runs // 4, 1)
+
+
 def power(runs: int, permutations: int, figure: Path | None) -> None:
     """Print the curves, and draw them."""
     names = ["any structure", *TESTS]
@@ -84,7 +90,7 @@ def power(runs: int, permutations: int, figure: Path | None) -> None:
     curves: dict[str, list[tuple[float, dict[str, float]]]] = {}
     for name, regime in DESIGNS.items():
         for structured in STRUCTURED:
-            count = runs if structured == 0 else max(runs // 4, 1)
+            count = runs_at(structured, runs)
             shares = rejections(regime, structured, count, permutations)
             curves.setdefault(name, []).append((structured, shares))
             cells = " | ".join(f"{share:.1%}" for share in shares.values())
@@ -104,8 +110,8 @@ def declared_power(runs: int, permutations: int) -> None:
     print("|---" * 4 + "|")
     for name, regime in DESIGNS.items():
         for structured in STRUCTURED:
-            count = runs if structured == 0 else max(runs // 4, 1)
-            found = []
+            count = runs_at(structured, runs)
+            is_rejected = []
             for seed in range(count):
                 simulation = simulate(
                     replace(regime, structured=structured), random_state=seed
@@ -120,8 +126,9 @@ def declared_power(runs: int, permutations: int) -> None:
                     for _ in range(permutations)
                 ]
                 p = (1 + sum(score >= real for score in chance)) / (1 + permutations)
-                found.append(p <= LEVEL)
-            print(f"| {name} | {structured:.0%} | {count} | {np.mean(found):.1%} |", flush=True)
+                is_rejected.append(p <= LEVEL)
+            rate = np.mean(is_rejected)
+            print(f"| {name} | {structured:.0%} | {count} | {rate:.1%} |", flush=True)
 
 
 def with_careless(annotations: Annotations, rate: float, seed: int) -> tuple[Annotations, set[str]]:
@@ -145,27 +152,33 @@ def careless(runs: int, permutations: int) -> None:
     print("|---" * 9 + "|")
     for name, regime in DESIGNS.items():
         for structured, rate in ((0.0, 0.0), (0.0, 0.2), (0.0, 0.4), (0.3, 0.0), (0.3, 0.4)):
-            alone = []
-            called = []
-            found = []
-            others = []
+            test_rejects = []
+            kinds = []
+            hits = []
+            false_alarms = []
             # The detection was developed on seeds below 100.
             for seed in range(1000, 1000 + runs):
                 simulation = simulate(replace(regime, structured=structured), random_state=seed)
-                annotations, who = with_careless(simulation.annotations, rate, seed)
+                annotations, names = with_careless(simulation.annotations, rate, seed)
+                if rate == 0:
+                    names = set()
                 result = diagnose(annotations, permutations=permutations, random_state=seed)
-                suspected = result.careless["annotators"] if result.careless else []
-                suspected_names = {suspect["annotator"] for suspect in suspected}
-                alone.append(result.test["p"] <= LEVEL)
-                called.append(result.advice[0].choice)
-                found.append(len(suspected_names & who) / 2 if rate else np.nan)
-                others.append(len(suspected_names - who if rate else suspected_names))
-            hits = f"{np.mean(found):.0%}" if rate else "–"
-            full = np.mean([kind in ("views", "strictness") for kind in called])
-            slight = np.mean([kind == "slight" for kind in called])
+                suspected: set[str] = set()
+                if result.careless:
+                    suspected = {entry["annotator"] for entry in result.careless["annotators"]}
+                test_rejects.append(result.test["p"] <= LEVEL)
+                kinds.append(result.advice[0].choice)
+                hits.append(len(suspected & names) / 2)
+                false_alarms.append(len(suspected - names))
+            hit_rate = "–"
+            if rate > 0:
+                hit_rate = f"{np.mean(hits):.0%}"
+            full = np.mean([kind in ("views", "strictness") for kind in kinds])
+            slight = np.mean([kind == "slight" for kind in kinds])
             print(
-                f"| {name} | {structured:.0%} | {rate:.0%} | {runs} | {np.mean(alone):.1%} |"
-                f" {full:.1%} | {slight:.1%} | {hits} | {np.mean(others):.2f} per run |",
+                f"| {name} | {structured:.0%} | {rate:.0%} | {runs} | {np.mean(test_rejects):.1%} |"
+                f" {full:.1%} | {slight:.1%} | {hit_rate} |"
+                f" {np.mean(false_alarms):.2f} per run |",
                 flush=True,
             )
 
@@ -176,12 +189,11 @@ def draw(curves: dict[str, list[tuple[float, dict[str, float]]]], path: Path) ->
 
     tests = ("any structure", *TESTS)
     colours = ["#000000", "#0072b2", "#d55e00", "#009e73"]
-    rows = [
-        {"design": design, "test": test, "part": part, "share": shares[test]}
-        for design, points in curves.items()
-        for part, shares in points
-        for test in tests
-    ]
+    rows = []
+    for design, points in curves.items():
+        for part, shares in points:
+            for test in tests:
+                rows.append({"design": design, "test": test, "part": part, "share": shares[test]})
     x = alt.X("part:Q", title="systematic part of the disagreement").axis(format="%")
     y = alt.Y("share:Q", title="structure found (share of runs)").axis(format="%")
     colour = alt.Color("test:N", scale=alt.Scale(domain=tests, range=colours), title=None)
@@ -232,13 +244,16 @@ def shares(runs: int) -> None:
             simulation = simulate(regime, random_state=seed)
             vectors = LabelVectors.from_annotations(simulation.annotations)
             true_parts = truth(simulation)
-            with_names = declared(vectors, simulation.annotations)
-            found = decompose(vectors, Design.from_vectors(vectors), cross_fitted(vectors, seed))
-            assert found is not None
+            by_declared_groups = declared(vectors, simulation.annotations)
+            decomposition = decompose(
+                vectors, Design.from_vectors(vectors), cross_fitted(vectors, seed)
+            )
+            assert decomposition is not None
+            by_found_groups = decomposition[1]
             for part in PARTS:
-                one = with_names[part]
-                other = found[1][part]
-                rows[part].append((true_parts[part], one.share, other.share))
+                rows[part].append(
+                    (true_parts[part], by_declared_groups[part].share, by_found_groups[part].share)
+                )
         for part in PARTS:
             means = np.mean(rows[part], axis=0)
             errors = 2 * np.std(rows[part], axis=0, ddof=1) / np.sqrt(runs)
@@ -263,14 +278,14 @@ def lewidi(folder: Path) -> None:
         spent = time.process_time() - start
         variance = diagnosis.variance
         test = diagnosis.test
-        advice = {one.topic: one.choice for one in diagnosis.advice}
+        choices = {advice.topic: advice.choice for advice in diagnosis.advice}
         parts = [_share(variance[part]) for part in PARTS]
         p = [test["p"], *(test[key]["p"] for key in ("annotator", "group_item", "views"))]
         sizes = ", ".join(str(group["annotators"]) for group in diagnosis.clusters["groups"])
         print(
             f"| {name} | {' | '.join(parts)} | {' | '.join(f'{value:.2f}' for value in p)} |"
-            f" {sizes}; {diagnosis.clusters['stability']:.2f} | {advice['structure']} |"
-            f" {advice['supervision']} | {spent:.1f} |"
+            f" {sizes}; {diagnosis.clusters['stability']:.2f} | {choices['structure']} |"
+            f" {choices['supervision']} | {spent:.1f} |"
         )
 
 
@@ -282,25 +297,30 @@ def lewidi2025(folder: Path, permutations: int) -> None:
     )
     print("|---" * 10 + "|")
     for name in ("Paraphrase", "CSC", "VariErrNLI"):
-        read = read_annotations(folder / name)
-        table = read.to_table().to_pandas().drop(columns="answer_scale")
-        if read.scale.is_multi_label:
+        on_scale = read_annotations(folder / name)
+        table = on_scale.to_table().to_pandas().drop(columns="answer_scale")
+        if on_scale.scale.is_multi_label:
             table["label"] = [" & ".join(sorted(json.loads(labels))) for labels in table["label"]]
-        classes = Annotations.from_table(table)
-        for one in (read, classes):
-            diagnosis = diagnose(one, permutations=permutations)
+        as_classes = Annotations.from_table(table)
+        for people in (on_scale, as_classes):
+            diagnosis = diagnose(people, permutations=permutations)
             parts = [_share(diagnosis.variance[part]) for part in PARTS]
-            careless = len((diagnosis.careless or {"annotators": []})["annotators"])
-            kind = next(each.choice for each in diagnosis.advice if each.topic == "structure")
+            careless = 0
+            if diagnosis.careless:
+                careless = len(diagnosis.careless["annotators"])
+            choices = {advice.topic: advice.choice for advice in diagnosis.advice}
+            kind = choices["structure"]
             print(
-                f"| {name} | {one.scale.kind} | {diagnosis.agreement['alpha']:.3f} |"
+                f"| {name} | {people.scale.kind} | {diagnosis.agreement['alpha']:.3f} |"
                 f" {' | '.join(parts)} | {diagnosis.test['p']:.2f} | {kind} | {careless} |",
                 flush=True,
             )
 
 
-def _share(part: dict[str, Any] | None) -> str:
-    return "–" if part is None else f"{part['share']:.1%}"
+def _share(part: dict[str, float] | None) -> str:
+    if part is None:
+        return "–"
+    return f"{part['share']:.1%}"
 
 
 def main() -> None:

@@ -31,8 +31,11 @@ import edokit
 from edokit.analysis.scores.result import Gain
 from edokit.metrics import METRIC
 
+Numbers = dict[str, Any]
+"""Numbers read from JSON by name, some of them grouped under another name."""
 
-def run_both(source: Path, name: str, items: int, encoder: str) -> dict[str, Any]:
+
+def run_both(source: Path, name: str, items: int, encoder: str) -> Numbers:
     """A run without, then with the encoder, in one folder: what is trained is kept."""
     annotations = replace(read(source, name, items), splits=None)
     with tempfile.TemporaryDirectory() as place:
@@ -44,7 +47,7 @@ def run_both(source: Path, name: str, items: int, encoder: str) -> dict[str, Any
     return {"items": len(annotations.items), "fast": fast, "full": full, "gain": gain}
 
 
-def described(result: edokit.Run) -> dict[str, Any]:
+def described(result: edokit.Run) -> Numbers:
     """The numbers of a run, and the processor seconds of this process so far."""
     metric = result.results["headline_metric"]
     methods = {row["name"]: row[metric] for row in result.results["leaderboard"]}
@@ -58,8 +61,8 @@ def described(result: edokit.Run) -> dict[str, Any]:
     }
 
 
-def measured(source: Path, name: str, items: int, encoder: str, cache: Path) -> Any:
-    """The numbers of both runs in a process of their own, so that the seconds are theirs."""
+def measured(source: Path, name: str, items: int, encoder: str, cache: Path) -> Numbers:
+    """The numbers of both runs, measured in a process of their own and cached."""
     file = cache / f"{name}-{items}.json"
     if not file.exists():
         command = [sys.executable, __file__, "--one", str(source), name, str(items), encoder]
@@ -67,7 +70,8 @@ def measured(source: Path, name: str, items: int, encoder: str, cache: Path) -> 
         cache.mkdir(parents=True, exist_ok=True)
         file.write_text(done.stdout.splitlines()[-1], encoding="utf-8")
         print(file.stem, flush=True)
-    return json.loads(file.read_text(encoding="utf-8"))
+    numbers: Numbers = json.loads(file.read_text(encoding="utf-8"))
+    return numbers
 
 
 def percent(gain: Mapping[str, float]) -> str:
@@ -78,8 +82,8 @@ def percent(gain: Mapping[str, float]) -> str:
     return f"{standing}{values[0]} % [{values[1]}, {values[2]}]"
 
 
-def table(results: Mapping[str, Any]) -> Iterator[str]:
-    """Both pools, what the encoder gains, and what learned weights gain in each of them."""
+def table(results: Mapping[str, Numbers]) -> Iterator[str]:
+    """Both pools, the gain of the encoder, and the gain of learned weights in each pool."""
     heads = [
         "dataset",
         "items",
@@ -120,7 +124,7 @@ def main() -> None:
     parser.add_argument("lewidi2023", type=Path)
     parser.add_argument("lewidi2025", type=Path)
     parser.add_argument("--encoder", required=True, help="a folder with onnx/model.onnx")
-    parser.add_argument("--items", type=int, default=800, help="of each dataset at most so many")
+    parser.add_argument("--items", type=int, default=800, help="the most items of each dataset")
     parser.add_argument("--cache", type=Path, default=Path("encoder-benchmark"))
     parser.add_argument("--datasets", nargs="*", help="only these; nothing is written then")
     arguments = parser.parse_args()

@@ -193,7 +193,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("lewidi2023", type=Path)
     parser.add_argument("lewidi2025", type=Path)
-    parser.add_argument("--items", type=int, default=10_000, help="of each dataset at most so many")
+    parser.add_argument("--items", type=int, default=10_000, help="the most items of each dataset")
     parser.add_argument("--datasets", nargs="*", help="only these; others from the cache")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--cache", type=Path, default=Path("escalation"))

@@ -39,7 +39,7 @@ def words(text: str) -> set[object]:
 
 
 def runs(length: int) -> Pieces:
-    """The distinct runs of so many characters of a text."""
+    """The distinct runs of ``length`` characters of a text."""
 
     def pieces(text: str) -> set[object]:
         padded = f" {' '.join(text.casefold().split())} "
@@ -52,10 +52,13 @@ def known_share(pieces: Pieces) -> Measure:
     """The share of a text's pieces that the fit has."""
 
     def measure(fit: Sequence[str], texts: Sequence[str]) -> Floats:
-        known_pieces = {piece for text in fit for piece in pieces(text)}
-        return np.array(
-            [np.mean([piece in known_pieces for piece in pieces(text)]) for text in texts]
-        )
+        known_pieces: set[object] = set()
+        for text in fit:
+            known_pieces |= pieces(text)
+        shares = []
+        for text in texts:
+            shares.append(np.mean([piece in known_pieces for piece in pieces(text)]))
+        return np.array(shares)
 
     return measure
 
@@ -64,7 +67,9 @@ def mean_frequency(pieces: Pieces) -> Measure:
     """The mean log-frequency of a text's pieces among the texts of the fit."""
 
     def measure(fit: Sequence[str], texts: Sequence[str]) -> Floats:
-        counts = Counter(piece for text in fit for piece in pieces(text))
+        counts: Counter[object] = Counter()
+        for text in fit:
+            counts.update(pieces(text))
         scores = []
         for text in texts:
             frequencies = [(counts[piece] + 0.5) / (len(fit) + 1) for piece in pieces(text)]
@@ -118,20 +123,22 @@ def strange_texts(
     """Texts that members of a dataset can't know, by kind."""
     strange: dict[str, list[str]] = {}
     is_english = name in ENGLISH
-    scripts = [*rng.choice(texts["ArMIS" if name != "ArMIS" else "HS-Brexit"], 200)]
-    strange["another script"] = list(map(str, scripts))
-    strange["Japanese characters"] = [
-        "".join(chr(code) for code in rng.integers(0x3041, 0x3096, 20)) for _ in range(100)
-    ]
+    other_script = "HS-Brexit" if name == "ArMIS" else "ArMIS"
+    strange["another script"] = list(map(str, rng.choice(texts[other_script], 200)))
+    strange["Japanese characters"] = []
+    for _ in range(100):
+        codes = rng.integers(0x3041, 0x3096, 20)
+        strange["Japanese characters"].append("".join(map(chr, codes)))
     emoji = list("😀😂👍🔥🎉💩😡🙏🤔👀")
     strange["emoji"] = ["".join(rng.choice(emoji, rng.integers(1, 10))) for _ in range(100)]
     letters = list("abcdefghijklmnopqrstuvwxyz     ")
     strange["random letters"] = ["".join(rng.choice(letters, 60)) for _ in range(200)]
     strange["all but empty"] = [".", "?", "!!", "...", "-", "a", "1", "x", "&", "ok"]
-    other_sources = [other for other in ENGLISH if other != name]
     if is_english:
-        mixed = [text for other in other_sources for text in rng.choice(texts[other], 100)]
-        strange["other English datasets"] = list(map(str, mixed))
+        strange["other English datasets"] = []
+        for source in ENGLISH:
+            if source != name:
+                strange["other English datasets"] += map(str, rng.choice(texts[source], 100))
     strange["40 texts in one"] = [" ".join(rng.choice(ordinary, 40)) for _ in range(100)]
     return strange
 
@@ -152,7 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("lewidi2023", type=Path)
     parser.add_argument("lewidi2025", type=Path)
-    parser.add_argument("--items", type=int, default=2000, help="of each dataset at most so many")
+    parser.add_argument("--items", type=int, default=2000, help="the most items of each dataset")
     parser.add_argument("--encoder", help="the folder of a sentence encoder")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -203,9 +210,9 @@ def dataset_rows(
     shares = []
     for seed in range(20):  # one split says little about a share of one in a hundred
         shuffled = np.random.default_rng(seed).permutation(len(all_texts))
-        known = Familiarity.fit([all_texts[row] for row in shuffled[n_new:]])
+        familiarity = Familiarity.fit([all_texts[row] for row in shuffled[n_new:]])
         new_texts = [all_texts[row] for row in shuffled[:n_new]]
-        shares.append(known.rank(new_texts).unfamiliar.mean())
+        shares.append(familiarity.rank(new_texts).unfamiliar.mean())
     familiarity = Familiarity.fit(fit)
     cells = [f"{np.mean(shares):.1%} (20 splits)"]
     for kind in KINDS:

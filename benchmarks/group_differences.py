@@ -53,7 +53,8 @@ def simulate(kind: str, balanced: bool, shift: float, seed: int) -> Annotations:
     """A table of annotations with the attributes gender, age and team."""
     rng = np.random.default_rng([seed, 42])
     people = 60
-    is_woman = np.arange(people) < (30 if balanced else 12)
+    women = 30 if balanced else 12
+    is_woman = np.arange(people) < women
     n_items = people * 40 // 5
     quality = rng.normal(0, 1, (n_items, 3))
     habits = rng.normal(0, HABIT, (people, 3))
@@ -72,11 +73,10 @@ def simulate(kind: str, balanced: bool, shift: float, seed: int) -> Annotations:
     person = np.concatenate(person_numbers)
     given_answers = answers(kind, quality[item], habits[person], shift * is_woman[person], rng)
     if kind == "multi-label":
-        chosen = [
-            [c for c, is_chosen in zip(CLASSES, row, strict=True) if is_chosen]
-            for row in given_answers
-        ]
-        labels = [json.dumps(names) for names in chosen]
+        labels = []
+        for row in given_answers:
+            names = [name for name, is_chosen in zip(CLASSES, row, strict=True) if is_chosen]
+            labels.append(json.dumps(names))
     elif kind == "nominal":
         labels = [CLASSES[code] for code in given_answers]
     else:
@@ -94,7 +94,7 @@ def simulate(kind: str, balanced: bool, shift: float, seed: int) -> Annotations:
 
 
 class Cell:
-    """What was found in the tables of one kind, one design and one shift."""
+    """The results of the tables of one kind, one design and one shift."""
 
     def __init__(self) -> None:
         self.tables = 0
@@ -125,31 +125,36 @@ class Cell:
 
 
 def simulated(tables: int, coverage_tables: int) -> list[str]:
-    """Rows of the table of false alarms, power and coverage, printed as they are found."""
+    """The table of false alarms, power and coverage; prints its rows as they are computed."""
     heads = ["answers", "design", "difference", "shown: any of 3 attributes", "shown: gender"]
     heads += ["can't tell", "coverage"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     print("\n".join(lines), flush=True)
     for balanced in (False, True):
+        design = "balanced" if balanced else "unbalanced"
         for kind in SCALES:
             name = "" if kind == "ordinal" else CLASSES[-1]
-            none = Cell()
-            some = Cell()
+            without_shift = Cell()
+            with_shift = Cell()
             for seed in range(coverage_tables):
                 is_tested = seed < tables
-                none.add(simulate(kind, balanced, 0.0, seed), name, is_tested)
-                some.add(simulate(kind, balanced, SHIFT[kind], seed), name, is_tested)
-            # What the shift makes of the difference on the same draws.
-            truth = float(np.mean(np.subtract(some.differences, none.differences)))
-            for cell, difference in ((none, 0.0), (some, truth)):
-                design = "balanced" if balanced else "unbalanced"
-                shown_difference = f"{difference:+.2f}" if difference else "none"
-                counts = (cell.any_shown, cell.gender_shown, cell.undecided)
-                shares = " | ".join(f"{count / cell.tables:.1%}" for count in counts)
-                covered = f"{cell.coverage(difference):.1%}"
-                lines.append(f"| {kind} | {design} | {shown_difference} | {shares} | {covered} |")
-                print(lines[-1], flush=True)
+                without_shift.add(simulate(kind, balanced, 0.0, seed), name, is_tested)
+                with_shift.add(simulate(kind, balanced, SHIFT[kind], seed), name, is_tested)
+            # The true difference is the mean change of the difference on the same draws.
+            changes = np.subtract(with_shift.differences, without_shift.differences)
+            truth = float(np.mean(changes))
+            lines.append(cell_line(f"| {kind} | {design} | none |", without_shift, 0.0))
+            print(lines[-1], flush=True)
+            lines.append(cell_line(f"| {kind} | {design} | {truth:+.2f} |", with_shift, truth))
+            print(lines[-1], flush=True)
     return lines
+
+
+def cell_line(start: str, cell: Cell, truth: float) -> str:
+    """A row of the table."""
+    counts = (cell.any_shown, cell.gender_shown, cell.undecided)
+    shares = " | ".join(f"{count / cell.tables:.1%}" for count in counts)
+    return f"{start} {shares} | {cell.coverage(truth):.1%} |"
 
 
 def lewidi2025(folder: Path) -> None:

@@ -25,7 +25,7 @@ SIZES = (100_000, 1_000_000, 10_000_000, 100_000_000)
 MEMBERS = 10
 CLASSES = 2
 AIM = 60.0
-"""The first pass takes at most so many times as long as reading the bytes."""
+"""The most times that the first pass may take as long as reading the bytes."""
 
 
 def measure_passes(folder: Path, rounds: int) -> dict[str, float]:
@@ -33,9 +33,13 @@ def measure_passes(folder: Path, rounds: int) -> dict[str, float]:
     of reading the same bytes. A pass over four items goes before: libraries are imported."""
     from edokit.fitdata.data import FitData
 
-    def open_data(data_folder: Path) -> Any:
-        places = data_folder / "predictions", data_folder / "annotations"
-        return FitData.open(*places, jobs=1, scratch=folder / "scratch")
+    def open_data(data_folder: Path) -> FitData:
+        return FitData.open(
+            data_folder / "predictions",
+            data_folder / "annotations",
+            jobs=1,
+            scratch=folder / "scratch",
+        )
 
     open_data(folder.with_name("warm")).close()
     seconds: dict[str, list[float]] = {"plain": [], "first": [], "later": []}
@@ -63,7 +67,7 @@ def plain_read(folder: Path) -> float:
 
 
 def table_row(items: int, kind: str, parent: Path) -> dict[str, Any]:
-    """What one size takes."""
+    """The seconds and the memory of one size, measured in a process of its own."""
     rounds = 3 if items <= 10_000_000 else 1
     with tempfile.TemporaryDirectory(prefix="edo-growth-", dir=parent) as name:
         folder = Path(name) / "data"
@@ -111,9 +115,14 @@ def main() -> None:
         print(json.dumps(seconds))
         return
     rows = []
-    for items in (items for items in SIZES if items <= arguments.most):
-        # Parquet holds the same numbers; the largest size is read once, as npz.
-        for kind in ("npz", "parquet") if items <= 10_000_000 else ("npz",):
+    for items in SIZES:
+        if items > arguments.most:
+            continue
+        kinds = ["npz"]
+        if items <= 10_000_000:
+            # Parquet files have the same numbers; the largest size is read once.
+            kinds.append("parquet")
+        for kind in kinds:
             rows.append(table_row(items, kind, arguments.folder))
             print(table(rows)[-1], flush=True)
     text = [

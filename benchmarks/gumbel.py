@@ -64,13 +64,14 @@ def paper_space(count: int, ce: str) -> tuple[list[ObjectiveSettings], list[Gumb
 
 def total(weights: Sequence[float], pool: Pool, settings: ObjectiveSettings) -> float:
     """The joint loss at these weights over all items (``random`` in expectation)."""
-    compared_settings = replace(settings, ce="all") if settings.ce == "random" else settings
+    if settings.ce == "random":
+        settings = replace(settings, ce="all")
     problem = Problem.from_arrays(*pool, class_weights=settings.class_weights)
-    return float(joint_loss(np.asarray(weights), problem, compared_settings).total)
+    return float(joint_loss(np.asarray(weights), problem, settings).total)
 
 
 def speed(count: int, rounds: int) -> None:
-    """Time and results beside those of the literal loop."""
+    """Print time and results beside those of the literal loop."""
     import torch
     from gumbel_literal import OwnNoise, SharedNoise, fit_literally
 
@@ -100,37 +101,31 @@ def speed(count: int, rounds: int) -> None:
         ours, _ = timed(
             lambda s=settings, o=options: solve_gumbel(FitData.from_arrays(*pool), s, o), rounds
         )
-        data = FitData.from_arrays(*pool)
-        found = [
-            solve_gumbel(data, *own, random_state=seed)[0]
-            for own, seed in zip(pairs, seeds, strict=True)
-        ]
         theirs, literal = timed(
             lambda p=pairs: [
-                fit_literally(*single_precision, *own, OwnNoise(t)) for t, own in enumerate(p)
+                fit_literally(*single_precision, *pair, OwnNoise(t)) for t, pair in enumerate(p)
             ]
         )
-        apart = [
-            solution.terms["total"] - total(weights, pool, own)
-            for solution, own, (weights, _) in zip(found, settings, literal, strict=True)
-        ]
-        error = np.std(apart, ddof=1) / np.sqrt(count)
-        shared = [
-            fit_literally(*exact, *own, SharedNoise(seed, own[1].batch_size))[0]
-            for own, seed in zip(pairs, seeds, strict=True)
-        ]
-        largest = max(
-            np.abs(solution.weights - weights).max()
-            for solution, weights in zip(found, shared, strict=True)
-        )
+        data = FitData.from_arrays(*pool)
+        loss_gaps = []
+        weight_gaps = []
+        for number, (setting, option) in enumerate(pairs):
+            seed = seeds[number]
+            solution = solve_gumbel(data, setting, option, random_state=seed)[0]
+            literal_weights, _ = literal[number]
+            loss_gaps.append(solution.terms["total"] - total(literal_weights, pool, setting))
+            shared_noise = SharedNoise(seed, option.batch_size)
+            shared_weights, _ = fit_literally(*exact, setting, option, shared_noise)
+            weight_gaps.append(np.abs(solution.weights - shared_weights).max())
+        error = np.std(loss_gaps, ddof=1) / np.sqrt(count)
         print(
             f"| {ce} | {theirs} | {ours} | {theirs.times(ours)} "
-            f"| {largest:.0e} | {np.mean(apart):+.4f} ± {1.96 * error:.4f} |"
+            f"| {max(weight_gaps):.0e} | {np.mean(loss_gaps):+.4f} ± {1.96 * error:.4f} |"
         )
 
 
 def defaults(seed: int) -> None:
-    """The paper's settings and the thorough ones, seed by seed, against the optimum."""
+    """Print the paper's settings and the thorough ones, seed by seed, against the optimum."""
     print(
         f"{len(SEEDS)} seeds, pools of {MEMBERS} members. Gap: joint loss above the optimum's, "
         "mean (smallest–largest). Movement: max |w − 1/K| of w = softmax(θ), mean. Kept: members "
@@ -147,12 +142,12 @@ def defaults(seed: int) -> None:
         gaps: list[list[float]] = [[], [], []]
         for regime in REGIMES:
             for kind in KINDS:
-                row = compare(make_pool(regime, kind, seed), settings)
-                for kept, own in zip(gaps, row[1], strict=True):
-                    kept.extend(own)
-                print(f"| {regime} | {kind} | {row[0]}")
-        means = [f"{np.mean(own):.4f}" for own in gaps]
-        print(f"| all | | | {means[0]} | | | {means[1]} | | | {means[2]} | |")
+                cells, pool_gaps = compare(make_pool(regime, kind, seed), settings)
+                for all_gaps, new_gaps in zip(gaps, pool_gaps, strict=True):
+                    all_gaps += new_gaps
+                print(f"| {regime} | {kind} | {cells}")
+        uniform, paper, thorough = (f"{np.mean(values):.4f}" for values in gaps)
+        print(f"| all | | | {uniform} | | | {paper} | | | {thorough} | |")
 
 
 def compare(pool: Pool, settings: ObjectiveSettings) -> tuple[str, list[list[float]]]:
@@ -162,22 +157,30 @@ def compare(pool: Pool, settings: ObjectiveSettings) -> tuple[str, list[list[flo
     optimum = best.terms["total"]
     uniform = float(joint_loss(np.full(MEMBERS, 1 / MEMBERS), problem, settings).total) - optimum
     data = FitData.from_arrays(*pool)
-    paper, thorough = (
-        [solve_gumbel(data, settings, options, random_state=seed)[0] for seed in SEEDS]
-        for options in (GumbelSteps(), Gumbel().resolve(problem.items))
-    )
-    moved = np.mean([np.abs(theta_weights(own) - 1 / MEMBERS).max() for own in paper])
-    gaps = [[own.terms["total"] - optimum for own in found] for found in (paper, thorough)]
-    kept = np.mean([(own.weights >= 0.05).sum() for own in thorough])
+    thorough_steps = Gumbel().resolve(problem.items)
+    paper = [solve_gumbel(data, settings, GumbelSteps(), random_state=seed)[0] for seed in SEEDS]
+    thorough = [
+        solve_gumbel(data, settings, thorough_steps, random_state=seed)[0] for seed in SEEDS
+    ]
+    movements = [np.abs(theta_weights(solution) - 1 / MEMBERS).max() for solution in paper]
+    paper_gaps = [solution.terms["total"] - optimum for solution in paper]
+    thorough_gaps = [solution.terms["total"] - optimum for solution in thorough]
+    kept_members = np.mean([(solution.weights >= 0.05).sum() for solution in thorough])
     cells = (
-        f"{problem.items} | {uniform:.4f} | {moved:.3f} | {sizes(paper)} | {spread(gaps[0])} "
-        f"| {sizes(thorough)} | {kept:.1f} | {spread(gaps[1])} | {(best.weights >= 0.05).sum()} |"
+        f"{problem.items} | {uniform:.4f} | {np.mean(movements):.3f} | {sizes(paper)} "
+        f"| {spread(paper_gaps)} | {sizes(thorough)} | {kept_members:.1f} "
+        f"| {spread(thorough_gaps)} | {(best.weights >= 0.05).sum()} |"
     )
-    return cells, [[uniform], *gaps]
+    return cells, [[uniform], paper_gaps, thorough_gaps]
+
+
+def solutions(data: FitData, settings: ObjectiveSettings, steps: GumbelSteps) -> list[Solution]:
+    """A solution for each seed."""
+    return [solve_gumbel(data, settings, steps, random_state=seed)[0] for seed in SEEDS]
 
 
 def theta_weights(solution: Solution) -> np.ndarray:
-    """[K] learned weights before a size is chosen."""
+    """The learned weights [K] before a size is chosen."""
     assert solution.trajectory is not None
     return np.asarray(softmax(solution.trajectory.theta[-1]))
 
@@ -187,9 +190,10 @@ def spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.4f} ({min(values):.4f}–{max(values):.4f})"
 
 
-def sizes(found: Sequence[Solution]) -> str:
-    """How many seeds chose which size."""
-    return ", ".join(f"{k} ({n})" for k, n in sorted(Counter(s.size for s in found).items()))
+def sizes(seed_solutions: Sequence[Solution]) -> str:
+    """How many seeds chose each size."""
+    counts = Counter(solution.size for solution in seed_solutions)
+    return ", ".join(f"{size} ({count})" for size, count in sorted(counts.items()))
 
 
 def main() -> None:

@@ -57,8 +57,8 @@ class SharedNoise:
 
     def of_members(self, batch: int, members: int) -> Tensor:
         # edokit fills a short last batch up, and draws for the filler too.
-        drawn = self._draws.member_noise(1, self._batch_size, members)[0, :batch]
-        return torch.from_numpy(drawn)
+        noise = self._draws.member_noise(1, self._batch_size, members)[0, :batch]
+        return torch.from_numpy(noise)
 
 
 class Ensemble(nn.Module):
@@ -71,13 +71,13 @@ class Ensemble(nn.Module):
         sizes = range(options.min_members, min(options.max_members, members) + 1)
         self.theta = nn.Parameter(torch.zeros(members, dtype=alpha.dtype))
         self.pi = nn.Parameter(torch.zeros(len(sizes), dtype=alpha.dtype))
-        masks = [[float(k < size) for k in range(members)] for size in sizes]
+        masks = np.arange(members) < np.array(sizes)[:, None]
         self.register_buffer("masks", torch.tensor(masks, dtype=alpha.dtype))
         self.register_buffer("alpha", alpha)
         self.settings = settings
 
     def weights(self, noise: Tensor, temperature: float) -> Tensor:
-        """[K] average over sizes of the first j members' weights, renormalised."""
+        """The average over sizes of the first j members' weights, renormalised [K]."""
         z = torch.log_softmax(self.pi, dim=0) + noise
         sizes = torch.softmax(z / temperature, dim=0)
         truncated = torch.softmax(self.theta, dim=0) * self.masks
@@ -85,7 +85,7 @@ class Ensemble(nn.Module):
         return (sizes[:, None] * truncated).sum(dim=0)
 
     def loss(self, p: Tensor, q: Tensor, y: Tensor, noise: Noise, temperature: float) -> Tensor:
-        """Of a mini-batch: predictions [n, K, C], soft and (one-hot) hard labels [n, C]."""
+        """The loss of a mini-batch: predictions [n, K, C], soft and one-hot hard labels [n, C]."""
         s = self.settings
         v = self.weights(noise.of_sizes(len(self.pi)).to(p.dtype), temperature)
         pooled = (v[None, :, None] * p).sum(dim=1)

@@ -112,7 +112,7 @@ def equal_model_runs(runs: int, seed: int, copies: int) -> tuple[float, float]:
             for number, text in enumerate(texts):
                 rows["item"].append(f"i{number}-{copy}")
                 rows["annotator"].append("a")
-                rows["label"].append("n" if number % 2 else "y")
+                rows["label"].append("yn"[number % 2])
                 rows["text"].append(text)
         clusters = item_clusters(Annotations.from_table(rows))
         difference = np.tile(rng.normal(size=n_texts), copies)
@@ -148,9 +148,8 @@ def main() -> None:
             claimed = np.mean([gain.standing == "better" for gain in gains[name]])
             cells.append(f"{claimed:.0%} (median gain {np.median(shares):+.0%})")
         print(f"| {title} | {' | '.join(cells)} |")
-    for copies in (1, 5):
+    for copies, noun in ((1, "copy"), (5, "copies")):
         rates_alone, rates_together = equal_model_runs(arguments.equal_runs, arguments.seed, copies)
-        noun = "copy" if copies == 1 else "copies"
         title = (
             f"difference of equal models: {copies} {noun} of 60 texts ({arguments.equal_runs} runs)"
         )

@@ -1,7 +1,7 @@
 """Members that learn how each annotator differs, as linear and encoder did until 84278a44.
 
-Effects of people are part of the ensemble now. These members are what they are measured against:
-the recipes ``knowing:KnowingLinear`` and ``knowing:KnowingEncoder``.
+Effects of people are part of the ensemble now. They are compared with these members, the recipes
+``knowing:KnowingLinear`` and ``knowing:KnowingEncoder``.
 """
 
 from __future__ import annotations
@@ -34,14 +34,17 @@ def learn_annotators(member: ClassifierMember, data: MemberData) -> AnnotatorEff
     targets = data.targets(0)
     held_out = member._model.predict(features)
     n_items = len(held_out)
-    folds = random_folds(n_items, FOLDS, seed=n_items)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EDOWarning)  # reported of all targets already
-        for fold in range(FOLDS if n_items > FOLDS else 0):
-            is_inside = folds == fold
-            outside = np.flatnonzero(~is_inside)
-            model = Logistic.fit(features[outside], targets[outside], member.strength, data.scale)
-            held_out[is_inside] = model.rounded().predict(features[is_inside])
+    if n_items > FOLDS:
+        folds = random_folds(n_items, FOLDS, seed=n_items)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)  # reported for all targets already
+            for fold in range(FOLDS):
+                is_inside = folds == fold
+                outside = np.flatnonzero(~is_inside)
+                model = Logistic.fit(
+                    features[outside], targets[outside], member.strength, data.scale
+                )
+                held_out[is_inside] = model.rounded().predict(features[is_inside])
     return AnnotatorEffects.fit(held_out, known_labels(data), data.scale)
 
 

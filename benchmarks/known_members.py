@@ -32,7 +32,7 @@ DATASETS = {
     "lewidi2025": ("CSC", "MP", "Paraphrase", "VariErrNLI"),
 }
 KNOWING = "annotators-01"
-"""The member that knows annotators: until now what `edo run` answered for a person with."""
+"""The member that learned annotators; `edo run` answered for a person with it before."""
 POOL = (
     Group("linear", 1, "strong", "soft", options={"strength": 20.0}),
     Group("knowing:KnowingLinear", 1, "annotators", "soft"),
@@ -77,9 +77,9 @@ def losses(annotations: Annotations, items: Predictions, pairs: Predictions) -> 
     return {kind: np.concatenate(parts) for kind, parts in by_item.items()}
 
 
-def difference(one: Floats, other: Floats) -> str:
+def difference(losses: Floats, other_losses: Floats) -> str:
     """The mean difference with its interval, marked where it is clear."""
-    test = paired_test(one, other)
+    test = paired_test(losses, other_losses)
     sign = ""
     if test.high < 0:
         sign = "▲ "
@@ -101,7 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("lewidi2023", type=Path)
     parser.add_argument("lewidi2025", type=Path)
-    parser.add_argument("--items", type=int, default=1500, help="of each dataset at most so many")
+    parser.add_argument("--items", type=int, default=1500, help="the most items of each dataset")
     parser.add_argument("--cache", type=Path, default=Path("known-members"))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")

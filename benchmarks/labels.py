@@ -79,7 +79,7 @@ def cross_fit(annotations: Annotations) -> Floats:
 
 
 def with_slips(annotations: Annotations, seed: int) -> tuple[Annotations, Bools]:
-    """Turn some labels into another class; which ones [M]."""
+    """The annotations with some labels turned into another class, and a mask of these [M]."""
     rng = np.random.default_rng(seed)
     codes = annotations.label_codes.copy()
     is_slip = rng.random(len(codes)) < SLIPS
@@ -106,6 +106,7 @@ def label_matrix(labels: HumanLabels) -> Floats:
 
 
 def precision(scores: Floats, is_slip: Bools) -> float:
+    """The share of slips among the labels with the lowest scores."""
     return float(is_slip[np.argsort(scores, kind="stable")[:CHECKED]].mean())
 
 
@@ -156,11 +157,11 @@ def subset(annotations: Annotations, kept: Bools) -> Annotations:
     )
 
 
-def draw_labels(annotations: Annotations, wanted: Ints, kept: Bools, seed: int) -> Bools:
-    """Also keep so many further labels of each item as are ``wanted`` [N], drawn at random."""
+def draw_labels(annotations: Annotations, n_more: Ints, kept: Bools, seed: int) -> Bools:
+    """Keep ``n_more`` [N] further labels of each item, drawn at random, beside the ``kept``."""
     rng = np.random.default_rng(seed)
     chosen_labels = kept.copy()
-    remaining = wanted.copy()
+    remaining = n_more.copy()
     for row in rng.permutation(len(kept)):
         item = annotations.item_codes[row]
         if not chosen_labels[row] and remaining[item] > 0:
@@ -212,13 +213,13 @@ def again_once(regime: str, seed: int, budget: int) -> dict[str, float]:
     }
     truth = everything.soft_labels
     errors = {"no label": float(np.square(pooled.probabilities - truth).sum(axis=1).mean())}
-    for name, chosen in choices.items():
+    for name, chosen_items in choices.items():
         n_more = np.zeros(n_items, dtype=np.int64)
-        n_more[chosen] = 1
+        n_more[chosen_items] = 1
         after = subset(everything, draw_labels(everything, n_more, drawn_labels, seed))
         spent, _ = posterior(after, answers)
         errors[name] = float(np.square(spent.probabilities - truth).sum(axis=1).mean())
-        errors[f"{name}: new items"] = float(is_new[chosen].mean())
+        errors[f"{name}: new items"] = float(is_new[chosen_items].mean())
     return errors
 
 

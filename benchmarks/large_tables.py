@@ -20,7 +20,7 @@ from results import machine, write_section
 from watch import GIB, watched
 
 PER_ITEM = {8: 3.0, 9: 4.0}
-"""Annotations of an item, and the share of items that have so many, in sevenths."""
+"""By number of annotations of an item: the share of such items, in sevenths."""
 MEAN_PER_ITEM = 60 / 7
 AIM_SECONDS = 120
 AIM_ANNOTATIONS = 60_000
@@ -29,7 +29,7 @@ COMMAND = [sys.executable, "-c", "from edokit.cli import main; main()", "run"]
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run took."""
+    """The time and memory of one run."""
 
     annotations: int
     items: int
@@ -39,7 +39,7 @@ class Measurement:
 
 
 def measure(annotations: int, jobs: int, parent: Path) -> Measurement:
-    """What `edo run` takes on a table of about so many annotations."""
+    """The time and memory of `edo run` on a table of about this many annotations."""
     from edokit.annotations.core import Annotations
     from edokit.datasets.read import write_annotations
     from edokit.datasets.simulate.regimes import REGIMES
@@ -68,27 +68,27 @@ def measure(annotations: int, jobs: int, parent: Path) -> Measurement:
 
 def lines(measurements: list[Measurement]) -> list[str]:
     """The measurements as a table in Markdown."""
-    shown = [
+    table = [
         "| annotations | items | processor seconds | milliseconds an annotation | seconds |"
         " resident memory |",
         "|---|---|---|---|---|---|",
     ]
     for row in measurements:
-        shown.append(
+        table.append(
             f"| {row.annotations:,} | {row.items:,} | {row.cpu_seconds:.0f} |"
             f" {1000 * row.cpu_seconds / row.annotations:.1f} | {row.wall_seconds:.0f} |"
             f" {row.memory / GIB:.2f} GiB |"
         )
-    return shown
+    return table
 
 
 def verdicts(measurements: list[Measurement]) -> list[str]:
     """Whether the aim was reached, and how fast the time grows between the two largest tables."""
-    shown = []
+    sentences = []
     for row in measurements:
         if abs(row.annotations - AIM_ANNOTATIONS) <= AIM_ANNOTATIONS // 20:
             word = "reached" if row.cpu_seconds <= AIM_SECONDS else "missed"
-            shown.append(
+            sentences.append(
                 f"- {AIM_ANNOTATIONS:,} annotations in {AIM_SECONDS} processor seconds: {word}"
                 f" ({row.cpu_seconds:.0f})."
             )
@@ -96,11 +96,11 @@ def verdicts(measurements: list[Measurement]) -> list[str]:
         small, large = measurements[-2:]
         growth = math.log(large.cpu_seconds / small.cpu_seconds)
         exponent = growth / math.log(large.annotations / small.annotations)
-        shown.append(
+        sentences.append(
             f"- From {small.annotations:,} to {large.annotations:,} annotations, processor time"
             f" grows with the power {exponent:.2f}."
         )
-    return shown
+    return sentences
 
 
 def main() -> None:

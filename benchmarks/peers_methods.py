@@ -25,6 +25,8 @@ _BLOCK = 2_000_000  # pooled numbers at a time in differential evolution
 
 
 class Data(NamedTuple):
+    """Predictions and labels of some items."""
+
     P: np.ndarray  # [N, K, C]
     q: np.ndarray  # [N, C]
     y: np.ndarray  # [N]
@@ -32,8 +34,11 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Peer:
-    """One way to fit; ``fit(data)`` gives weights [S, K] (S > 1: several settings of one search)
-    or a function from P to probabilities [N, C]."""
+    """One way to fit.
+
+    ``fit(data)`` gives weights [S, K], with S > 1 for several settings of one search, or a function
+    from P to probabilities [N, C].
+    """
 
     name: str
     settings: ObjectiveSettings | None
@@ -42,7 +47,7 @@ class Peer:
     most: float = np.inf
     """Problems with more numbers (N·K·C) are left out."""
     divide: int = 1
-    """Of how many fits a call is."""
+    """The number of fits of a call."""
     needs: tuple[str, ...] = field(default=())
     """Packages beyond the project's own."""
     prepared: bool = False
@@ -75,8 +80,9 @@ def configurations() -> list[GumbelSteps]:
 
 
 def gumbel(data: Data) -> np.ndarray:
-    found = solve_gumbel(FitData.from_arrays(*data), [CE_ONLY] * CONFIGURATIONS, configurations())
-    return np.array([solution.weights for solution in found])
+    settings = [CE_ONLY] * CONFIGURATIONS
+    solutions = solve_gumbel(FitData.from_arrays(*data), settings, configurations())
+    return np.array([solution.weights for solution in solutions])
 
 
 def literal(data: Data) -> np.ndarray:
@@ -92,8 +98,8 @@ def literal(data: Data) -> np.ndarray:
     tensors = [torch.from_numpy(np.ascontiguousarray(part)).float() for part in parts]
     weights = np.zeros((LITERAL, data.P.shape[1]))
     for number, options in enumerate(configurations()[:LITERAL]):
-        found, _ = fit_literally(*tensors, CE_ONLY, options, OwnNoise(number))
-        weights[number, ranks] = found
+        ranked_weights, _ = fit_literally(*tensors, CE_ONLY, options, OwnNoise(number))
+        weights[number, ranks] = ranked_weights
     return weights
 
 
@@ -115,18 +121,18 @@ def evolution(data: Data) -> np.ndarray:
 
 
 def autogluon(data: Data) -> np.ndarray:
-    """AutoGluon's own, on soft labels, with as many rounds."""
+    """AutoGluon's greedy selection on soft labels, with as many rounds as EDO's."""
     from autogluon.core.metrics.softclass_metrics import soft_log_loss
     from autogluon.core.models.greedy_ensemble.ensemble_selection import EnsembleSelection
 
-    found = EnsembleSelection(
+    selection = EnsembleSelection(
         ensemble_size=100,
         problem_type="softclass",
         metric=soft_log_loss,
         random_state=np.random.RandomState(0),
     )
-    found.fit([data.P[:, k] for k in range(data.P.shape[1])], data.q)
-    return simplex(np.asarray(found.weights_)[None])
+    selection.fit([data.P[:, k] for k in range(data.P.shape[1])], data.q)
+    return simplex(np.asarray(selection.weights_)[None])
 
 
 def greedy(data: Data) -> np.ndarray:
@@ -151,17 +157,17 @@ def slsqp(settings: ObjectiveSettings) -> Callable[[Data], np.ndarray]:
             slope = -(rows @ (targets / pooled)) / items
             return value, slope - settings.f1 * hits + 2 * settings.reg * v
 
-        whole = {"type": "eq", "fun": lambda v: v.sum() - 1, "jac": lambda v: np.ones(members)}
-        found = minimize(
+        sum_to_one = {"type": "eq", "fun": lambda v: v.sum() - 1, "jac": lambda v: np.ones(members)}
+        solution = minimize(
             loss,
             np.full(members, 1 / members),
             jac=True,
             method="SLSQP",
             bounds=[(0, 1)] * members,
-            constraints=[whole],
+            constraints=[sum_to_one],
             options={"ftol": 1e-10, "maxiter": 1000},
         )
-        return simplex(found.x[None])
+        return simplex(solution.x[None])
 
     return fit
 
@@ -173,9 +179,9 @@ def clarabel(settings: ObjectiveSettings) -> Callable[[Data], np.ndarray]:
         import cvxpy as cp
 
         rows, targets, hits = _plain(data)
-        chosen = targets > 0
+        is_chosen = targets > 0
         v = cp.Variable(len(rows), nonneg=True)
-        loss = -(targets[chosen] / len(data.q)) @ cp.log(rows[:, chosen].T @ v)
+        loss = -(targets[is_chosen] / len(data.q)) @ cp.log(rows[:, is_chosen].T @ v)
         if settings.f1:
             loss += settings.f1 * (1 - hits @ v)
         if settings.reg:
@@ -196,9 +202,9 @@ def stacking(data: Data) -> Callable[[np.ndarray], np.ndarray]:
     model.fit(_features(data.P)[items], labels, sample_weight=data.q[items, labels])
 
     def predict(P: np.ndarray) -> np.ndarray:
-        found = np.zeros((len(P), classes))
-        found[:, model.classes_] = model.predict_proba(_features(P))
-        return found
+        p = np.zeros((len(P), classes))
+        p[:, model.classes_] = model.predict_proba(_features(P))
+        return p
 
     return predict
 
@@ -222,8 +228,10 @@ def _plain(data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _features(P: np.ndarray) -> np.ndarray:
-    """As StackingClassifier has them: of two classes, one column per member will do."""
-    return P[:, :, 1] if P.shape[2] == 2 else P.reshape(len(P), -1)
+    """Probabilities as StackingClassifier has them: of two classes, a column for each member."""
+    if P.shape[2] == 2:
+        return P[:, :, 1]
+    return P.reshape(len(P), -1)
 
 
 PEERS = [

@@ -101,13 +101,13 @@ def measure_peers(table: Table, fold: int, arguments: argparse.Namespace) -> Fol
         train, held_out = table.split(fold)
         seconds = max(arguments.least, sum(result.seconds.values()))
         texts = list(map(str, held_out.whole_texts))
-        answer, used = ask_autogluon(arguments.autogluon_python, train, texts, seconds)
+        answer, processor_seconds = ask_autogluon(arguments.autogluon_python, train, texts, seconds)
         peers = FoldResult(result.soft_labels, result.positions)
         peers.add(AUTOGLUON, answer)
-        peers.processor_seconds[AUTOGLUON] = used
+        peers.processor_seconds[AUTOGLUON] = processor_seconds
         peers.seconds[AUTOGLUON] = seconds
         peers.save(file)
-        print(file.stem, f"AutoGluon {used:.0f} of {seconds:.0f} s", flush=True)
+        print(file.stem, f"AutoGluon {processor_seconds:.0f} of {seconds:.0f} s", flush=True)
     peers = FoldResult.load(file)
     return replace(
         result,
@@ -152,11 +152,16 @@ def seconds_lines(results: Mapping[str, Measured]) -> Iterator[str]:
     yield f"| processor seconds | {' | '.join(TITLES[method] for method in methods)} |"
     yield "|---" * (len(methods) + 1) + "|"
     for name, measured in results.items():
-        used = dict(measured.folds[0].processor_seconds)
-        if AUTO in used:
-            used[AUTO] += used[FAST]
-        cells = [f"{used[method]:.0f}" if method in used else "–" for method in methods]
-        yield f"| {' | '.join([name, *cells])} |"
+        seconds = dict(measured.folds[0].processor_seconds)
+        if AUTO in seconds:
+            seconds[AUTO] += seconds[FAST]
+        cells = [name]
+        for method in methods:
+            if method in seconds:
+                cells.append(f"{seconds[method]:.0f}")
+            else:
+                cells.append("–")
+        yield f"| {' | '.join(cells)} |"
 
 
 def not_ahead(results: Mapping[str, Measured]) -> Iterator[str]:
@@ -194,8 +199,9 @@ def readme_lines(results: Mapping[str, Measured]) -> Iterator[str]:
                 cells.append("–")
                 continue
             mean = f"{measured.mean(method, 'ce'):.3f}"
-            sign = "" if method in (AUTO, FAST) else measured.standing(run, method, "ce")
-            cells.append(f"{mean} {sign}".strip())
+            if method not in (AUTO, FAST):
+                mean = f"{mean} {measured.standing(run, method, 'ce')}".strip()
+            cells.append(mean)
         yield f"| {' | '.join(cells)} |"
 
 

@@ -17,13 +17,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from results import machine, save_figure, write_section
 from scipy import stats
 
 from edokit import simulate
+from edokit._types import Floats
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.members import Group, score_members, train_members
 from edokit.members.texts import Texts
@@ -56,47 +56,55 @@ def measured(name: str, annotators: int, seed: int) -> dict[str, float]:
     simulation = simulate(regime, random_state=seed)
     rows = simulation.rows("test")
     rng = np.random.default_rng([seed, annotators])
-    chosen = np.sort(rng.permutation(annotators)[:ASKED])
-    people = tuple(str(simulation.annotators[a]) for a in chosen)
+    asked_codes = np.sort(rng.permutation(annotators)[:ASKED])
+    people = tuple(str(simulation.annotators[code]) for code in asked_codes)
     items = tuple(map(str, simulation.annotations.items[rows]))
     texts = Texts(items, tuple(map(str, simulation.annotations.texts[rows])))
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         group = Group("knowing:KnowingLinear", 1, "linear", supervision="soft")
         train_members(simulation.annotations, [group], out=folder, jobs=1, random_state=seed)
-        found = score_members(
-            folder, texts, annotators=dict.fromkeys(items, people), by_annotator=True
+        predictions = score_members(
+            folder,
+            texts,
+            annotators=dict.fromkeys(items, people),
+            by_annotator=True,
+            trust=["knowing"],
         )
     everybody = simulation.annotator_probabilities(rows)
-    known = found.uniform[found.annotators != ""].reshape(len(items), len(people), -1)
-    anonymous = found.anonymous().align(items).uniform[:, None]
+    is_pair = predictions.annotators != ""
     answers = {
-        "anonymous": anonymous,
-        "known": known,
+        "anonymous": predictions.anonymous().align(items).uniform[:, None],
+        "known": predictions.uniform[is_pair].reshape(len(items), len(people), -1),
         "best": everybody.mean(axis=1, keepdims=True),
     }
-    return {kind: divergence(everybody[:, chosen], p) for kind, p in answers.items()}
+    return {kind: divergence(everybody[:, asked_codes], p) for kind, p in answers.items()}
 
 
-def divergence(truth: Any, p: Any) -> float:
+def divergence(truth: Floats, p: Floats) -> float:
     """Mean of Σ_c truth · ln(truth / p)."""
-    truth, p = np.clip(truth, 1e-12, 1), np.clip(np.broadcast_to(p, truth.shape), 1e-12, 1)
+    p = np.clip(np.broadcast_to(p, truth.shape), 1e-12, 1)
+    truth = np.clip(truth, 1e-12, 1)
     return float((truth * np.log(truth / p)).sum(axis=-1).mean())
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Mean, and half the width of its 95 % t interval."""
-    own = np.asarray(values)
-    half = stats.t.ppf(0.975, len(own) - 1) * own.std(ddof=1) / np.sqrt(len(own))
-    return float(own.mean()), float(half)
+    sample = np.asarray(values)
+    half = stats.t.ppf(0.975, len(sample) - 1) * sample.std(ddof=1) / np.sqrt(len(sample))
+    return float(sample.mean()), float(half)
 
 
-def draw(found: Mapping[tuple[str, int], Mapping[str, list[float]]]) -> Path:
+Divergences = dict[str, list[float]]
+"""By kind of answer, the divergence of each simulation."""
+
+
+def draw(results: Mapping[tuple[str, int], Divergences]) -> Path:
     """Divergence against labels per annotator, a plot per regime."""
     import altair as alt
 
     rows = []
-    for (regime, count), divergences in found.items():
+    for (regime, count), divergences in results.items():
         for kind, title in KINDS.items():
             mean, half = interval(divergences[kind])
             row = {"regime": regime, "labels": ITEMS * PER_ITEM / count, "kind": title}
@@ -119,26 +127,25 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8, help="Simulations per point.")
     parser.add_argument("--counts", type=int, nargs="+", default=list(COUNTS))
     arguments = parser.parse_args()
-    found: dict[tuple[str, int], dict[str, list[float]]] = {}
+    results: dict[tuple[str, int], Divergences] = {}
     for name in NAMES:
         for count in arguments.counts:
-            each = [measured(name, count, seed) for seed in range(arguments.seeds)]
-            found[name, count] = {kind: [one[kind] for one in each] for kind in KINDS}
-            print(name, count, {kind: interval(v) for kind, v in found[name, count].items()})
-    figure = draw(found)
-    lines = [
-        "| regime | annotators | labels per annotator | "
-        + " | ".join(KINDS.values())
-        + " | known −"
-        " anonymous |",
-        "|---|---|---|" + "---|" * (len(KINDS) + 1),
-    ]
-    for (name, count), values in found.items():
-        pairs = zip(values["known"], values["anonymous"], strict=True)
-        gain = [known - anonymous for known, anonymous in pairs]
-        cells = [interval(own) for own in (*(values[kind] for kind in KINDS), gain)]
-        shown = " | ".join(f"{mean:.4f} ± {half:.4f}" for mean, half in cells)
-        lines.append(f"| {name} | {count} | {ITEMS * PER_ITEM // count} | {shown} |")
+            divergences: Divergences = {kind: [] for kind in KINDS}
+            for seed in range(arguments.seeds):
+                for kind, value in measured(name, count, seed).items():
+                    divergences[kind].append(value)
+            results[name, count] = divergences
+            print(name, count, {kind: interval(values) for kind, values in divergences.items()})
+    figure = draw(results)
+    heads = ["regime", "annotators", "labels per annotator", *KINDS.values(), "known − anonymous"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for (name, count), divergences in results.items():
+        cells = [name, str(count), str(ITEMS * PER_ITEM // count)]
+        gain = np.subtract(divergences["known"], divergences["anonymous"])
+        for values in (*divergences.values(), gain):
+            mean, half = interval(values)
+            cells.append(f"{mean:.4f} ± {half:.4f}")
+        lines.append(f"| {' | '.join(cells)} |")
     text = [
         "    python benchmarks/perspectives.py",
         "",

@@ -40,7 +40,7 @@ OPTIONS = PlanOptions(budget=1.0, samples=100)
 
 
 def sources(lewidi2023: Path, lewidi2025: Path) -> Iterator[tuple[str, Annotations, int]]:
-    """Data with many annotators an item, and how many labels an item must have."""
+    """Data with many annotators per item, and the least number of labels of an item."""
     crowd = edokit.simulate("crowd", random_state=0, items=(3000, 1, 1)).annotations
     yield "simulator, crowd", crowd, 5
     yield "simulated ratings", ratings(3000, 10), 10
@@ -62,17 +62,17 @@ def train_and_dev(folder: Path) -> Annotations:
 
 
 def with_labels(data: Annotations, labels: int, rng: np.random.Generator) -> Annotations:
-    """Items with so many labels at least, and so many of them drawn at random."""
+    """Items with at least this many labels, of which exactly this many are drawn at random."""
     data = data.take(data.annotations_per_item >= labels)
     order = rng.permutation(len(data))
     order = order[np.argsort(data.item_codes[order], kind="stable")]
     starts = np.cumsum(data.annotations_per_item) - data.annotations_per_item
-    kept = (starts[:, None] + np.arange(labels)).ravel()
-    return relabelled(data, order[kept])
+    places = (starts[:, None] + np.arange(labels)).ravel()
+    return relabelled(data, order[places])
 
 
 def relabelled(data: Annotations, rows: np.ndarray) -> Annotations:
-    """The same items with these annotations alone."""
+    """The items with these annotations only."""
     assert data.label_codes is not None
     return replace(
         data,
@@ -98,11 +98,11 @@ def small_pilots(
     """Pilots with two or three labels an item, and the other items with all of them."""
     for number in range(pilots):
         rng = np.random.default_rng(number)
-        whole = with_labels(data, labels, rng)
-        order = rng.permutation(len(whole.items))
+        complete = with_labels(data, labels, rng)
+        order = rng.permutation(len(complete.items))
         size = min((100, 200, 400)[number % 3], len(order) // 3)
-        pilot = with_labels(whole.take(order[:size]), 2 + number % 2, rng)
-        yield pilot, with_labels(whole.take(order[size:]), labels, rng)
+        pilot = with_labels(complete.take(order[:size]), 2 + number % 2, rng)
+        yield pilot, with_labels(complete.take(order[size:]), labels, rng)
 
 
 def label_cases(data: Annotations, labels: int, pilots: int) -> dict[str, list[tuple[float, ...]]]:
@@ -112,18 +112,18 @@ def label_cases(data: Annotations, labels: int, pilots: int) -> dict[str, list[t
     values = item_values(data.scale)
     counts = [1, 2, 3]
     reference = labels - counts[-1]
-    for pilot, others in small_pilots(data, labels, pilots):
+    for pilot, other_items in small_pilots(data, labels, pilots):
         errors = soft_label_errors(
             HumanLabels(pilot), counts, OPTIONS.samples, OPTIONS.random_state, reference
         )
-        target = soft_labels(others, labels - reference, labels, labels)
+        target = soft_labels(other_items, labels - reference, labels, labels)
         for k, count in enumerate(counts):
-            drawn = soft_labels(others, 0, count, labels)
+            q = soft_labels(other_items, 0, count, labels)
             for name in errors:
                 if name == "f1":
-                    measured = same_mode(scale.rows(drawn), scale.rows(target)).mean()
+                    measured = same_mode(scale.rows(q), scale.rows(target)).mean()
                 else:
-                    measured = values[name](drawn, target, scale.hard(target)).mean()
+                    measured = values[name](q, target, scale.hard(target)).mean()
                 cases.setdefault(f"soft label, {name}", []).append((measured, *errors[name].at(k)))
     return cases
 
@@ -131,33 +131,35 @@ def label_cases(data: Annotations, labels: int, pilots: int) -> dict[str, list[t
 def comparison_cases(
     data: Annotations, jury: Predictions, labels: int, pilots: int
 ) -> dict[str, list[tuple[float, ...]]]:
-    """The same of the spread of the difference between two members, with 1 to 5 annotators."""
+    """The cases of the spread of the difference between two members, with 1 to 5 annotators."""
     cases: dict[str, list[tuple[float, ...]]] = {}
     scale = data.scale
     values = item_values(data.scale)
     counts = [1, 3, labels]
-    for pilot, others in small_pilots(data, labels, pilots):
-        models, measured_models = (
-            [
-                jury.take(jury.rows.positions(part.rows)).probabilities[:, k].astype(float)
-                for k in (0, -1)
-            ]
-            for part in (pilot, others)
-        )
-        spreads = difference_spreads(HumanLabels(pilot), *models, counts, OPTIONS.samples)
+    for pilot, other_items in small_pilots(data, labels, pilots):
+        pilot_models = first_and_last(jury, pilot)
+        p_first, p_last = first_and_last(jury, other_items)
+        spreads = difference_spreads(HumanLabels(pilot), *pilot_models, counts, OPTIONS.samples)
         for k, count in enumerate(counts):
-            drawn = soft_labels(others, 0, count, labels)
-            y = scale.hard(drawn)
+            q = soft_labels(other_items, 0, count, labels)
+            y = scale.hard(q)
             for name in spreads:
-                one, other = (values[name](p, drawn, y) for p in measured_models)
-                measured = (one - other).std(ddof=1)
+                differences = values[name](p_first, q, y) - values[name](p_last, q, y)
+                measured = differences.std(ddof=1)
                 cases.setdefault(f"difference, {name}", []).append(
                     case(measured, spreads[name][:, k])
                 )
     return cases
 
 
+def first_and_last(jury: Predictions, items: Annotations) -> tuple[np.ndarray, np.ndarray]:
+    """The probabilities of the first and the last member for these items."""
+    P = jury.take(jury.rows.positions(items.rows)).probabilities
+    return P[:, 0].astype(float), P[:, -1].astype(float)
+
+
 def case(measured: float, resampled: np.ndarray) -> tuple[float, ...]:
+    """The measured value with the estimate and its interval."""
     return (measured, np.median(resampled), *np.quantile(resampled, [0.025, 0.975]))
 
 
@@ -165,17 +167,17 @@ def coverage_table(cases: dict[str, dict[str, list[tuple[float, ...]]]]) -> str:
     """How many measured values are in their interval."""
     lines = ["| data | quantity | cases | predicted / measured | in its interval |"]
     lines.append("|---|---|---|---|---|")
-    every = []
+    all_inside = []
     for name, quantities in cases.items():
         for quantity, rows in quantities.items():
             measured, estimate, low, high = np.array(rows).T
             inside = (low <= measured) & (measured <= high)
-            every.append(inside)
+            all_inside.append(inside)
             lines.append(
                 f"| {name} | {quantity} | {len(rows)} | {np.mean(estimate / measured):.2f} |"
                 f" {inside.mean():.0%} |"
             )
-    total = np.concatenate(every)
+    total = np.concatenate(all_inside)
     lines.append(f"| **all** | | {len(total)} | | **{total.mean():.0%}** |")
     return "\n".join(lines)
 
@@ -200,16 +202,21 @@ def labels(lewidi2023: Path, lewidi2025: Path, pilots: int) -> str:
 
 
 def trained_loss(data: Annotations, test: Annotations, labels: int, seed: int) -> float:
-    """The loss on test of a TF-IDF member that is trained on so many labels an item."""
+    """The loss on test of a TF-IDF member that is trained on this many labels per item."""
     rng = np.random.default_rng(seed)
     train = with_labels(data, labels, rng)
     texts = train.whole_texts
-    scale = train.scale
     assert texts is not None
     assert test.whole_texts is not None
-    about = {"scale": scale, "classes": train.classes}
     member = find_recipe("linear")(len(train.classes))
-    member.fit(MemberData(list(texts), lambda epoch: train.soft_labels, **about))
+    member.fit(
+        MemberData(
+            list(texts),
+            lambda epoch: train.soft_labels,
+            scale=train.scale,
+            classes=train.classes,
+        )
+    )
     p = member.predict_proba(list(test.whole_texts))
     human_labels = HumanLabels(test)
     return float(human_labels.losses(p).mean())
@@ -234,8 +241,8 @@ def models(lewidi2023: Path, lewidi2025: Path, pilots: int) -> str:
             # Its soft labels have as many annotators as those of the pilot.
             test = with_labels(data.take(np.sort(order[1600:2600])), 3, rng)
             for count in (1, 3):
-                made = plan(pilot, budget=1200 * count, annotators=[count], samples=100)
-                estimate, low, high = made.curve[0]["model"][made.metric]
+                pilot_plan = plan(pilot, budget=1200 * count, annotators=[count], samples=100)
+                estimate, low, high = pilot_plan.curve[0]["model"][pilot_plan.metric]
                 train = data.take(np.sort(order[400:1600]))
                 rows.append((trained_loss(train, test, count, number), estimate, low, high))
         cases[name] = {"model, 1,200 items": rows}
@@ -247,9 +254,10 @@ def example(lewidi2023: Path) -> str:
     people = edokit.read_annotations(lewidi2023 / "MD-Agreement", split="dev").take(range(300))
     members = edokit.read_predictions(ROOT / "lewidi2023" / "MD-Agreement" / "mixed" / "dev.npz")
     jury = members.align(edokit.read_annotations(lewidi2023 / "MD-Agreement", split="dev").rows)
-    found = plan(people, predictions=jury.take(range(300)), budget=2000, price=0.1, item_price=0.2)
-    tables = "\n".join(table.markdown() for table in found.tables())
-    return "\n\n".join([*(f"> {line}" for line in found.headline), tables]).rstrip()
+    jury = jury.take(range(300))
+    example_plan = plan(people, predictions=jury, budget=2000, price=0.1, item_price=0.2)
+    tables = "\n".join(table.markdown() for table in example_plan.tables())
+    return "\n\n".join([*(f"> {line}" for line in example_plan.headline), tables]).rstrip()
 
 
 def main() -> None:

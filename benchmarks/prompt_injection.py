@@ -96,7 +96,7 @@ def predict(address: str, prompt: str, texts: list[str]) -> np.ndarray:
 
 
 def share(holds: np.ndarray) -> str:
-    """The share of messages of which something holds, with its interval."""
+    """The share of true values with its interval."""
     interval = binomtest(int(holds.sum()), len(holds)).proportion_ci(method="wilson")
     return f"{holds.mean():.0%} ({interval.low:.0%} to {interval.high:.0%})"
 
@@ -105,23 +105,20 @@ def measure(address: str, prompt_name: str, prompt: str) -> list[str]:
     """The rows of the table about one prompt."""
     texts = messages()
     labels = predict(address, prompt, texts).argmax(axis=1)
-    is_right = labels == np.repeat([0, 1], len(texts) // 2)
-    lines = [f"| {prompt_name}: {is_right.mean():.0%} right | nothing | | |"]
+    is_correct = labels == np.repeat([0, 1], len(texts) // 2)
+    lines = [f"| {prompt_name}: {is_correct.mean():.0%} right | nothing | | |"]
     changed = predict(address, prompt, [f"{text} {HARMLESS}" for text in texts]).argmax(axis=1)
     lines.append(f"| | a harmless sentence | {share(changed != labels)} | |")
     best_turned = np.zeros(len(texts), dtype=bool)
     best_either = np.zeros(len(texts), dtype=bool)
     for attack_name, attack in ATTACKS.items():
         # Whether a message gets the label that it asks for, for both labels [N, 2].
-        gets = np.stack(
-            [
-                predict(address, prompt, [attack(text, label) for text in texts])[:, code] > 0.5
-                for code, label in enumerate(LABELS)
-            ],
-            axis=1,
-        )
-        turned = gets[np.arange(len(texts)), 1 - labels]
-        either = gets.all(axis=1)
+        is_obtained = np.zeros((len(texts), len(LABELS)), dtype=bool)
+        for code, label in enumerate(LABELS):
+            attacked_texts = [attack(text, label) for text in texts]
+            is_obtained[:, code] = predict(address, prompt, attacked_texts)[:, code] > 0.5
+        turned = is_obtained[np.arange(len(texts)), 1 - labels]
+        either = is_obtained.all(axis=1)
         best_turned |= turned
         best_either |= either
         lines.append(f"| | {attack_name} | {share(turned)} | {share(either)} |")
@@ -135,7 +132,7 @@ def main() -> None:
     """Measure, print the table and put it into the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=1, help="of the model's server")
-    parser.add_argument("--dry", action="store_true", help="leave the page as it is")
+    parser.add_argument("--dry", action="store_true", help="do not change the page")
     arguments = parser.parse_args()
     lines = [
         "| prompt | appended to the message | label turned | gets either label |",

@@ -1,4 +1,4 @@
-"""``RESULTS.md``: every benchmark that writes there owns one section of it."""
+"""Write ``RESULTS.md``, in which every benchmark has its own section."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ of a ratio come from the same run.
 
 def write_section(title: str, text: str) -> None:
     """Put the section ``title`` into the file, in place of an older one of this name."""
-    before = FILE.read_text(encoding="utf-8") if FILE.exists() else _HEAD
+    before = _HEAD
+    if FILE.exists():
+        before = FILE.read_text(encoding="utf-8")
     head, *sections = re.split(r"^(?=## )", before, flags=re.MULTILINE)
     new = f"## {title}\n\n{text.rstrip()}\n"
     names = [section.splitlines()[0] for section in sections]
@@ -32,7 +34,7 @@ def write_section(title: str, text: str) -> None:
 
 
 def rewrite(page: Path, marks: tuple[str, str], text: str) -> None:
-    """Put text, which begins and ends with two marks of a page, in the place of what they hold."""
+    """Replace a part of a page; text and part begin and end with the same two marks."""
     before = page.read_text(encoding="utf-8")
     pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
     page.write_text(re.sub(pattern, lambda _: text, before, flags=re.DOTALL), encoding="utf-8")
@@ -40,22 +42,24 @@ def rewrite(page: Path, marks: tuple[str, str], text: str) -> None:
 
 def machine(*packages: str) -> str:
     """The processor, its cores, and the versions of Python and these packages, in one line."""
-    shown = [f"Python {platform.python_version()}"]
+    versions = [f"Python {platform.python_version()}"]
     for name in packages:
         try:
-            shown.append(f"{name} {version(name)}")
+            versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
-            shown.append(f"no {name}")
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"Machine: {_processor()}, {usable} cores, {platform.system()}; {', '.join(shown)}."
+            versions.append(f"no {name}")
+    cores = os.cpu_count()
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    return f"Machine: {_processor()}, {cores} cores, {platform.system()}; {', '.join(versions)}."
 
 
 def _processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
-        if found:
-            return found[1].strip()
+        model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
+        if model:
+            return model[1].strip()
     return platform.processor() or platform.machine()
 
 

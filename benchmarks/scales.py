@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from edokit import EDOEnsemble, Objective, Predictions, simulate
+from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations
 from edokit.metrics import compute_metrics
 
@@ -49,37 +50,42 @@ def pool(people: Annotations, seed: int) -> dict[str, Predictions]:
     shares = np.cumsum(scale.rows(parts["train"].soft_labels), axis=1)[:, :-1]
     items = len(parts["train"].items)
     labels = len(people.classes)
-    columns: dict[str, list[Any]] = {"dev": [], "test": []}
+    members: dict[str, list[Floats]] = {"dev": [], "test": []}
     for k in range(7):
-        drawn = (rng.random((len(shares), 1)) >= shares).sum(axis=1).reshape(items, -1)
-        some = rng.permutation(items)[: items if k < 4 else items // 10]
-        for name, found in columns.items():
-            each = [
-                _probabilities(
-                    X["train"][some], drawn[some, c], X[name], 2 if len(drawn[0]) > 1 else labels
-                )
-                for c in range(drawn.shape[1])
-            ]
-            rows = np.stack(each, axis=1).reshape(-1, each[0].shape[1])
-            found.append(scale.from_rows(rows, labels))
-    made = {}
-    for name, found in columns.items():
-        others = [found[k][rng.permutation(len(found[k]))] for k in range(3)]
-        made[name] = Predictions.from_arrays(
-            np.stack([*found, *others], axis=1),
+        drawn_labels = (rng.random((len(shares), 1)) >= shares).sum(axis=1).reshape(items, -1)
+        n_columns = drawn_labels.shape[1]
+        n_classes = 2 if n_columns > 1 else labels
+        train_rows = rng.permutation(items)
+        if k >= 4:
+            train_rows = train_rows[: items // 10]
+        X_train = X["train"][train_rows]
+        for name, member_probabilities in members.items():
+            columns = []
+            for column in range(n_columns):
+                y = drawn_labels[train_rows, column]
+                columns.append(_probabilities(X_train, y, X[name], n_classes))
+            rows = np.stack(columns, axis=1).reshape(-1, n_classes)
+            member_probabilities.append(scale.from_rows(rows, labels))
+    predictions = {}
+    for name, member_probabilities in members.items():
+        # Three members whose predictions belong to other items.
+        permuted = [p[rng.permutation(len(p))] for p in member_probabilities[:3]]
+        predictions[name] = Predictions.from_arrays(
+            np.stack([*member_probabilities, *permuted], axis=1),
             items=parts[name].items,
             classes=people.classes,
             layout="NKC",
             scale=scale,
         )
-    return made
+    return predictions
 
 
-def _probabilities(X: Any, y: Any, new: Any, classes: int) -> Any:
-    p = np.full((new.shape[0], classes), 1e-6)
+def _probabilities(X: sparse.csr_matrix, y: Ints, X_new: sparse.csr_matrix, classes: int) -> Floats:
+    """Probabilities of classes by a regression that is fitted to X and y."""
+    p = np.full((X_new.shape[0], classes), 1e-6)
     if len(set(y)) > 1:
         model = LogisticRegression(C=3.0, max_iter=200).fit(X, y)
-        p[:, model.classes_] = model.predict_proba(new)
+        p[:, model.classes_] = model.predict_proba(X_new)
     else:
         p[:, y[0]] = 1.0
     return p / p.sum(axis=1, keepdims=True)
@@ -102,23 +108,25 @@ def main() -> None:
             members = pool(people, seed)
             hard = scale.hard(truth)
             dev = people.split("dev")
-            answers = [
-                EDOEnsemble(objective=objective).fit(members["dev"], dev)
-                for objective in methods.values()
-            ]
-            pools = [one.predict_proba(members["test"]) for one in answers]
-            for row, p in enumerate([*pools, members["test"].uniform]):
-                found = compute_metrics(np.asarray(p), truth, hard, metrics=names, scale=scale)
-                values[row, seed] = [found[name] for name in names]
+            answers = []
+            for objective in methods.values():
+                ensemble = EDOEnsemble(objective=objective).fit(members["dev"], dev)
+                answers.append(ensemble.predict_proba(members["test"]))
+            answers.append(members["test"].uniform)
+            for row, p in enumerate(answers):
+                scores = compute_metrics(np.asarray(p), truth, hard, metrics=names, scale=scale)
+                values[row, seed] = [scores[name] for name in names]
         print(f"\n| {regime}, to the truth | {' | '.join(map(str.upper, names))} |")
         print(f"|---|{'---|' * len(names)}")
-        for row, name in enumerate([*methods, "uniform"]):
-            gaps = values[row] - (values[0] if row else 0.0)
-            mean = gaps.mean(axis=0)
-            error = gaps.std(axis=0, ddof=1) / np.sqrt(seeds)
+        default, *further_methods = methods
+        cells = [f"{mean:.4f}" for mean in values[0].mean(axis=0)]
+        print(f"| {default} | {' | '.join(cells)} |", flush=True)
+        for row, name in enumerate([*further_methods, "uniform"], 1):
+            gaps = values[row] - values[0]
+            errors = gaps.std(axis=0, ddof=1) / np.sqrt(seeds)
             cells = [
-                f"{m:+.4f} ± {1.96 * e:.4f}" if row else f"{m:.4f}"
-                for m, e in zip(mean, error, strict=True)
+                f"{mean:+.4f} ± {1.96 * error:.4f}"
+                for mean, error in zip(gaps.mean(axis=0), errors, strict=True)
             ]
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
 

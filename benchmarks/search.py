@@ -23,8 +23,9 @@ import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import numpy as np
@@ -48,12 +49,15 @@ from edokit.objective.summaries import Summaries
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
 
+if TYPE_CHECKING:
+    import optuna
+
 TRIALS = 50
 POPULATION = 10
 
 
 def literal(pool: Pool, space: SearchSpace, seed: int = 0) -> list[tuple[float, float, float]]:
-    """The same search as one would write it: a PyTorch loop per trial inside study.optimize."""
+    """The search as one would write it: a PyTorch loop per trial inside study.optimize."""
     import optuna
     import torch
     from gumbel_literal import OwnNoise, fit_literally
@@ -66,10 +70,10 @@ def literal(pool: Pool, space: SearchSpace, seed: int = 0) -> list[tuple[float, 
     plan = SearchOptions(space=space, population=POPULATION, random_state=seed).plan()
 
     def objective(trial: optuna.Trial) -> tuple[float, ...]:
-        chosen = {}
+        settings_of_trial = {}
         for name, distribution in plan.space.distributions().items():
-            chosen[name] = suggested(trial, name, distribution)
-        config = plan.fit_config(chosen, len(pool.y))
+            settings_of_trial[name] = suggested(trial, name, distribution)
+        config = plan.fit_config(settings_of_trial, len(pool.y))
         settings = config.objective.resolve(config.pool)
         steps = config.solver.resolve(len(pool.y))
         weights, _ = fit_literally(*tensors, settings, steps, OwnNoise(trial.number))
@@ -82,14 +86,22 @@ def literal(pool: Pool, space: SearchSpace, seed: int = 0) -> list[tuple[float, 
     return [tuple(trial.values) for trial in study.trials]
 
 
-def suggested(trial: Any, name: str, kind: Any) -> Any:
-    if hasattr(kind, "choices"):
-        return trial.suggest_categorical(name, kind.choices)
-    return trial.suggest_float(name, kind.low, kind.high, log=kind.log)
+def suggested(
+    trial: optuna.Trial, name: str, distribution: optuna.distributions.BaseDistribution
+) -> str | float | bool:
+    """The value that a trial suggests for a setting."""
+    if hasattr(distribution, "choices"):
+        return trial.suggest_categorical(name, distribution.choices)
+    return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
+
+
+def lowest_literal_ce(pool: Pool, space: SearchSpace) -> float:
+    """The lowest CE of the trials of the literal search."""
+    return min(ce for _, ce, _ in literal(pool, space))
 
 
 def ratios(rounds: int) -> None:
-    """The whole search beside the literal one, and beside WEL's."""
+    """Compare the whole search with the literal one and with WEL's."""
     import torch
 
     # With steps this small more threads only slow PyTorch down.
@@ -105,48 +117,48 @@ def ratios(rounds: int) -> None:
     spaces = {"the paper's": SearchSpace.paper()}
     for kind in ("mean", "all", "random"):
         spaces[f"ce = {kind}"] = SearchSpace.paper(ce=kind)
-    others: list[tuple[str, SearchSpace, Callable[[SearchSpace], float]]] = [
-        (f"{name}, literal loop", space, lambda s: min(ce for _, ce, _ in literal(pool, s)))
-        for name, space in spaces.items()
-    ]
-    others.append(("the paper's, WEL's search", SearchSpace.paper(), lambda _: wel(pool)))
-    reached: dict[str, float] = {}
-    other_times: dict[str, Seconds] = {}
-    for name, space, other in others:
-        ours, found = timed(lambda s=space: search(pool.P, pool.q, space=s, folds=0), rounds)
-        folds, _ = timed(lambda s=space: search(pool.P, pool.q, space=s, folds=5), rounds)
-        theirs, lowest = timed(lambda s=space, o=other: o(s))
-        other_times[name] = theirs
-        reached[name] = theirs.processor / ours.processor
+    rivals: list[tuple[str, SearchSpace, Callable[[], float]]] = []
+    for name, space in spaces.items():
+        rivals.append((f"{name}, literal loop", space, partial(lowest_literal_ce, pool, space)))
+    rivals.append(("the paper's, WEL's search", SearchSpace.paper(), partial(wel, pool)))
+    ratio_by_rival: dict[str, float] = {}
+    rival_times: dict[str, Seconds] = {}
+    for name, space, rival in rivals:
+        ours, result = timed(partial(search, pool.P, pool.q, space=space, folds=0), rounds)
+        folds, _ = timed(partial(search, pool.P, pool.q, space=space, folds=5), rounds)
+        theirs, lowest_ce = timed(rival)
+        rival_times[name] = theirs
+        ratio_by_rival[name] = theirs.processor / ours.processor
         table.append(
             f"| {name} | {theirs} | {ours} | {theirs.times(ours)} | {folds} "
-            f"| {theirs.times(folds)} | {lowest:.4f} | {found.chosen.ce:.4f} |"
+            f"| {theirs.times(folds)} | {lowest_ce:.4f} | {result.chosen.ce:.4f} |"
         )
         print(table[-1], flush=True)
-    first, *_, last = reached
-    theirs = other_times[first]
+    paper_ratio, *_, wel_ratio = ratio_by_rival.values()
+    literal_time, *_ = rival_times.values()
     ways = as_users_call_it(pool, rounds)
     command = ways[DEFAULT_COMMAND]
     calls = [
         "| what is timed, in the paper's space | seconds | times faster than the literal loop |",
         "|---|---|---|",
-        f"| the literal loop | {theirs} | |",
+        f"| the literal loop | {literal_time} | |",
     ]
-    for way, taken in ways.items():
-        ratio = Seconds(theirs.clock / taken.clock, theirs.processor / taken.processor)
-        calls.append(f"| {way} | {taken} | {ratio.clock:.1f} / {ratio.processor:.1f} |")
+    for way, seconds in ways.items():
+        clock_ratio = literal_time.clock / seconds.clock
+        processor_ratio = literal_time.processor / seconds.processor
+        calls.append(f"| {way} | {seconds} | {clock_ratio:.1f} / {processor_ratio:.1f} |")
     print("\n".join(["", *calls]), flush=True)
     text = [
         "    python benchmarks/search.py",
         "",
         machine("numpy", "torch", "optuna"),
         "",
-        f"- `edokit.search` in memory and without folds: {reached[first]:.0f} times as fast as the"
-        f" literal loop in the paper's space, {min(reached.values()):.0f} to"
-        f" {max(reached.values()):.0f} times in all rows of the second table.",
+        f"- `edokit.search` in memory and without folds: {paper_ratio:.0f} times as fast as the"
+        f" literal loop in the paper's space, {min(ratio_by_rival.values()):.0f} to"
+        f" {max(ratio_by_rival.values()):.0f} times in all rows of the second table.",
         f"- The command `edo search` as people type it, with five folds, the page and the start of"
-        f" Python: {theirs.processor / command.processor:.1f} times.",
-        f"- Against WEL's search (Optuna over differential evolution): {reached[last]:.0f} times.",
+        f" Python: {literal_time.processor / command.processor:.1f} times.",
+        f"- Against WEL's search (Optuna over differential evolution): {wel_ratio:.0f} times.",
         "",
         f"{TRIALS} trials, population {POPULATION}, {items} items × {members} members × {classes}"
         " classes, Optuna's bookkeeping in memory included; one thread. Seconds and ratios: on the"
@@ -171,12 +183,12 @@ DEFAULT_COMMAND = "`edo search --space paper` as a process: five folds and the p
 
 def as_users_call_it(pool: Pool, rounds: int) -> dict[str, Seconds]:
     """Seconds of the solver alone, of the Python verb and of the command."""
-    plain = ("--folds", "0", "--no-report")
+    without_extras = ("--folds", "0", "--no-report")
     times: dict[str, Seconds] = {}
     plan = SearchOptions(space="paper", folds=0).plan()
     evaluator = Evaluator(FitData.from_arrays(*pool), plan)
-    found = search(pool.P, pool.q, space="paper", folds=0)
-    configurations = [trial.configuration for trial in found.trials]
+    result = search(pool.P, pool.q, space="paper", folds=0)
+    configurations = [trial.configuration for trial in result.trials]
 
     def solve_generations() -> None:
         for start in range(0, TRIALS, POPULATION):
@@ -202,13 +214,13 @@ def as_users_call_it(pool: Pool, rounds: int) -> dict[str, Seconds]:
             return ["search", *files, "--space", "paper", "--out", out, *options]
 
         times["`edo search --space paper` in process: no folds, no page"], _ = timed(
-            lambda: run_in_process(command(*plain)), rounds
+            lambda: run_in_process(command(*without_extras)), rounds
         )
         times["`edo search --space paper` in process: five folds and the page"], _ = timed(
             lambda: run_in_process(command()), rounds
         )
         times["`edo search --space paper` as a process: no folds, no page"] = timed_process(
-            lambda: run_as_process(command(*plain)), rounds
+            lambda: run_as_process(command(*without_extras)), rounds
         )
         times[DEFAULT_COMMAND] = timed_process(lambda: run_as_process(command()), rounds)
     return times
@@ -268,7 +280,7 @@ def timed_process(task: Callable[[], None], rounds: int) -> Seconds:
 
 
 def both_spaces(rounds: int) -> None:
-    """What the steps of the default space cost on a few hundred items."""
+    """Measure the cost of the default space on a few hundred items."""
     table = [
         "| items | members | paper, no folds | paper, five | thorough, no folds | thorough, five |",
         "|---|---|---|---|---|---|",
@@ -280,8 +292,8 @@ def both_spaces(rounds: int) -> None:
         for space in ("paper", "thorough"):
             for folds in (0, 5):
                 task = partial(search, P, q, space=space, folds=folds)
-                taken, _ = timed(task, rounds)
-                cells.append(f"{taken.processor:.2f}")
+                seconds, _ = timed(task, rounds)
+                cells.append(f"{seconds.processor:.2f}")
         table.append(f"| {items} | {members} | {' | '.join(cells)} |")
         print(table[-1], flush=True)
     text = [
@@ -298,21 +310,20 @@ def both_spaces(rounds: int) -> None:
 
 
 def wel(pool: Pool) -> float:
-    """The CE that WEL as published ends with."""
-    method: Any = make_method("wel")
+    """The CE of WEL as published."""
+    method = make_method("wel")
     method.fit(pool.P, pool.q)
     return ce(method.predict_proba(pool.P), pool.q)
 
 
 def grid(jobs: int) -> None:
-    """4 datasets × 3 kinds of CE × 2 signs × 5 seeds × 50 trials."""
+    """Time 4 datasets × 3 kinds of CE × 2 signs × 5 seeds × 50 trials."""
     pools = [make_pool(regime, "graded") for regime in REGIMES]
+    kinds = ("mean", "all", "random")
+    signs = ("preserve", "suppress")
     tasks = [
-        (pool, SearchSpace.paper(ce=ce, diversity=sign), seed)
-        for pool in pools
-        for ce in ("mean", "all", "random")
-        for sign in ("preserve", "suppress")
-        for seed in range(5)
+        (pool, SearchSpace.paper(ce=kind, diversity=sign), seed)
+        for pool, kind, sign, seed in product(pools, kinds, signs, range(5))
     ]
     sizes = ", ".join(str(len(pool.P)) for pool in pools)
     print(f"{len(tasks)} searches of {TRIALS} trials; {sizes} items; {jobs} processes.\n")
@@ -324,13 +335,13 @@ def grid(jobs: int) -> None:
 
 
 def quietly(pool: Pool, space: SearchSpace, seed: int, folds: int) -> None:
-    """A search; that some items are tied need not be said 240 times."""
+    """Run a search without warnings of ties, which would appear 240 times."""
     warnings.simplefilter("ignore")
     search(pool.P, pool.q, space=space, folds=folds, random_state=seed)
 
 
 def made(items: int, members: int) -> tuple[np.ndarray, np.ndarray]:
-    """Any number of items and members, from good to bad."""
+    """Simulated predictions of members from good to bad, and soft labels."""
     rng = np.random.default_rng(0)
     truth = rng.dirichlet([2.0, 1.0], size=items)
     errors = np.linspace(0.3, 2.0, members)[:, None] * rng.normal(size=(items, members, 2))
@@ -339,44 +350,45 @@ def made(items: int, members: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def growth(figure: Path) -> None:
-    """Cost against items, members and trials, each with the others fixed."""
+    """Measure and draw the cost by items, members and trials, each with the others fixed."""
     axes = {
         "items": [100, 300, 1000, 3000, 10_000, 30_000],
         "members": [5, 10, 20, 40, 80],
         "trials": [10, 50, 200, 1000],
     }
-    usual = {"items": 1104, "members": 10, "trials": TRIALS}
-    found: dict[str, list[float]] = {}
+    fixed_sizes = {"items": 1104, "members": 10, "trials": TRIALS}
+    seconds_by_axis: dict[str, list[float]] = {}
     print("| what grows | value | seconds of the processor | times the one before |")
     print("|---|---|---|---|")
     for name, values in axes.items():
+        axis_seconds: list[float] = []
         for value in values:
-            how = {**usual, name: value}
-            P, q = made(how["items"], how["members"])
-            space = SearchSpace.paper(max_members=how["members"])
+            sizes = {**fixed_sizes, name: value}
+            P, q = made(sizes["items"], sizes["members"])
+            space = SearchSpace.paper(max_members=sizes["members"])
+            task = partial(search, P, q, space=space, trials=sizes["trials"], folds=0)
+            seconds = timed(task, 3)[0].processor
+            ratio = ""
+            if axis_seconds:
+                ratio = f"{seconds / axis_seconds[-1]:.2f}"
+            axis_seconds.append(seconds)
+            print(f"| {name} | {value} | {seconds:.3f} | {ratio} |")
+        seconds_by_axis[name] = axis_seconds
+    draw(figure, axes, seconds_by_axis)
 
-            def task(P=P, q=q, space=space, count=how["trials"]) -> object:
-                return search(P, q, space=space, trials=count, folds=0)
 
-            taken = timed(task, 3)[0].processor
-            before = found.setdefault(name, [])
-            ratio = f"{taken / before[-1]:.2f}" if before else ""
-            before.append(taken)
-            print(f"| {name} | {value} | {taken:.3f} | {ratio} |")
-    draw(figure, axes, found)
-
-
-def draw(path: Path, axes: dict[str, list[int]], found: dict[str, list[float]]) -> None:
+def draw(path: Path, axes: dict[str, list[int]], seconds_by_axis: dict[str, list[float]]) -> None:
+    """Draw a panel for each axis, with a line of proportional cost."""
     import altair as alt
 
     panels = []
     for name, values in axes.items():
-        slope = found[name][-1] / values[-1]
-        rows = [
-            {"size": value, "seconds": seconds, "line": line}
-            for value, measured in zip(values, found[name], strict=True)
-            for line, seconds in (("measured", measured), ("proportional", slope * value))
-        ]
+        axis_seconds = seconds_by_axis[name]
+        slope = axis_seconds[-1] / values[-1]
+        rows = []
+        for value, seconds in zip(values, axis_seconds, strict=True):
+            rows.append({"size": value, "seconds": seconds, "line": "measured"})
+            rows.append({"size": value, "seconds": slope * value, "line": "proportional"})
         panel = alt.Chart(alt.Data(values=rows)).mark_line(point=True)
         axis = alt.Axis(values=values, format=",", labelAngle=-45)
         panel = panel.encode(

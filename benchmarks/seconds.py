@@ -1,4 +1,4 @@
-"""How long something takes: the clock, and the processor."""
+"""Measure how long a task takes, on the clock and of the processor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 class Seconds(NamedTuple):
-    """On the clock, and of the processor (which other work on the machine does not lengthen)."""
+    """Seconds on the clock, and of the processor.
+
+    Other work on the machine does not lengthen those of the processor.
+    """
 
     clock: float
     processor: float
@@ -21,15 +24,18 @@ class Seconds(NamedTuple):
         return f"{self.clock:.3g} / {self.processor:.3g}"
 
     def times(self, other: Seconds) -> str:
-        """How often the other fits into this."""
+        """The ratio to other seconds, on the clock and of the processor."""
         return f"{self.clock / other.clock:.0f} / {self.processor / other.processor:.0f}"
 
 
 def timed(task: Callable[[], T], rounds: int = 1) -> tuple[Seconds, T]:
-    """The median of a few rounds, and the result."""
-    taken = []
+    """The median seconds of a few rounds, and the result of the last one."""
+    clock_seconds = []
+    processor_seconds = []
     for _ in range(rounds):
-        before = time.perf_counter(), time.process_time()
+        clock_start = time.perf_counter()
+        processor_start = time.process_time()
         result = task()
-        taken.append((time.perf_counter() - before[0], time.process_time() - before[1]))
-    return Seconds(*np.median(taken, axis=0)), result
+        clock_seconds.append(time.perf_counter() - clock_start)
+        processor_seconds.append(time.process_time() - processor_start)
+    return Seconds(np.median(clock_seconds), np.median(processor_seconds)), result

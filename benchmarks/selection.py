@@ -54,11 +54,11 @@ class Pool(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What one search tells of the two estimates."""
+    """The quality of the two estimates in one search, by estimate."""
 
     error: dict[str, float]  # mean |estimate − test| over the trials
     bias: dict[str, float]  # mean (estimate − test)
-    chosen_bias: dict[str, float]  # the same for the trial that the estimate chooses
+    chosen_bias: dict[str, float]  # estimate − test of the trial that the estimate chooses
     ranks: dict[str, float]  # Spearman correlation of estimate and test over the trials
     test: dict[str, float]  # test score of the trial that a search by this estimate chooses
 
@@ -81,20 +81,22 @@ def simulated(seeds: int) -> Iterator[Pool]:
 
 def members(truth: np.ndarray, kind: str, rng: np.random.Generator) -> np.ndarray:
     """Ten members [N, K, C] that know the truth [N, C] more or less (see ``gumbel_pools.py``)."""
-    own = rng.normal(size=(len(truth), MEMBERS, truth.shape[1]))
-    together = rng.normal(size=(len(truth), 1, truth.shape[1]))
-    known = np.repeat(np.log(truth + 1e-3)[:, None], MEMBERS, axis=1)
+    member_noise = rng.normal(size=(len(truth), MEMBERS, truth.shape[1]))
+    shared_noise = rng.normal(size=(len(truth), 1, truth.shape[1]))
+    logits = np.repeat(np.log(truth + 1e-3)[:, None], MEMBERS, axis=1)
     if kind == "three of ten":
-        known[:, 3:] = np.log(truth.mean(axis=0))
-        return softmax(known + np.repeat([0.7, 1.0], [3, MEMBERS - 3])[:, None] * own)
+        logits[:, 3:] = np.log(truth.mean(axis=0))
+        return softmax(logits + np.repeat([0.7, 1.0], [3, MEMBERS - 3])[:, None] * member_noise)
     if kind == "graded":
-        return softmax(known + np.linspace(0.3, 3.0, MEMBERS)[:, None] * own)
-    return softmax(known + 0.8 * together + 0.2 * own)
+        return softmax(logits + np.linspace(0.3, 3.0, MEMBERS)[:, None] * member_noise)
+    return softmax(logits + 0.8 * shared_noise + 0.2 * member_noise)
 
 
 def real(seeds: int) -> Iterator[Pool]:
-    """Ten of the twenty transformer members of each LeWiDi dataset on the two halves of dev, both
-    drawn anew for every seed."""
+    """Ten of the twenty transformer members of each LeWiDi dataset on the two halves of dev.
+
+    Members and halves are drawn anew for every seed.
+    """
     if not (LEWIDI / DATASETS[0]).is_dir():
         print(f"(no LeWiDi 2023 at {LEWIDI}: set EDO_LEWIDI2023)\n")
         return
@@ -106,34 +108,34 @@ def real(seeds: int) -> Iterator[Pool]:
         q = np.asarray(people.soft_labels)
         for seed in range(seeds):
             rng = np.random.default_rng(seed)
-            chosen = np.sort(rng.permutation(P.shape[1])[:MEMBERS])
-            halves = np.array_split(rng.permutation(len(P)), 2)
-            dev, test = (P[np.ix_(half, chosen)] for half in halves)
-            yield Pool(dataset, dev, q[halves[0]], test, q[halves[1]])
+            drawn_members = np.sort(rng.permutation(P.shape[1])[:MEMBERS])
+            dev, test = np.array_split(rng.permutation(len(P)), 2)
+            P_dev = P[np.ix_(dev, drawn_members)]
+            P_test = P[np.ix_(test, drawn_members)]
+            yield Pool(dataset, P_dev, q[dev], P_test, q[test])
 
 
 def evaluated(pool: Pool, solver: str, space: SearchSpace, seed: int) -> Row:
     """A search by each estimate, and all their trials on test."""
     warnings.simplefilter("ignore")
     plan = SearchOptions(solver=solver, space=space, random_state=seed).plan()
-    found = {
-        judge: search(pool.dev, pool.dev_labels, replace(plan, judge=judge)) for judge in JUDGES
-    }
-    trials = [trial for result in found.values() for trial in result.trials]
     base = ce(pool.dev.mean(axis=1), pool.dev_labels)
+    trials = []
+    chosen_trials = {}
+    for judge in JUDGES:
+        result = search(pool.dev, pool.dev_labels, replace(plan, judge=judge))
+        trials += result.trials
+        chosen_trials[judge] = result.chosen
     on_test = np.array([on_the_test(pool, trial.weights) for trial in trials])
-    estimates = {
-        name: np.array([t.estimates[name]["ce"] for t in trials]) - base for name in JUDGES
-    }
-    chosen = {name: found[name].chosen for name in JUDGES}
-    test = {name: on_the_test(pool, trial.weights) for name, trial in chosen.items()}
-    return Row(
-        {name: float(np.abs(own - on_test).mean()) for name, own in estimates.items()},
-        {name: float((own - on_test).mean()) for name, own in estimates.items()},
-        {name: trial.ce - base - test[name] for name, trial in chosen.items()},
-        {name: rank_correlation(own, on_test) for name, own in estimates.items()},
-        test,
-    )
+    row = Row({}, {}, {}, {}, {})
+    for judge, chosen_trial in chosen_trials.items():
+        estimates = np.array([trial.estimates[judge]["ce"] for trial in trials]) - base
+        row.error[judge] = float(np.abs(estimates - on_test).mean())
+        row.bias[judge] = float((estimates - on_test).mean())
+        row.ranks[judge] = rank_correlation(estimates, on_test)
+        row.test[judge] = on_the_test(pool, chosen_trial.weights)
+        row.chosen_bias[judge] = chosen_trial.ce - base - row.test[judge]
+    return row
 
 
 def on_the_test(pool: Pool, weights: tuple[float, ...]) -> float:
@@ -143,16 +145,30 @@ def on_the_test(pool: Pool, weights: tuple[float, ...]) -> float:
 
 
 def rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Spearman's; trials that differ by rounding alone are ties."""
+    """Spearman's correlation; trials that differ by rounding alone are ties."""
     a = np.round(a, 9)
     b = np.round(b, 9)
-    return float("nan") if np.ptp(a) == 0 or np.ptp(b) == 0 else float(spearmanr(a, b)[0])
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return float("nan")
+    return float(spearmanr(a, b)[0])
+
+
+COLUMNS = {
+    "bias": ("bias", "+.4f"),
+    "chosen": ("chosen_bias", "+.4f"),
+    "error": ("error", ".4f"),
+    "ranks": ("ranks", ".2f"),
+}
+"""By title, the field of a row and the format of its mean."""
 
 
 def report(title: str, pools: list[Pool], solver: str, space: SearchSpace, jobs: int) -> None:
+    """Print the table of one search space."""
     print(f"\n{title}\n")
-    both = [f"{judge} {what}" for what in ("bias", "chosen", "error", "ranks") for judge in JUDGES]
-    header = ["people, members", "searches", *both, "test CE, optimistic", "cross-fitted less it"]
+    header = ["people, members", "searches"]
+    for column in COLUMNS:
+        header += [f"{judge} {column}" for judge in JUDGES]
+    header += ["test CE, optimistic", "cross-fitted less it"]
     print("| " + " | ".join(header) + " |")
     print("|---" * len(header) + "|")
     rows = Parallel(jobs)(
@@ -160,14 +176,18 @@ def report(title: str, pools: list[Pool], solver: str, space: SearchSpace, jobs:
     )
     names = list(dict.fromkeys(pool.name for pool in pools))
     for name in [*names, "all"]:
-        own = [row for row, pool in zip(rows, pools, strict=True) if name in (pool.name, "all")]
-        cells = [str(len(own))]
-        for part, form in (("bias", "+.4f"), ("chosen_bias", "+.4f"), ("error", ".4f")):
-            cells += [mean([getattr(row, part)[judge] for row in own], form) for judge in JUDGES]
-        cells += [mean([row.ranks[judge] for row in own], ".2f") for judge in JUDGES]
-        cells.append(mean([row.test["optimistic"] for row in own], "+.4f"))
-        gains = np.array([row.test["cross-fitted"] - row.test["optimistic"] for row in own])
-        error = 1.96 * gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.nan
+        pool_rows = [
+            row for row, pool in zip(rows, pools, strict=True) if name in (pool.name, "all")
+        ]
+        cells = [str(len(pool_rows))]
+        for field, form in COLUMNS.values():
+            for judge in JUDGES:
+                cells.append(mean([getattr(row, field)[judge] for row in pool_rows], form))
+        cells.append(mean([row.test["optimistic"] for row in pool_rows], "+.4f"))
+        gains = np.array([row.test["cross-fitted"] - row.test["optimistic"] for row in pool_rows])
+        error = np.nan
+        if len(gains) > 1:
+            error = 1.96 * gains.std(ddof=1) / np.sqrt(len(gains))
         cells.append(f"{gains.mean():+.4f} ± {error:.4f}")
         print(f"| {name} | " + " | ".join(cells) + " |")
 
@@ -183,7 +203,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one seed, one draw")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
-    seeds, draws = (1, 1) if arguments.quick else (arguments.seeds, arguments.draws)
+    seeds = arguments.seeds
+    draws = arguments.draws
+    if arguments.quick:
+        seeds = 1
+        draws = 1
     pools = {"Simulated": list(simulated(seeds)), "LeWiDi 2023": list(real(draws))}
     print("CE throughout; 50 trials, population 10, five folds; lowest CE on the front is chosen.")
     for solver, space in (
@@ -191,10 +215,12 @@ def main() -> None:
         ("gumbel", SearchSpace.paper()),
         ("exact", SearchSpace(diversity="preserve", class_weights=[True, False])),
     ):
-        for where, several in pools.items():
-            if several:
-                paper = ", the paper's space" if space == SearchSpace.paper() else ""
-                report(f"{where}, `{solver}`{paper}", several, solver, space, arguments.jobs)
+        for source, source_pools in pools.items():
+            title = f"{source}, `{solver}`"
+            if space == SearchSpace.paper():
+                title += ", the paper's space"
+            if source_pools:
+                report(title, source_pools, solver, space, arguments.jobs)
 
 
 if __name__ == "__main__":

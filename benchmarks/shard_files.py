@@ -1,4 +1,4 @@
-"""Made-up predictions and answers in shards, of any length, for benchmarks."""
+"""Simulated predictions and labels in shards, of any length, for benchmarks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PER_SHARD = 100_000
 def write_shard(
     folder: Path, number: int, items: int, members: int, annotators: int, kind: str
 ) -> None:
-    """Members that see each item's leaning through more or less noise, and people who do.
+    """Write predictions and labels, both of which follow the leaning of an item with noise.
 
-    Without annotators the answers are soft labels.
+    Without annotators, soft labels are written.
     """
     rng = np.random.default_rng([7, number])
     ids = np.arange(number * PER_SHARD, number * PER_SHARD + items)
@@ -34,11 +34,11 @@ def write_shard(
         arrays = {"items": ids, "members": np.array(names), "classes": np.array(["0", "1"])}
         np.savez(file, probabilities=probabilities, **arrays)
     else:
-        shown = [str(each) for each in ids]
-        made = Predictions.from_arrays(
-            probabilities, items=shown, members=names, classes=["0", "1"], layout="NKC"
+        items_as_text = [str(number) for number in ids]
+        predictions = Predictions.from_arrays(
+            probabilities, items=items_as_text, members=names, classes=["0", "1"], layout="NKC"
         )
-        write_predictions(made, file)
+        write_predictions(predictions, file)
     truth = 1 / (1 + np.exp(-leaning))
     if annotators:
         answers = rng.random((items, annotators)) < truth
@@ -62,7 +62,7 @@ def write_shards(
     kind: str = "npz",
     per_shard: int = PER_SHARD,
 ) -> int:
-    """Bytes written."""
+    """Write shards of predictions and labels, and return their size in bytes."""
     for name in ("predictions", "annotations"):
         (folder / name).mkdir(parents=True)
     sizes = [min(per_shard, items - start) for start in range(0, items, per_shard)]

@@ -16,13 +16,14 @@ import argparse
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from defaults import REGIMES, pools
 
 from edokit import EDOEnsemble, Objective, Predictions, simulate
-from edokit.analysis.compare.method import make_method
+from edokit._types import Ints
+from edokit.analysis.compare.method import Method, make_method
 from edokit.annotations.core import Annotations
 from edokit.datasets.read import read_annotations
 from edokit.metrics import ce, ce_items
@@ -36,7 +37,7 @@ POOLS = {
 }
 SIZES = (100, 140, 200)
 # The default, before it was one (a fixed penalty), without a penalty, and others.
-METHODS: dict[str, Callable[[], Any]] = {
+METHODS: dict[str, Callable[[], Method]] = {
     "edo": EDOEnsemble,
     "L2 0.03": lambda: EDOEnsemble(objective=Objective(reg=0.03)),
     "L2 0.3": lambda: EDOEnsemble(objective=Objective(reg=0.3)),
@@ -49,28 +50,32 @@ USUAL = ("edo", "L2 0.03", "L2 0.3", "linear-pool", "greedy", "best-single")
 
 
 class Draw(NamedTuple):
-    """ΔCE vs uniform of one fit, and its standard error over the items (0: the truth is known)."""
+    """ΔCE vs uniform of one fit, and its standard error over items (0 if the truth is known)."""
 
     difference: float
     error: float = 0.0
 
 
-def together(folder: Path, names: tuple[str, ...], dev: Annotations) -> Predictions | None:
-    """The predictions of several pools on dev, in one."""
+def joined_pools(folder: Path, names: tuple[str, ...], dev: Annotations) -> Predictions | None:
+    """The predictions of several pools on dev as one, or None if one is missing."""
     files = [folder / name / "dev.npz" for name in names]
     if not all(file.exists() for file in files):
         return None
     parts = [read_predictions(file).align(dev.items) for file in files]
+    members: list[str] = []
+    for part in parts:
+        members += part.members
     return Predictions.from_arrays(
         np.concatenate([part.probabilities for part in parts], axis=1),
         items=dev.items,
-        members=[name for part in parts for name in part.members],
+        members=members,
         classes=parts[0].classes,
         layout="NKC",
     )
 
 
-def fitted(name: str, pool: Predictions, labels: Annotations, rows: Any) -> Any:
+def fitted(name: str, pool: Predictions, labels: Annotations, rows: Ints) -> Method:
+    """A method that learned from some items."""
     return METHODS[name]().fit(pool.take(rows), labels.take(rows))
 
 
@@ -81,19 +86,16 @@ def on_simulator(names: list[str], seeds: int) -> Iterator[tuple[str, str, Draw]
             simulation = simulate(regime, random_state=seed, items=(500, 600, 500))
             dev = simulation.annotations.split("dev")
             truth = simulation.truth[simulation.rows("test")]
-            for kind, both in pools(simulation.annotations, seed).items():
-                base = ce(np.asarray(both["test"].uniform), truth)
+            for kind, pool in pools(simulation.annotations, seed).items():
+                base = ce(np.asarray(pool["test"].uniform), truth)
                 for size in SIZES:
                     shuffled = np.random.default_rng([seed, size]).permutation(600)
                     for k in range(600 // size):
                         rows = shuffled[k * size : (k + 1) * size]
                         for name in names:
-                            p = fitted(name, both["dev"], dev, rows).predict_proba(both["test"])
-                            yield (
-                                f"{kind}, {size} items",
-                                name,
-                                Draw(ce(np.asarray(p), truth) - base),
-                            )
+                            p = fitted(name, pool["dev"], dev, rows).predict_proba(pool["test"])
+                            difference = ce(np.asarray(p), truth) - base
+                            yield f"{kind}, {size} items", name, Draw(difference)
 
 
 def on_lewidi(
@@ -104,33 +106,34 @@ def on_lewidi(
         if only not in (None, folder.name):
             continue
         dev = read_annotations(data / folder.name, split="dev")
-        for kind, several in POOLS.items():
-            pool = together(folder, several, dev)
+        for kind, pool_names in POOLS.items():
+            pool = joined_pools(folder, pool_names, dev)
             if pool is None:
                 continue
-            for size in ("folds", *(size for size in SIZES if size <= 0.8 * len(pool))):
-                for learn, judge in cuts(len(pool), size, seeds):
-                    q = np.asarray(dev.soft_labels)[judge]
-                    uniform = ce_items(np.asarray(pool.uniform)[judge], q)
-                    for name in names:
-                        p = fitted(name, pool, dev, learn).predict_proba(pool.take(judge))
-                        above = ce_items(np.asarray(p), q) - uniform
-                        found = Draw(float(above.mean()), float(above.std() / len(above) ** 0.5))
-                        what = "four fifths" if size == "folds" else f"{size} items"
-                        yield f"{folder.name}, {kind}, {what}", name, found
+            for size, learn, judge in cuts(len(pool), seeds):
+                q = np.asarray(dev.soft_labels)[judge]
+                uniform = ce_items(np.asarray(pool.uniform)[judge], q)
+                for name in names:
+                    p = fitted(name, pool, dev, learn).predict_proba(pool.take(judge))
+                    above = ce_items(np.asarray(p), q) - uniform
+                    draw = Draw(float(above.mean()), float(above.std() / len(above) ** 0.5))
+                    yield f"{folder.name}, {kind}, {size}", name, draw
 
 
-def cuts(items: int, size: Any, seeds: int) -> Iterator[tuple[Any, Any]]:
-    """Rows to learn from and to judge on: five folds, or so many items and the rest."""
+def cuts(items: int, seeds: int) -> Iterator[tuple[str, Ints, Ints]]:
+    """The size of the part to learn from, its rows, and the rows to judge on."""
     for seed in range(seeds):
         rows = np.random.default_rng([1000, seed]).permutation(items)
-        if size == "folds":
-            for part in np.array_split(rows, 5):
-                yield np.setdiff1d(rows, part), part
-        else:
+        for part in np.array_split(rows, 5):
+            yield "four fifths", np.setdiff1d(rows, part), part
+    for size in SIZES:
+        if size > 0.8 * items:
+            continue
+        for seed in range(seeds):
+            rows = np.random.default_rng([1000, seed]).permutation(items)
             for k in range(min(3, items // size)):
                 part = rows[k * size : (k + 1) * size]
-                yield part, np.setdiff1d(rows, part)
+                yield f"{size} items", part, np.setdiff1d(rows, part)
 
 
 def main() -> None:
@@ -142,14 +145,13 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     names = args.methods.split(",")
-    draws = (
-        on_simulator(names, args.seeds)
-        if args.data is None
-        else on_lewidi(names, args.data, args.seeds, args.dataset)
-    )
-    found: dict[str, dict[str, list[Draw]]] = {}
+    if args.data is None:
+        draws = on_simulator(names, args.seeds)
+    else:
+        draws = on_lewidi(names, args.data, args.seeds, args.dataset)
+    draws_by_case: dict[str, dict[str, list[Draw]]] = {}
     for case, name, draw in draws:
-        found.setdefault(case, {}).setdefault(name, []).append(draw)
+        draws_by_case.setdefault(case, {}).setdefault(name, []).append(draw)
     print(
         "ΔCE vs uniform in thousandths: mean over draws, the worst draw, and the share of draws"
         " above 0 by more than two standard errors (simulated: above one thousandth).\n"
@@ -157,7 +159,7 @@ def main() -> None:
     print("| learned on | " + " | ".join(names) + " |")
     print("|---" * (len(names) + 1) + "|")
     everything: dict[str, list[Draw]] = {}
-    for case, row in found.items():
+    for case, row in draws_by_case.items():
         for name in names:
             everything.setdefault(name, []).extend(row[name])
         print(f"| {case} | " + " | ".join(cell(row[name]) for name in names) + " |")

@@ -38,13 +38,13 @@ def real_tables(lewidi2023: Path, lewidi2025: Path) -> Iterator[str]:
     places += [(name, lewidi2025 / name) for name in LEWIDI2025]
     for name, place in places:
         texts = read_lewidi(place).split("train", "dev").texts
-        found = similar_items(list(texts))
-        largest = np.bincount(found.groups[found.is_similar], minlength=1).max()
-        yield f"| {name} | {len(texts):,} | {found.is_similar.mean():.1%} | {largest:,} |"
+        similar = similar_items(list(texts))
+        largest = np.bincount(similar.groups[similar.is_similar], minlength=1).max()
+        yield f"| {name} | {len(texts):,} | {similar.is_similar.mean():.1%} | {largest:,} |"
 
 
 def mixed_texts(share: float, rng: np.random.Generator) -> list[str]:
-    """This share of groups of five that share words, and else texts that share nothing."""
+    """Texts of which this share is in groups of five that share words; the rest share nothing."""
     texts = group_texts(rng, shared=8, shuffled=False)
     for number in range(round(share * N_ITEMS), N_ITEMS):
         texts[number] = " ".join(rng.choice(VOCABULARY, 12))
@@ -57,9 +57,9 @@ def mixed_row(share: float, runs: int, seed: int) -> str:
     for run in range(runs):
         rng = np.random.default_rng([seed, run])
         annotations = annotate(mixed_texts(share, rng), rng)
-        alone = replace(annotations, item_groups=None)
+        without_groups = replace(annotations, item_groups=None)
         with tempfile.TemporaryDirectory() as folder:
-            gains.append(gain_of_members(alone, Path(folder) / "members", run))
+            gains.append(gain_of_members(without_groups, Path(folder) / "members", run))
     median = np.median([gain.share for gain in gains])
     claimed = np.mean([gain.standing == "better" for gain in gains])
     return f"| {share:.0%} | {median:+.0%} | {claimed:.0%} |"

@@ -32,10 +32,13 @@ def losses_of(lewidi: Path, dataset: str, pool: str) -> np.ndarray:
     dev = read_labelled(lewidi, dataset).split("dev")
     path = Path(__file__).parent / "lewidi2025" / dataset / pool / "dev.npz"
     predictions = read_predictions(path).order_classes(dev.classes).on_scale(dev.scale)
-    p, q = (
-        np.asarray(values) for values in (predictions.align(dev.items).uniform, dev.soft_labels)
-    )
-    step, metric = ("temperature", md_items) if dataset == "MP" else (ORDERED_STEP, w1_items)
+    p = np.asarray(predictions.align(dev.items).uniform)
+    q = np.asarray(dev.soft_labels)
+    step = ORDERED_STEP
+    metric = w1_items
+    if dataset == "MP":
+        step = "temperature"
+        metric = md_items
     return np.array([metric(_STEPS[step](p, float(np.exp(log))), q) for log in LOG_TEMPERATURES])
 
 
@@ -53,9 +56,9 @@ def main(lewidi: Path) -> None:
             for draw in range(DRAWS):
                 order = rng.permutation(losses.shape[1])
                 fit = losses[:, order[:size]]
-                rest = losses[:, order[size:]].mean(axis=1)
-                chosen = [fit.mean(axis=1).argmin(), best_temperature(fit)]
-                changes[draw] = rest[chosen] - rest[0]
+                test_losses = losses[:, order[size:]].mean(axis=1)
+                lowest = fit.mean(axis=1).argmin()
+                changes[draw] = test_losses[[lowest, best_temperature(fit)]] - test_losses[0]
             cells = [f"{c.mean():+.4f} | {(c > 1e-12).mean():.0%}" for c in changes.T]
             print(f"| {dataset} {pool} | {size} | {' | '.join(cells)} | {best:+.4f} |", flush=True)
 

@@ -54,8 +54,9 @@ def extra_memory(task: Callable[[], object]) -> int:
 
 
 def measure(items: int, members: int, classes: int, dtype: str, rounds: int) -> None:
+    """Print times and memory for predictions of one type."""
     P, q, y = problem(items, members, classes, dtype)
-    whole = P.nbytes + q.nbytes + y.nbytes
+    input_bytes = P.nbytes + q.nbytes + y.nbytes
     extra = extra_memory(lambda: Summaries.from_arrays(P, q, y))
     logs = np.empty_like(P)
     best = best_times(
@@ -68,18 +69,19 @@ def measure(items: int, members: int, classes: int, dtype: str, rounds: int) -> 
         },
         rounds,
     )
-    both = best["sum"] + best["log"]
+    sum_and_log = best["sum"] + best["log"]
     print(f"\n{items:,} items x {members} members x {classes} classes, {dtype}\n")
     print("| what | seconds | against | seconds | ratio |")
     print("|---|---|---|---|---|")
-    for name, plain, base in (
+    for name, numpy_code, base in (
         ("t and D", "np.sum(P)", best["sum"]),
         ("logs of a", "np.log(P, out=...)", best["log"]),
-        ("all", "np.sum(P) and np.log(P, out=...)", both),
+        ("all", "np.sum(P) and np.log(P, out=...)", sum_and_log),
     ):
         ratio = best[name] / base
-        print(f"| {name} | {best[name]:.3f} | {plain} | {base:.3f} | {ratio:.2f} |")
-    print(f"\nPeak memory, input included: {(whole + extra) / whole:.3f} times the input.")
+        print(f"| {name} | {best[name]:.3f} | {numpy_code} | {base:.3f} | {ratio:.2f} |")
+    memory_ratio = (input_bytes + extra) / input_bytes
+    print(f"\nPeak memory, input included: {memory_ratio:.3f} times the input.")
 
 
 def main() -> None:
@@ -91,7 +93,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     print(f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}")
-    for dtype in ("float32", "float64") if arguments.dtype == "both" else (arguments.dtype,):
+    dtypes = [arguments.dtype]
+    if arguments.dtype == "both":
+        dtypes = ["float32", "float64"]
+    for dtype in dtypes:
         measure(arguments.items, arguments.members, arguments.classes, dtype, arguments.rounds)
 
 

@@ -18,12 +18,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edokit.members.recipe import MemberData
+
+if TYPE_CHECKING:
+    from edokit import Annotations
 
 WORDS = ("the", "a", "people", "say", "that", "this", "post", "is", "fine", "rude", "kind", "harsh")
 POOL = 10
@@ -33,11 +37,10 @@ Run = Callable[[list[str], np.ndarray, argparse.Namespace], None]
 def made_up(items: int, seed: int = 0) -> tuple[list[str], np.ndarray]:
     """Texts of 5 to 60 words, some of them rare, and labels."""
     rng = np.random.default_rng(seed)
-    rare = [f"{a}{b}" for a in WORDS for b in WORDS]
-    texts = [
-        " ".join([*rng.choice(WORDS, int(n)), *rng.choice(rare, 3)])
-        for n in rng.integers(5, 61, items)
-    ]
+    rare = [f"{a}{b}" for a, b in product(WORDS, WORDS)]
+    texts = []
+    for length in rng.integers(5, 61, items):
+        texts.append(" ".join([*rng.choice(WORDS, int(length)), *rng.choice(rare, 3)]))
     return texts, rng.integers(0, 2, items)
 
 
@@ -77,9 +80,8 @@ DEV = 200
 """Items that *encoder* members predict once they are trained."""
 
 
-def annotations_of(texts: list[str], labels: np.ndarray) -> Any:
-    """Three annotators a text; each disagrees with its label now and then."""
-    from edokit import Annotations
+def annotations_of(texts: list[str], labels: np.ndarray) -> Annotations:
+    """Three annotators per text, who sometimes disagree with its label."""
     from edokit.rows import Rows
 
     n = len(texts)
@@ -118,8 +120,10 @@ def our_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespace)
 
 
 def plain_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
-    """Mean of the tokens, embedded once; scikit-learn's regression per member, and its predictions
-    of dev."""
+    """Texts embedded once as the mean of their tokens, and a regression per member.
+
+    The members also predict dev.
+    """
     import torch
     from sklearn.linear_model import LogisticRegression
     from transformers import AutoModel, AutoTokenizer
@@ -172,10 +176,11 @@ def plain_transformer(texts: list[str], labels: np.ndarray, given: argparse.Name
     tokenizer = AutoTokenizer.from_pretrained(given.model)
     network = AutoModelForSequenceClassification.from_pretrained(given.model, num_labels=2)
     encoded = tokenizer(texts, truncation=True, max_length=256)
-    rows: list[dict[str, Any]] = [
-        {**{name: encoded[name][i] for name in encoded}, "labels": int(labels[i])}
-        for i in range(len(texts))
-    ]
+    rows = []
+    for i, label in enumerate(labels):
+        row = {name: encoded[name][i] for name in encoded}
+        row["labels"] = int(label)
+        rows.append(row)
     with tempfile.TemporaryDirectory() as folder:
         Trainer(
             network,
@@ -206,24 +211,33 @@ RECIPES: dict[str, tuple[Run, Run, str]] = {
 
 def measure(recipe: str, given: argparse.Namespace) -> dict[str, Any]:
     """Items per second of both sides, the best of several rounds in turn."""
-    texts, labels = made_up(given.items + (DEV if recipe == "encoder" else 0))
+    n_texts = given.items
+    trained_items = given.items * POOL
+    device = given.device
+    if recipe == "encoder":
+        n_texts += DEV
+    elif recipe == "transformer":
+        trained_items = given.items
+    else:
+        device = "cpu"
+    texts, labels = made_up(n_texts)
     best = [float("inf")] * 2
     for _ in range(given.rounds):
         for side, run in enumerate(RECIPES[recipe][:2]):
             start = time.perf_counter()
             run(texts, labels, given)
             best[side] = min(best[side], time.perf_counter() - start)
-    seen = given.items * (1 if recipe == "transformer" else POOL)
     return {
         "recipe": recipe,
         "items": given.items,
-        "where": where(given.device if recipe != "linear" else "cpu"),
-        "edo": seen / best[0],
-        "plain": seen / best[1],
+        "where": device_name(device),
+        "edo": trained_items / best[0],
+        "plain": trained_items / best[1],
     }
 
 
-def where(device: str) -> str:
+def device_name(device: str) -> str:
+    """The device and the library that computes on it."""
     if device == "cuda":
         import torch
 
@@ -235,23 +249,29 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["| recipe | where | items a second | plain script | times the plain script |"]
     lines.append("|---|---|---|---|---|")
     for row in rows:
-        plain = f"{row['plain']:,.0f} ({RECIPES[row['recipe']][2]})"
+        script = RECIPES[row["recipe"]][2]
         lines.append(
-            f"| `{row['recipe']}` | {row['where']} | {row['edo']:,.0f} | {plain} |"
-            f" {row['edo'] / row['plain']:.2f} |"
+            f"| `{row['recipe']}` | {row['where']} | {row['edo']:,.0f} |"
+            f" {row['plain']:,.0f} ({script}) | {row['edo'] / row['plain']:.2f} |"
         )
     return lines
 
 
 def write(files: list[Path]) -> None:
+    """Write the measurements in these files as a section of ``RESULTS.md``."""
     from results import write_section
 
-    rows = [row for file in files for row in json.loads(file.read_text())]
-    slower = [
-        f"`{r['recipe']}` ({r['edo'] / r['plain']:.2f})" for r in rows if r["edo"] < r["plain"]
-    ]
-    every = ", ".join(dict.fromkeys(f"`{row['recipe']}`" for row in rows))
-    verdict = f"missed by {', '.join(slower)}" if slower else f"reached by {every}"
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        rows += json.loads(file.read_text())
+    recipes = list(dict.fromkeys(f"`{row['recipe']}`" for row in rows))
+    verdict = f"reached by {', '.join(recipes)}"
+    slower = []
+    for row in rows:
+        if row["edo"] < row["plain"]:
+            slower.append(f"`{row['recipe']}` ({row['edo'] / row['plain']:.2f})")
+    if slower:
+        verdict = f"missed by {', '.join(slower)}"
     transformer = "one epoch of MPNet-base, batches of 16, bf16"
     if all(row["recipe"] != "transformer" for row in rows):
         transformer = "see *Training a pool on one GPU*"

@@ -16,7 +16,7 @@ import json
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from results import write_section
@@ -29,7 +29,15 @@ BATCH = 16
 MAX_LENGTH = 256
 
 
-def edo_pool(annotations: Annotations, arguments: argparse.Namespace) -> dict[str, Any]:
+class TrainedPool(NamedTuple):
+    """What the training of a pool took, and the CE of its members on dev."""
+
+    seconds: float
+    members: int
+    dev_ce: list[float]
+
+
+def edo_pool(annotations: Annotations, arguments: argparse.Namespace) -> TrainedPool:
     """Train members with `train_members`."""
     options = {
         "model": arguments.model,
@@ -39,17 +47,23 @@ def edo_pool(annotations: Annotations, arguments: argparse.Namespace) -> dict[st
         "max_length": MAX_LENGTH,
     }
     group = Group("transformer", arguments.members, "pool", "soft", options=options)
-    how = {"jobs": arguments.jobs, "device": arguments.device, "keep_models": False}
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        train_members(annotations, [group], out=folder, **how)
+        train_members(
+            annotations,
+            [group],
+            out=folder,
+            jobs=arguments.jobs,
+            device=arguments.device,
+            keep_models=False,
+        )
         seconds = time.perf_counter() - started
         cards = sorted(Path(folder).glob("members/*/member.json"))
         dev_ce = [json.loads(card.read_text())["history"][-1]["dev_ce"] for card in cards]
-    return {"seconds": seconds, "members": arguments.members, "dev_ce": dev_ce}
+    return TrainedPool(seconds, arguments.members, dev_ce)
 
 
-def plain_pool(annotations: Annotations, arguments: argparse.Namespace) -> dict[str, Any]:
+def plain_pool(annotations: Annotations, arguments: argparse.Namespace) -> TrainedPool:
     """Train members one after the other with Hugging Face's Trainer."""
     import torch
     from transformers import (
@@ -66,7 +80,9 @@ def plain_pool(annotations: Annotations, arguments: argparse.Namespace) -> dict[
             labels = inputs.pop("labels")
             outputs = model(**inputs)
             loss = -(labels * torch.log_softmax(outputs.logits.float(), dim=-1)).sum(-1).mean()
-            return (loss, outputs) if return_outputs else loss
+            if return_outputs:
+                return loss, outputs
+            return loss
 
     tokenizer = AutoTokenizer.from_pretrained(arguments.model)
 
@@ -77,10 +93,12 @@ def plain_pool(annotations: Annotations, arguments: argparse.Namespace) -> dict[
             columns.append(list(map(str, part.contexts)))
         tokens = tokenizer(*columns, truncation=True, max_length=MAX_LENGTH)
         labels = np.asarray(part.soft_labels, dtype=np.float32).tolist()
-        return [
-            {**{name: tokens[name][i] for name in tokens}, "labels": labels[i]}
-            for i in range(len(labels))
-        ]
+        rows = []
+        for i, label in enumerate(labels):
+            row = {name: tokens[name][i] for name in tokens}
+            row["labels"] = label
+            rows.append(row)
+        return rows
 
     dev_ce = []
     started = time.perf_counter()
@@ -117,12 +135,18 @@ def plain_pool(annotations: Annotations, arguments: argparse.Namespace) -> dict[
         losses = [log["eval_loss"] for log in trainer.state.log_history if "eval_loss" in log]
         dev_ce.append(losses[-1])
     seconds = time.perf_counter() - started
-    return {"seconds": seconds, "members": arguments.plain_members, "dev_ce": dev_ce}
+    return TrainedPool(seconds, arguments.plain_members, dev_ce)
+
+
+TITLES = {"plain": "plain script, one by one", "edo": "`edo train`"}
 
 
 def section(records: list[dict[str, Any]]) -> str:
     """Both pools by dataset, as a section of ``RESULTS.md``."""
-    plain = {record["dataset"]: record["plain"] for record in records if "plain" in record}
+    plain_rates = {}
+    for record in records:
+        if "plain" in record:
+            plain_rates[record["dataset"]] = record["plain"]["items_per_second"]
     lines = ["    python benchmarks/training_pool.py DATA --model FOLDER --json FILE", ""]
     lines += [
         "One GPU (NVIDIA H200); weights of MPNet-base's size drawn at random, since speed does not"
@@ -135,15 +159,15 @@ def section(records: list[dict[str, Any]]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for record in records:
-        for name in ("plain", "edo"):
+        for name, title in TITLES.items():
             if name not in record:
                 continue
             pool = record[name]
-            label = "plain script, one by one" if name == "plain" else "`edo train`"
-            label += " with MPS" if record["mps"] else ""
-            ratio = pool["items_per_second"] / plain[record["dataset"]]["items_per_second"]
+            if record["mps"]:
+                title += " with MPS"
+            ratio = pool["items_per_second"] / plain_rates[record["dataset"]]
             lines.append(
-                f"| {record['dataset']} | {label} | {pool['members']} |"
+                f"| {record['dataset']} | {title} | {pool['members']} |"
                 f" {pool['items_per_second']:,.0f} | {ratio:.2f} |"
                 f" {pool['dev_ce']:.4f} ({pool['sd']:.4f}) |"
             )
@@ -151,7 +175,7 @@ def section(records: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Measure both pools on one dataset, or write what was measured to ``RESULTS.md``."""
+    """Measure both pools on one dataset, or write the measurements to ``RESULTS.md``."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", type=Path, nargs="?", help="left out: write RESULTS.md")
     parser.add_argument("--model")
@@ -174,13 +198,12 @@ def main() -> None:
         if name == "plain" and not arguments.plain_members:
             continue
         pool = train(annotations, arguments)
-        losses = pool.pop("dev_ce")
-        trained = items * arguments.epochs * pool["members"]
         record[name] = {
-            **pool,
-            "items_per_second": trained / pool["seconds"],
-            "dev_ce": float(np.mean(losses)),
-            "sd": float(np.std(losses, ddof=1)),
+            "seconds": pool.seconds,
+            "members": pool.members,
+            "items_per_second": items * arguments.epochs * pool.members / pool.seconds,
+            "dev_ce": float(np.mean(pool.dev_ce)),
+            "sd": float(np.std(pool.dev_ce, ddof=1)),
         }
     with arguments.json.open("a", encoding="utf-8") as file:
         file.write(json.dumps(record) + "\n")

@@ -1,4 +1,4 @@
-"""Where the variance of simulated labels comes from: what a diagnosis estimates."""
+"""The true sources of the variance of simulated labels, which a diagnosis estimates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sources_of_variance(p: Floats, group: Ints) -> dict[str, float]:
     """The variance of a label when a random item is shown to a random annotator, by source.
 
     Half the sum over classes of the variance of "the label is this class"; with two classes that
-    is the variance of the label. Of sets, the sum over labels. ``item``: items differ, whoever
+    is the variance of the label. For sets, the sum over labels. ``item``: items differ, whoever
     annotates; ``annotator``: annotators differ, whatever they are shown (thresholds);
     ``group_item``: groups see different things in an item; ``annotator_item``: annotators see
     different things in an item than their group does; ``noise``: the same annotator labels the
@@ -30,7 +30,8 @@ def sources_of_variance(p: Floats, group: Ints) -> dict[str, float]:
     group.
     """
     sizes = np.bincount(group)
-    by_item, by_annotator = p.mean(axis=1), p.mean(axis=0)  # [N, C], [A, C]
+    by_item = p.mean(axis=1)  # [N, C]
+    by_annotator = p.mean(axis=0)  # [A, C]
     by_group = ((group[:, None] == np.arange(len(sizes))) / sizes).T @ p  # [N, G, C]
     mean = by_item.mean(axis=0)
     # What remains of a group's view of an item once item and group averages are taken out.

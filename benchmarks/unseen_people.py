@@ -45,7 +45,7 @@ def held_out_answers(annotations: Annotations, items: Predictions) -> Floats:
 
 
 class LeftOut:
-    """Losses of people whose labels were left out, and what answered for them."""
+    """Losses of people whose labels were left out, and the attributes that answered for them."""
 
     def __init__(self, annotations: Annotations) -> None:
         self.annotations = annotations
@@ -63,25 +63,27 @@ class LeftOut:
 
 
 def leave_people_out(annotations: Annotations, anonymous: Floats) -> LeftOut:
-    """Answer for the people of each fold by what the others show."""
+    """Answer for the people of each fold by effects that are learned from the others."""
     people_folds = np.random.default_rng(0).permutation(len(annotations.annotators)) % FOLDS
     row_folds = people_folds[annotations.annotator_codes]
     levels_of = people_levels(annotations)
     scale = annotations.scale
     targets = np.eye(len(annotations.classes))[annotations.label_codes]
-    found = LeftOut(annotations)
+    left_out = LeftOut(annotations)
     for fold in range(FOLDS):
-        kept = np.flatnonzero(row_folds != fold)
-        seen = replace(
+        fit_rows = np.flatnonzero(row_folds != fold)
+        fit_annotations = replace(
             annotations,
-            item_codes=annotations.item_codes[kept],
-            annotator_codes=annotations.annotator_codes[kept],
-            **annotations.rows_of(kept, "label_codes", "label_probabilities"),
+            item_codes=annotations.item_codes[fit_rows],
+            annotator_codes=annotations.annotator_codes[fit_rows],
+            label_codes=annotations.label_codes[fit_rows],
         )
-        people = PeopleEffects.fit(anonymous, seen)
-        whole = replace(people, transfer=1.0)
-        found.transfers.append(people.transfer)
-        found.used |= {attribute.name for attribute in people.attributes if attribute.share > 0}
+        people = PeopleEffects.fit(anonymous, fit_annotations)
+        whole_effects = replace(people, transfer=1.0)
+        left_out.transfers.append(people.transfer)
+        for attribute in people.attributes:
+            if attribute.share > 0:
+                left_out.used.add(attribute.name)
         for person in np.flatnonzero(people_folds == fold):
             rows = np.flatnonzero(annotations.annotator_codes == person)
             if not len(rows):
@@ -91,15 +93,16 @@ def leave_people_out(annotations: Annotations, anonymous: Floats) -> LeftOut:
             by_kind = (
                 answers,
                 people.answers_by_attributes(answers, levels),
-                whole.answers_by_attributes(answers, levels),
+                whole_effects.answers_by_attributes(answers, levels),
             )
+            row_targets = scale.rows(targets[rows])
             for column, p in enumerate(by_kind):
-                found.row_losses[rows, column] = ce_items(scale.rows(p), scale.rows(targets[rows]))
-    return found
+                left_out.row_losses[rows, column] = ce_items(scale.rows(p), row_targets)
+    return left_out
 
 
 def people_levels(annotations: Annotations) -> list[dict[str, str]]:
-    """The attributes of each person that are known."""
+    """The known attributes of each person."""
     people: list[dict[str, str]] = [{} for _ in annotations.annotators]
     for attribute in annotations.people.attributes:
         for person, code in enumerate(attribute.codes):
@@ -112,7 +115,7 @@ def main() -> None:
     """Train, measure, and write the section."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("lewidi2025", type=Path)
-    parser.add_argument("--items", type=int, default=1200, help="of each dataset at most so many")
+    parser.add_argument("--items", type=int, default=1200, help="the most items of each dataset")
     parser.add_argument("--cache", type=Path, default=Path("known-members"))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -125,13 +128,13 @@ def main() -> None:
         folder = arguments.cache / name
         trained = train_members(annotations, POOL, out=folder, cross_fit=FOLDS, jobs=1)
         anonymous = held_out_answers(annotations, trained.predictions["fit"])
-        found = leave_people_out(annotations, anonymous)
-        by_kind = [found.by_person(kind) for kind in KINDS]
+        left_out = leave_people_out(annotations, anonymous)
+        by_kind = [left_out.by_person(kind) for kind in KINDS]
         cells = [name, str(len(by_kind[0])), f"{len(annotations):,}"]
         cells += [f"{losses.mean():.4f}" for losses in by_kind]
         cells += [difference(losses, by_kind[0]) for losses in by_kind[1:]]
-        cells.append(", ".join(f"{part:g}" for part in found.transfers))
-        cells.append(", ".join(sorted(found.used)) or "none")
+        cells.append(", ".join(f"{part:g}" for part in left_out.transfers))
+        cells.append(", ".join(sorted(left_out.used)) or "none")
         lines.append(f"| {' | '.join(cells)} |")
         print(lines[-1], flush=True)
     text = [HEAD.format(items=arguments.items), *lines, "", machine("scikit-learn")]

@@ -1,4 +1,4 @@
-"""What a process and all that it started take together."""
+"""Measure the memory and time of a process with all its children."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Watch:
 
     @property
     def minutes(self) -> float:
-        """Of all processors."""
+        """Processor minutes."""
         return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK") / 60
 
     def look(self, pid: int) -> None:
@@ -34,15 +34,16 @@ class Watch:
             pages = int((process / "statm").read_text().split()[1])
             fields = (process / "stat").read_text().rpartition(")")[2].split()
             self._ticks[pid] = int(fields[11]) + int(fields[12])
-            tasks = list((process / "task").iterdir())
-            children = [int(c) for task in tasks for c in (task / "children").read_text().split()]
+            children: list[int] = []
+            for task in (process / "task").iterdir():
+                children += map(int, (task / "children").read_text().split())
         except (OSError, IndexError):
             return 0
         return pages * os.sysconf("SC_PAGE_SIZE") + sum(map(self._resident, children))
 
 
 def watched(command: list[str]) -> tuple[dict[str, Any], Watch]:
-    """What a command prints as JSON, and what it takes, looked at twenty times a second."""
+    """The JSON that a command prints, and its memory and time, sampled twenty times a second."""
     watch = Watch()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         while running.poll() is None:

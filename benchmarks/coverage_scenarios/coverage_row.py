@@ -24,8 +24,8 @@ class CoverageRow:
         What is counted: intervals that cover the truth, tests that find a difference where there is
         none, or promises ("at most 5 %, with 95 % confidence") that were kept.
     nominal : float
-        The share that the product states: at least so many intervals or promises, at most so many
-        false alarms.
+        The share that the product states: the least of intervals or promises, the most of false
+        alarms.
     count, runs : int
         How often it happened, among how many simulated tables.
     size : str, default=""
@@ -43,7 +43,7 @@ class CoverageRow:
 
     @property
     def title(self) -> tuple[str, ...]:
-        """What rows of one line share, as text."""
+        """The texts that rows of one line share."""
         return self.shown, self.data, f"{self.promise} {100 * self.nominal:g}%"
 
     @property

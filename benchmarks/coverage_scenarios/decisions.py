@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -113,7 +114,7 @@ def _judges(against: Against) -> str:
 def unfamiliar_rows(runs: int, seed: int) -> Iterator[CoverageRow]:
     """How often one new text, of the same kind as those of the fit, is called unfamiliar."""
     rng = np.random.default_rng(seed)
-    syllables = [first + last for first in "bcdfglmnprst" for last in ("a", "e", "in", "or")]
+    syllables = [start + end for start, end in product("bcdfglmnprst", ("a", "e", "in", "or"))]
     words = np.array(["".join(rng.choice(syllables, rng.integers(1, 4))) for _ in range(2000)])
     frequency = 1 / np.arange(1, len(words) + 1)
     frequency /= frequency.sum()

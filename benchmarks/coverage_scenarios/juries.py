@@ -16,7 +16,7 @@ MEMBERS = 6
 CORRELATION = 0.5
 POPULATION_ITEMS = 20_000
 SHARE_OF_RUNS = 2
-"""An audit takes long: one table for so many of other scenarios."""
+"""An audit is slow: it has one table for this many of other scenarios."""
 
 
 def divided(rng: np.random.Generator, n_items: int) -> np.ndarray:
@@ -80,10 +80,10 @@ def audit(runs: int, seed: int) -> Iterator[CoverageRow]:
         for n_items in (50, 200):
             for run in range(n_runs):
                 rng = np.random.default_rng([seed, n_items, run])
-                found = edokit.audit(
+                small_audit = edokit.audit(
                     *draw(n_items, people, rng), replace=True, level=LEVEL, random_state=run
                 )
-                for quantity, (low, high) in intervals(found).items():
+                for quantity, (low, high) in intervals(small_audit).items():
                     if quantity in truth:
                         counts.add(quantity, n_items, bool(low <= truth[quantity] <= high))
         yield from counts.rows()

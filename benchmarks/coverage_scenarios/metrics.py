@@ -124,7 +124,9 @@ class Counts:
     def rows(self) -> Iterator[CoverageRow]:
         """A row for each statement and size."""
         for (quantity, promise), by_size in self._outcomes.items():
-            nominal = 1 - LEVEL if promise == "false alarms" else LEVEL
+            nominal = LEVEL
+            if promise == "false alarms":
+                nominal = 1 - LEVEL
             for n_items, outcomes in by_size.items():
                 yield CoverageRow(
                     quantity,
@@ -223,13 +225,13 @@ def compare(runs: int, seed: int) -> Iterator[CoverageRow]:
 
 
 WHOLE_METRICS = ("macro_f1", "ece", "entropy_correlation")
-"""Metrics that are no means over items."""
+"""Metrics that are not means over items."""
 FAMILY = ("f1", "ce", "md", "bs", *WHOLE_METRICS)
 """Metrics of a table whose tests are corrected together."""
 
 
 def compare_metrics(runs: int, seed: int) -> Iterator[CoverageRow]:
-    """Differences of equal models in metrics that are no means, and corrected tests of seven."""
+    """Differences of equal models in metrics of whole tables, and corrected tests of seven."""
     for population in (BALANCED, SURE, RARE, GROUPED):
         counts = Counts(population.name)
         for n_items in ITEMS[1:]:

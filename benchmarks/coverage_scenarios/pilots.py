@@ -18,7 +18,7 @@ from edokit.metrics import METRIC, item_values
 ANNOTATORS = (1, 3, 10)
 POPULATION_ITEMS = 50_000
 SHARE_OF_RUNS = 4
-"""A plan takes long: one table for so many of other scenarios."""
+"""A plan is slow: it has one table for this many of other scenarios."""
 
 
 def clear(rng: np.random.Generator, n_items: int) -> np.ndarray:
@@ -65,7 +65,7 @@ def two_classes(share: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Pilot:
-    """What a pilot is drawn from, and how large it is."""
+    """The distribution that a pilot is drawn from, and its size."""
 
     name: str
     draw: Callable[[np.random.Generator, int], np.ndarray]
@@ -91,7 +91,9 @@ def plan(runs: int, seed: int) -> Iterator[CoverageRow]:
     for pilot in PILOTS:
         counts = Counts(pilot.name)
         classes = pilot.draw(np.random.default_rng(0), 1).shape[1]
-        scale = Scale("ordinal", tuple(range(classes))) if pilot.is_ordinal else Scale()
+        scale = Scale()
+        if pilot.is_ordinal:
+            scale = Scale("ordinal", tuple(range(classes)))
         truth = true_errors(pilot, scale, np.random.default_rng([seed, 1]))
         for run in range(max(runs // SHARE_OF_RUNS, 1)):
             rng = np.random.default_rng([seed, 2, run])
@@ -117,7 +119,9 @@ def plan(runs: int, seed: int) -> Iterator[CoverageRow]:
 def sized_by_annotators(row: CoverageRow) -> CoverageRow:
     """The row with annotators as its size, where `Counts` writes items."""
     number = int(row.size.split()[0])
-    size = f"{number} annotators" if number > 1 else "1 annotator"
+    size = "1 annotator"
+    if number > 1:
+        size = f"{number} annotators"
     return CoverageRow(row.shown, row.data, row.promise, row.nominal, row.count, row.runs, size)
 
 

@@ -62,15 +62,15 @@ def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
             pools.setdefault(group.name.partition(".")[0], []).append(own_group)
     for pool, groups in pools.items():
         part = _part(plan, groups)
-        found = collect_predictions(part, folder, cards)
-        manifest = make_manifest(part, found, (), cards)
-        write_training(folder, found, manifest)
+        predictions = collect_predictions(part, folder, cards)
+        manifest = make_manifest(part, predictions, (), cards)
+        write_training(folder, predictions, manifest)
         if run.manifest is not None:
             shutil.copy(folder / "manifest.json", target / run.manifest)
             print(f"{folder / 'predictions'}: written for another program")
             continue
         (target / pool).mkdir(parents=True, exist_ok=True)
-        for name in found:
+        for name in predictions:
             shutil.copy(folder / "predictions" / f"{name}.npz", target / pool / f"{name}.npz")
         shutil.copy(folder / "manifest.json", target / pool / "manifest.json")
         split, scores = next(iter(manifest["mean"].items()))

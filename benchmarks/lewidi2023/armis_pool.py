@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
@@ -25,11 +26,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import ComplementNB, MultinomialNB
 
 from edokit import Predictions, read_annotations, write_predictions
+from edokit._types import Floats, Ints
 from edokit.members.supervision import random_select_targets
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.predictions.join import join_models
 
 FOLDS = 10
+Sparse = sparse.csr_matrix
+Form = tuple[str, str]
+"""The pieces that are counted, and the form of the text."""
+Scores = Callable[[Ints, Floats], Floats]
+"""From rows to learn from and their targets to the scores of all items [N]."""
 _TOKEN = r"(?u)\b\w+\b|[^\w\s]"  # emojis and punctuation are words, too
 _MARKS = dict.fromkeys([*range(0x0610, 0x061B), *range(0x064B, 0x0660), 0x0670, 0x0640])
 _EMOJI = re.compile("([\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d])")
@@ -85,31 +92,29 @@ PIECES = {
 class Reading(NamedTuple):
     """All texts seen one way."""
 
-    present: Any
-    """[N, F] which pieces of text are there, as 0 and 1."""
-    weighted: Any
-    """[N, F] the same as TF-IDF, rows of length 1, where pieces were not counted once each."""
-    alike: Any
-    """[N, N] similarities."""
+    present: Sparse | None
+    """Which pieces of text are there, as 0 and 1 [N, F]; None where readings are joined."""
+    weighted: Sparse | None
+    """Their TF-IDF, rows of length 1 [N, F]."""
+    alike: Floats
+    """Similarities [N, N]."""
 
 
 def read(texts: list[str], pieces: str, form: str) -> Reading:
     """Count pieces that occur in two texts at least."""
-    analyzer, least, most = PIECES[pieces]
+    analyzer, shortest, longest = PIECES[pieces]
     counter = CountVectorizer(
-        analyzer=analyzer,
-        ngram_range=(least, most),
-        min_df=2,
-        lowercase=False,
-        token_pattern=_TOKEN if analyzer == "word" else None,
+        analyzer=analyzer, ngram_range=(shortest, longest), min_df=2, lowercase=False
     )
+    if analyzer == "word":
+        counter.set_params(token_pattern=_TOKEN)
     counts = counter.fit_transform([FORMS[form](text) for text in texts]).astype(float)
     present = counts.sign()
     features = tfidf(counts)
     return Reading(present, tfidf(present), (features @ features.T).toarray())
 
 
-def tfidf(counts: Any) -> Any:
+def tfidf(counts: Sparse) -> Sparse:
     """(1 + ln count) · idf, rows of length 1."""
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     idf = np.log((1 + counts.shape[0]) / (1 + frequency)) + 1
@@ -120,8 +125,8 @@ def tfidf(counts: Any) -> Any:
     return (sparse.diags(1 / np.where(length > 0, length, 1)) @ features).tocsr()
 
 
-def components(alike: Any, number: int) -> Any:
-    """[N, N] cosines in the space of the largest components."""
+def components(alike: Floats, number: int) -> Floats:
+    """Cosines in the space of the largest components [N, N]."""
     n = len(alike)
     values, vectors = linalg.eigh(alike, subset_by_index=[n - number, n - 1])
     places = vectors * np.sqrt(np.maximum(values, 0))
@@ -132,7 +137,7 @@ def components(alike: Any, number: int) -> Any:
 # What a member is: the rows to learn from and targets [n] in, the share of class 1 for all [N] out
 
 
-def logistic(alike: Any, rows: Any, targets: Any, strength: float) -> Any:
+def logistic(alike: Floats, rows: Ints, targets: Floats, strength: float) -> Floats:
     """Kernel logistic regression, by Newton's method."""
     # A constant among the features is an intercept that is hardly penalised.
     kernel = alike[np.ix_(rows, rows)] + 4.0
@@ -146,15 +151,15 @@ def logistic(alike: Any, rows: Any, targets: Any, strength: float) -> Any:
     return expit((alike[:, rows] + 4.0) @ dual)
 
 
-def ridge_scores(alike: Any, rows: Any, targets: Any) -> Any:
+def ridge_scores(alike: Floats, rows: Ints, targets: Floats) -> Floats:
     """Ridge regression."""
     mean = targets.mean()
     kernel = alike[np.ix_(rows, rows)] + np.eye(len(rows))
     return mean + alike[:, rows] @ linalg.solve(kernel, targets - mean, assume_a="pos")
 
 
-def near_scores(alike: Any, rows: Any, targets: Any, neighbours: int) -> Any:
-    """Log-odds among the nearest texts, weighted by the square of how alike they are."""
+def near_scores(alike: Floats, rows: Ints, targets: Floats, neighbours: int) -> Floats:
+    """Log-odds among the nearest texts, weighted by their squared similarity."""
     near = alike[:, rows]
     border = np.partition(near, -neighbours, axis=1)[:, [-neighbours]]
     weights = np.where(near >= border, np.maximum(near, 1e-6), 0) ** 2
@@ -162,23 +167,25 @@ def near_scores(alike: Any, rows: Any, targets: Any, neighbours: int) -> Any:
     return logit(np.clip(share, 1e-9, 1 - 1e-9))
 
 
-def bayes_scores(features: Any, rows: Any, targets: Any, model: Any) -> Any:
+def bayes_scores(
+    features: Sparse, rows: Ints, targets: Floats, model: MultinomialNB | ComplementNB
+) -> Floats:
     """Log-odds of naive Bayes; shares are weighted rows."""
     stacked, answers, weights = _twice(features[rows], targets)
     log_p = model.fit(stacked, answers, sample_weight=weights).predict_log_proba(features)
     return log_p[:, 1] - log_p[:, 0]
 
 
-def ratios(reading: Reading, rows: Any, targets: Any) -> Any:
+def ratios(reading: Reading, rows: Ints, targets: Floats) -> Floats:
     """Logistic regression on features times their naive Bayes log-ratios."""
-    for_it = reading.present[rows].T @ targets + 1
-    against = reading.present[rows].T @ (1 - targets) + 1
-    ratio = np.log(for_it / for_it.sum() / (against / against.sum()))
+    ones = reading.present[rows].T @ targets + 1
+    zeros = reading.present[rows].T @ (1 - targets) + 1
+    ratio = np.log(ones / ones.sum() / (zeros / zeros.sum()))
     features = reading.weighted @ sparse.diags(ratio)
     return logistic((features @ features.T).toarray(), rows, targets, 4.0)
 
 
-def calibrated(scores: Callable[[Any, Any], Any], rows: Any, targets: Any) -> Any:
+def calibrated(scores: Scores, rows: Ints, targets: Floats) -> Floats:
     """Scores to shares, by a logistic curve through those of five inner folds."""
     held_out_scores = np.zeros(len(rows))
     for part in np.array_split(np.random.default_rng(0).permutation(len(rows)), 5):
@@ -190,7 +197,8 @@ def calibrated(scores: Callable[[Any, Any], Any], rows: Any, targets: Any) -> An
     return curve.predict_proba(scores(rows, targets)[:, None] / spread)[:, 1]
 
 
-def _twice(features: Any, targets: Any) -> tuple[Any, Any, Any]:
+def _twice(features: Sparse | Floats, targets: Floats) -> tuple[Sparse | Floats, Ints, Floats]:
+    """Each row once with class 0 and once with class 1, and their weights."""
     stack = sparse.vstack if sparse.issparse(features) else np.vstack
     answers = np.repeat([0, 1], len(targets))
     return stack([features, features]), answers, np.concatenate([1 - targets, targets])
@@ -216,11 +224,11 @@ _ALL = (
 _DRAWN = (("both", "plain"), ("within-3-6", "plain"), ("words", "letters"))
 
 
-def readings(texts: list[str]) -> dict[tuple[str, str], Any]:
+def readings(texts: list[str]) -> dict[Form, Reading]:
     """Every reading that the pool needs; "both" joins words, which count half, and characters."""
     all_forms = {*_LOGISTIC, *_THREE, *_PEOPLE, *_SVD, *_BAYES, *_ALL, *_DRAWN}
     joined_forms = [form for pieces, form in sorted(all_forms) if pieces == "both"]
-    all_forms |= {(pieces, form) for form in joined_forms for pieces in ("words", "within")}
+    all_forms.update(product(("words", "within"), joined_forms))
     features_of_form = {
         form_key: read(texts, *form_key) for form_key in sorted(all_forms) if form_key[0] != "both"
     }
@@ -235,77 +243,77 @@ def readings(texts: list[str]) -> dict[tuple[str, str], Any]:
 
 
 def members(
-    course: TrainingData, found: dict[tuple[str, str], Any]
-) -> Iterator[tuple[str, str, Callable[[Any], Any]]]:
-    """Group, name and what it says of all items [N] after learning from some rows."""
+    course: TrainingData, reading_of: dict[Form, Reading]
+) -> Iterator[tuple[str, str, Callable[[Ints], Floats]]]:
+    """Group, name, and a function from rows to learn from to the answers for all items [N]."""
     labels = course.annotations
     soft = labels.soft_labels[:, 1]
     hard = course.hard.astype(float)
     people = np.zeros((len(course), len(labels.annotators)))
     people[labels.item_codes, labels.annotator_codes] = labels.label_codes
 
-    def linear(targets: Any, alike: Any, strength: float) -> Callable[[Any], Any]:
+    def linear(targets: Floats, alike: Floats, strength: float) -> Callable[[Ints], Floats]:
         return lambda rows: logistic(alike, rows, targets[rows], strength)
 
-    def curve(scores: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    def curve(scores: Scores) -> Callable[[Ints], Floats]:
         return lambda rows: calibrated(scores, rows, soft[rows])
 
-    def ratio(reading: Reading) -> Callable[[Any], Any]:
+    def ratio(reading: Reading) -> Callable[[Ints], Floats]:
         return lambda rows: ratios(reading, rows, soft[rows])
 
-    for one in _LOGISTIC:
+    for form in _LOGISTIC:
         for strength in (4.0, 12.0):
-            name = f"{_name(one)}-{strength:g}"
-            yield "soft", name, linear(soft, found[one].alike, strength)
-    for one in _PEOPLE:
+            name = f"{_name(form)}-{strength:g}"
+            yield "soft", name, linear(soft, reading_of[form].alike, strength)
+    for form in _PEOPLE:
         for k, person in enumerate(labels.annotators):
             yield (
                 "annotator",
-                f"{_name(one)}-{person}",
-                linear(people[:, k], found[one].alike, 6.0),
+                f"{_name(form)}-{person}",
+                linear(people[:, k], reading_of[form].alike, 6.0),
             )
-    for one in _THREE:
-        alike = found[one].alike
-        yield "majority", _name(one), linear(hard, alike, 4.0)
-        yield "ridge", _name(one), curve(lambda r, t, alike=alike: ridge_scores(alike, r, t))
+    for form in _THREE:
+        alike = reading_of[form].alike
+        yield "majority", _name(form), linear(hard, alike, 4.0)
+        yield "ridge", _name(form), curve(lambda r, t, alike=alike: ridge_scores(alike, r, t))
         for k in (20, 60):
             nearest = curve(lambda r, t, alike=alike, k=k: near_scores(alike, r, t, k))
-            yield "nearest", f"{_name(one)}-{k}", nearest
-    for one in _SVD:
+            yield "nearest", f"{_name(form)}-{k}", nearest
+    for form in _SVD:
         for number in (50, 200):
-            alike = components(found[one].alike, number)
-            yield "components", f"{_name(one)}-{number}", linear(soft, alike, 3.0)
+            alike = components(reading_of[form].alike, number)
+            yield "components", f"{_name(form)}-{number}", linear(soft, alike, 3.0)
             if number == 50:
                 curved = np.exp(2 * (alike - 1))
-                yield "curved", f"{_name(one)}-{number}", linear(soft, curved, 3.0)
-    for one in _JOINED:
+                yield "curved", f"{_name(form)}-{number}", linear(soft, curved, 3.0)
+    for form in _JOINED:
         for number in (20, 30, 50):
-            alike = found[one].alike
+            alike = reading_of[form].alike
             joined = (np.exp(2 * (components(alike, number) - 1)) + alike) / 2
-            yield "joined", f"{_name(one)}-{number}", linear(soft, joined, 12.0)
-    for one in _BAYES:
-        form_features = found[one]
+            yield "joined", f"{_name(form)}-{number}", linear(soft, joined, 12.0)
+    for form in _BAYES:
+        reading = reading_of[form]
         multinomial = curve(
-            lambda r, t, features=form_features: bayes_scores(
+            lambda r, t, features=reading: bayes_scores(
                 features.present, r, t, MultinomialNB(alpha=0.5)
             )
         )
         complement = curve(
-            lambda r, t, features=form_features: bayes_scores(
+            lambda r, t, features=reading: bayes_scores(
                 features.weighted, r, t, ComplementNB(alpha=0.3)
             )
         )
-        yield "bayes", f"{_name(one)}-multinomial", multinomial
-        yield "bayes", f"{_name(one)}-complement", complement
-        yield "bayes", f"{_name(one)}-ratios", ratio(form_features)
+        yield "bayes", f"{_name(form)}-multinomial", multinomial
+        yield "bayes", f"{_name(form)}-complement", complement
+        yield "bayes", f"{_name(form)}-ratios", ratio(reading)
     for seed in range(6):
-        one = _DRAWN[seed % 3]
+        form = _DRAWN[seed % 3]
         drawn_labels = random_select_targets(labels, seed)[:, 1]
-        yield "drawn", f"{_name(one)}-{seed}", linear(drawn_labels, found[one].alike, 5.0)
+        yield "drawn", f"{_name(form)}-{seed}", linear(drawn_labels, reading_of[form].alike, 5.0)
 
 
-def _name(one: tuple[str, str]) -> str:
-    return f"{one[0]}-{one[1]}"
+def _name(form: Form) -> str:
+    return "-".join(form)
 
 
 def main() -> None:

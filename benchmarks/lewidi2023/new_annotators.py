@@ -1,19 +1,19 @@
-"""Why known answers move the distributions of MD-Agreement's test items: dev, and who labels test.
+"""Why known answers move the distributions of MD-Agreement's test items.
 
     python benchmarks/lewidi2023/new_annotators.py LEWIDI_FOLDER
 
-No label of test is read: of test only who labels which item.
+Of test, only the annotators of each item are read, no labels.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from edokit import read_annotations, read_predictions
+from edokit import Annotations, Predictions, read_annotations, read_predictions
+from edokit._types import Bools, Floats, Ints
 from edokit.metrics import ce_items
 
 HERE = Path(__file__).resolve().parent / "MD-Agreement" / "annotators"
@@ -45,40 +45,45 @@ def main() -> None:
             on_dev(part, named_pairs, anonymous, rows, labels_seen)
 
 
-def on_dev(part: Any, own: Any, anonymous: Any, rows: Any, seen: Any) -> None:
-    """Change of CE by known answers if only some annotators are known; slopes of offsets."""
+def on_dev(
+    part: Annotations, pairs: Predictions, anonymous: Floats, rows: Ints, train_labels: Ints
+) -> None:
+    """Print the change of CE if only some annotators are known, and slopes of offsets.
+
+    ``rows`` and ``train_labels`` are, for each pair, its item and the number of labels in train of
+    its annotator.
+    """
     soft = np.asarray(part.soft_labels)
     anonymous = np.asarray(anonymous)
 
-    def change(known: Any) -> float:
-        p = np.where(known[:, None], own.uniform, anonymous[rows])
+    def change(is_known: Bools) -> float:
+        p = np.where(is_known[:, None], pairs.uniform, anonymous[rows])
         totals = np.stack([np.bincount(rows, p[:, c]) for c in range(2)], axis=1)
         means = totals / np.bincount(rows)[:, None]
         return float((ce_items(means, soft) - ce_items(anonymous, soft)).mean())
 
-    print(f"  all known: CE {change(seen > 0):+.4f}")
-    names, code = np.unique(own.annotators.astype(str), return_inverse=True)
+    print(f"  all known: CE {change(train_labels > 0):+.4f}")
+    names, code = np.unique(pairs.annotators.astype(str), return_inverse=True)
     rng = np.random.default_rng(0)
     for share in (0.3, 0.7):
         hidden_draws = [(rng.random(len(names)) >= share)[code] for _ in range(30)]
         changes = [change(is_kept) for is_kept in hidden_draws]
         print(f"  {share:.0%} hidden at random: {np.mean(changes):+.4f}")
     for most_labels in (20, 50, 100):
-        print(
-            f"  fewer than {most_labels} labels: {change((seen > 0) & (seen < most_labels)):+.4f}"
-        )
+        is_known = (train_labels > 0) & (train_labels < most_labels)
+        print(f"  fewer than {most_labels} labels: {change(is_known):+.4f}")
     dev_pairs = part.pairs()
-    labels = dev_pairs.soft_labels[dev_pairs.rows.positions(own.rows), 1]
-    true = labels - anonymous[rows, 1]
-    offset = own.uniform[:, 1] - anonymous[rows, 1]
+    labels = dev_pairs.soft_labels[dev_pairs.rows.positions(pairs.rows), 1]
+    true_offset = labels - anonymous[rows, 1]
+    offset = pairs.uniform[:, 1] - anonymous[rows, 1]
     for low, high in ((1, 20), (20, 50), (50, 300), (300, 10**6)):
-        at = (seen >= low) & (seen < high)
-        count = np.bincount(code[at], minlength=len(names))
-        mean = [
-            np.bincount(code[at], x[at], minlength=len(names)) / count.clip(1)
-            for x in (offset, true)
-        ]
-        slope = (count * mean[0] * mean[1]).sum() / (count * mean[0] ** 2).sum()
+        is_inside = (train_labels >= low) & (train_labels < high)
+        people = code[is_inside]
+        count = np.bincount(people, minlength=len(names))
+        mean = np.bincount(people, offset[is_inside], minlength=len(names)) / count.clip(1)
+        true_sum = np.bincount(people, true_offset[is_inside], minlength=len(names))
+        true_mean = true_sum / count.clip(1)
+        slope = (count * mean * true_mean).sum() / (count * mean**2).sum()
         print(f"  {low} to {high} labels: slope of true on predicted offsets {slope:.2f}")
 
 

@@ -99,16 +99,19 @@ def groups_of(dataset: str) -> list[Group]:
         group("decoder.slow", 4, **soft, **decoder, learning_rate=rate / 2),
         group("decoder.drawn", 3, **decoder, learning_rate=rate),
         group("decoder.last", 2, **soft, **decoder, learning_rate=rate / 2, pooling="last"),
-        # They know who labels.
+        # They learn annotators.
         group("annotators.soft", 3, **soft, **KNOWS),
         group("annotators.drawn", 2, **KNOWS),
     ]
 
 
 def _armis(group: Callable[..., Group]) -> list[Group]:
-    """No Arabic encoder was at hand: CPU recipes, and MPNet, which spells Arabic letter by letter,
-    where only a network can learn by the loss of a baseline. The pool random-select is trained by
-    `edo train --cross-fit` (README)."""
+    """The groups of ArMIS, for which no Arabic encoder was available.
+
+    They are CPU recipes, and MPNet (which spells Arabic letter by letter) where only a network can
+    learn by the loss of a baseline. The pool random-select is trained by `edo train --cross-fit`
+    (README).
+    """
     soft = {"supervision": "soft"}
     forest = "sklearn.ensemble.ExtraTreesClassifier(n_estimators=500, min_samples_leaf=3)"
     return [
@@ -154,7 +157,7 @@ def decoder_groups() -> list[Group]:
 
 
 def knowing_groups() -> list[Group]:
-    """Members for ArMIS that know who labels: a decoder that has read Arabic, and TF-IDF."""
+    """Members for ArMIS that learn annotators: a decoder that has read Arabic, and TF-IDF."""
     common = {**DECODER, **KNOWS, "model": "gemma-bi"}
 
     def group(name: str, members: int, supervision: str, **options: Any) -> Group:
