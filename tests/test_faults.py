@@ -97,18 +97,18 @@ def test_the_harness_sees_what_is_lost_or_half_written(
     case, out, peace = cases["train"], folder / "out", in_peace("train")
     one = Disturbed(zygote, case, out)
     one.kill_before(peace.steps)
-    assert len(one.kept) == case.finishes
+    assert len(one.finished) == case.finishes
     card = out / "members" / "linear-01" / "member.json"
     card.write_bytes(card.read_bytes())
-    with pytest.raises(AssertionError, match="done anew: members/linear-01"):
+    with pytest.raises(AssertionError, match="computed again: members/linear-01"):
         one.look()
-    one.kept = {}
+    one.finished = {}
     (out / "predictions" / "dev.npz").write_bytes(b"PK half")
     with pytest.raises(Exception, match="not an archive of arrays"):
         one.look()
     zygote.run(case.argv(out))
     (out / "predictions" / "test.npz").write_bytes((out / "predictions" / "dev.npz").read_bytes())
-    with pytest.raises(AssertionError, match=r"differs from the run in peace: predictions/test"):
+    with pytest.raises(AssertionError, match=r"differs from the undisturbed run: predictions/test"):
         one.after(peace)
 
 

@@ -111,18 +111,27 @@ def references(labels: np.ndarray, weights: str) -> dict[str, dict[str, float]]:
         )
     if weights == "nominal" and not np.isnan(labels).any():
         reference["fleiss_kappa"]["statsmodels"] = fleiss_kappa(counts, method="fleiss")
-    return {
-        name: {source: float(value) for source, value in sources.items()}
-        for name, sources in reference.items()
-    }
+    floats = {}
+    for name, sources in reference.items():
+        floats[name] = {source: float(value) for source, value in sources.items()}
+    return floats
+
+
+def code_or_none(label: float) -> int | None:
+    """A class code; None where there is no label."""
+    if np.isnan(label):
+        return None
+    return int(label)
 
 
 def main() -> None:
     tables = []
     for seed in range(TABLES):
         labels = make_table(seed)
-        listed = [[None if np.isnan(x) else int(x) for x in row] for row in labels]
-        tables.append({"labels": listed, **{kind: references(labels, kind) for kind in KERNELS}})
+        table = {"labels": [list(map(code_or_none, row)) for row in labels]}
+        for kind in KERNELS:
+            table[kind] = references(labels, kind)
+        tables.append(table)
     PAGE.write_text(json.dumps(tables) + "\n", encoding="utf-8")
 
 

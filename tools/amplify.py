@@ -56,7 +56,7 @@ BOOK = {
     ' Target="worksheets/sheet1.xml"/></Relationships>',
 }
 RATIO = 60
-"""A large file may become so many times as large in memory."""
+"""The most times that a large file may grow in memory."""
 VOTES = [("item", "annotator", "label"), ("a", "ann", "0"), ("a", "ben", "1"), ("b", "ann", "1")]
 
 
@@ -561,7 +561,9 @@ def measure(path: Path) -> None:
         read(path)
     except InputError as error:
         message = str(error)
-        outcome = "refused" if len(message.splitlines()) == 1 else "broken"
+        outcome = "broken"
+        if len(message.splitlines()) == 1:
+            outcome = "refused"
     except BaseException as error:
         outcome = "broken"
         message = f"{type(error).__name__}: {error}"[:300]

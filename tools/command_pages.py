@@ -106,10 +106,13 @@ def page(name: str, text: str) -> str:
 
 
 def usage(name: str, positional: list[Argument], options: list[Argument]) -> str:
-    """What must be given, in one line."""
+    """The command with its required arguments, in one line."""
     words = ["edo", name]
     for argument in positional:
-        words.append(placeholder(argument) if argument.required else f"[{placeholder(argument)}]")
+        if argument.required:
+            words.append(placeholder(argument))
+        else:
+            words.append(f"[{placeholder(argument)}]")
     words += [f"{option.name} {kind_of(option)}" for option in options if option.required]
     return " ".join([*words, "[OPTIONS]"])
 
@@ -125,26 +128,34 @@ def kind_of(argument: Argument) -> str:
     if choices := argument.get_choices(force=True):
         return "|".join(choices)
     kinds = [argument.hint, *get_args(argument.hint)]
-    kinds += [inner for kind in kinds for inner in get_args(kind)]
+    for kind in [*kinds]:
+        kinds += get_args(kind)
     return next((KINDS[kind] for kind in kinds if kind in KINDS), "")
 
 
 def written(argument: Argument) -> str:
-    """An option as one types it."""
-    names = " / ".join(f"`{name}`" for name in argument.names)
-    return cell(f"{names} `{kind}`" if (kind := kind_of(argument)) else names)
+    """An option as it is typed."""
+    text = " / ".join(f"`{name}`" for name in argument.names)
+    kind = kind_of(argument)
+    if kind:
+        text += f" `{kind}`"
+    return cell(text)
 
 
 def described(argument: Argument) -> str:
-    """The help, whether it must be given, and the default."""
+    """The help, with a note if the option is required, else with its default."""
     text = cell(argument.parameter.help or "")
     default = argument.field_info.default
     if argument.required:
-        return f"{text} **Required.**" if argument.name.startswith("--") else text
+        if argument.name.startswith("--"):
+            return f"{text} **Required.**"
+        return text
     if default is None or (default is False and not argument.negatives):
         return text
-    if isinstance(default, bool):
-        default = argument.name if default else argument.negatives[0]
+    if default is True:
+        default = argument.name
+    elif default is False:
+        default = argument.negatives[0]
     return f"{text} Default: `{cell(str(default))}`."
 
 

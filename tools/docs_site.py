@@ -4,7 +4,7 @@
 
 README.md is the home page, and other files of the repository are pages, too. On GitHub and in an
 editor links lead from file to file in the repository; here each is turned into the link between the
-two pages. A link to a file that has no page (source code, data) becomes plain text.
+two pages. A link to a file without a page (source code, data) becomes plain text.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import urlsplit
 
 PASSING = ("429", "429-after", "500", "503", "slow", "broken-json", "html", "closed", "cut")
@@ -41,14 +40,26 @@ def always(fault: str) -> Plan:
 
 
 def in_turn(*faults: str) -> Plan:
-    """Every request fails once, each in the next way."""
-    return lambda number, attempt: "" if attempt else faults[number % len(faults)]
+    """Every request fails once, with the faults in turn."""
+
+    def plan(number: int, attempt: int) -> str:
+        if attempt > 0:
+            return ""
+        return faults[number % len(faults)]
+
+    return plan
 
 
 def at_random(rate: float, seed: int, faults: tuple[str, ...] = PASSING) -> Plan:
-    """A share of all attempts fails, each in any way."""
+    """A share of all attempts fails, with random faults."""
     rng = random.Random(seed)
-    return lambda number, attempt: rng.choice(faults) if rng.random() < rate else ""
+
+    def plan(number: int, attempt: int) -> str:
+        if rng.random() < rate:
+            return rng.choice(faults)
+        return ""
+
+    return plan
 
 
 class FaultProxy:
@@ -122,12 +133,12 @@ class FaultProxy:
             self._draws = Counter[str]()
 
     def hold_after(self, answers: int) -> None:
-        """Give so many more answers, then keep everyone waiting."""
+        """Give this many more answers, then keep all clients waiting."""
         with self.lock:
             self._left = answers
 
     def release(self) -> None:
-        """Answer those who wait."""
+        """Answer the waiting clients."""
         with self.lock:
             self._left = None
             self.lock.notify_all()
@@ -196,7 +207,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is no event: it was killed."""
+        """Ignore a client that went away: it was killed."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -220,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.proxy.end(digest, response)
 
     def answer(self, fault: str, body: bytes, digest: str) -> bytes:
-        """Fail or answer; the whole answer, if the client got one."""
+        """Fail or answer, and return the answer if the client got all of it."""
         if fault == "429-after":
             return self.fail(429, "busy", headers={"Retry-After": "1"})
         if fault in ("401", "404", "429", "500", "503"):
@@ -253,10 +264,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.gone():
             return self.hang_up()
         self.reply(status, data)
-        return data if status == 200 else b""
+        if status != 200:
+            return b""
+        return data
 
     def gone(self) -> bool:
-        """Whether the client waits no longer: killed, or out of patience."""
+        """Whether the client has closed the connection."""
         try:
             return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -266,14 +279,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def remembered(self, body: bytes, digest: str) -> tuple[int, bytes]:
         """The server's answer, from memory if the proxies share one."""
-        memory = {} if self.proxy.memory is None else self.proxy.memory
-        # Only where the most probable token is asked for, each answer is the same.
-        key = digest, self.proxy.draw(digest) if json.loads(body).get("temperature") != 0 else 0
-        if key in memory:
-            return 200, memory[key]
+        # Only requests for the most probable token always have the same answer.
+        draw = 0
+        if json.loads(body).get("temperature") != 0:
+            draw = self.proxy.draw(digest)
+        memory = self.proxy.memory
+        if memory is not None and (digest, draw) in memory:
+            return 200, memory[digest, draw]
         status, data = self.proxy.ask("POST", self.path, body, self.passed_on())
-        if status == 200:
-            memory[key] = data
+        if status == 200 and memory is not None:
+            memory[digest, draw] = data
         return status, data
 
     def passed_on(self) -> dict[str, str]:
@@ -301,10 +316,12 @@ class _Handler(BaseHTTPRequestHandler):
         length: int | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
-        """Send an answer; `length` promises more than comes."""
+        """Send an answer; `length` announces more bytes than are sent."""
+        if length is None:
+            length = len(data)
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data) if length is None else length))
+        self.send_header("Content-Length", str(length))
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.end_headers()
@@ -312,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def hang_up(self) -> bytes:
-        """Close the connection without another word."""
+        """Close the connection without an answer."""
         self.close_connection = True
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
@@ -323,10 +340,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _changed(data: bytes, fault: str) -> bytes:
-    """An answer as a lesser server, or a model that will not answer, would give it."""
+    """The answer of a less capable server, or of a model that names no label."""
     if fault not in ("no-label", "no-logprobs", "refuse-logprobs", "one-choice"):
         return data
-    answer: dict[str, Any] = json.loads(data)
+    answer = json.loads(data)
     if fault == "one-choice":
         answer["choices"] = answer["choices"][:1]
     for choice in answer["choices"]:

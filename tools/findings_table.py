@@ -46,7 +46,7 @@ def table() -> str:
 
 
 def with_table(text: str) -> str:
-    """The page with the table as it is now."""
+    """The page with its table replaced by the current one."""
     before, _, remainder = text.partition(BEGIN)
     _, _, after = remainder.partition(END)
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"

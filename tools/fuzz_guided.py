@@ -21,7 +21,7 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from fuzz_loaders import MEMORY, ROOT, SECONDS, bounded, in_memory
 
@@ -47,7 +47,7 @@ LONGEST = 16_384
 """Bytes of an input."""
 
 
-def watched() -> Any:
+def watched() -> ModuleType:
     """The readers, watched by atheris; imported once, since it takes seconds."""
     import atheris
 
@@ -62,7 +62,7 @@ def watched() -> Any:
         return importlib.import_module("fuzz_cases")
 
 
-def work(cases: Any, folder: Path, name: str, options: list[str]) -> None:
+def work(cases: ModuleType, folder: Path, name: str, options: list[str]) -> None:
     """Fuzz the readers of one kind of file, until libFuzzer ends the process."""
     import atheris
 
@@ -112,7 +112,7 @@ def work(cases: Any, folder: Path, name: str, options: list[str]) -> None:
 class Kind:
     """One kind of file, fuzzed by a process of its own."""
 
-    def __init__(self, cases: Any, name: str, seconds: float, seed: int) -> None:
+    def __init__(self, cases: ModuleType, name: str, seconds: float, seed: int) -> None:
         self.name = name
         self.folder = Path(tempfile.mkdtemp(dir=in_memory()))
         options = [
@@ -140,7 +140,7 @@ class Kind:
             os._exit(70)
 
     def ended(self, status: int, keep: Path) -> tuple[int, bool]:
-        """How many inputs there were, and whether all went well."""
+        """The number of inputs, and whether all passed."""
         log = (self.folder / "log").read_text(errors="replace")
         crash_files = list(self.folder.glob("found-*"))
         for file in crash_files:
@@ -148,13 +148,17 @@ class Kind:
             kept_file.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, kept_file)
             print(f"{self.name}: kept as {kept_file}\n{_reason(log)}", flush=True)
-        counted = re.search(r"number_of_executed_units: *(\d+)", log)
-        if not counted:
+        inputs = 0
+        executed = re.search(r"number_of_executed_units: *(\d+)", log)
+        if executed:
+            inputs = int(executed[1])
+        else:
             print(f"{self.name}: status {status}\n{log[-2000:]}", flush=True)
+        coverage = ""
         reached = re.findall(r"cov: (\d+) ft: \d+", log)
-        cover = f", {reached[0]} → {reached[-1]} places reached" if reached else ""
-        inputs = int(counted[1]) if counted else 0
-        print(f"{self.name:>16}: {inputs:>9,} inputs{cover}", flush=True)
+        if reached:
+            coverage = f", {reached[0]} → {reached[-1]} places reached"
+        print(f"{self.name:>16}: {inputs:>9,} inputs{coverage}", flush=True)
         shutil.rmtree(self.folder)
         return inputs, status == 0 and inputs > 0 and not crash_files
 
@@ -183,7 +187,9 @@ def main() -> int:
             " pip install atheris"
         )
         return 0
-    seed = random.SystemRandom().randrange(1, 2**31) if arguments.seed is None else arguments.seed
+    seed = arguments.seed
+    if seed is None:
+        seed = random.SystemRandom().randrange(1, 2**31)
     started = time.monotonic()
     cases = watched()
     waiting = list(arguments.kind or KINDS)
@@ -200,7 +206,7 @@ def main() -> int:
     total = sum(inputs for inputs, _ in results)
     took = time.monotonic() - started
     print(f"{'all':>16}: {total:>9,} inputs in {took:.0f} seconds, seed {seed}")
-    return 0 if all(passed for _, passed in results) else 1
+    return int(not all(passed for _, passed in results))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY = 4 << 30
@@ -28,8 +27,10 @@ SECONDS = 20
 
 
 def in_memory() -> str | None:
-    """A folder in memory, where there is one: files are written faster than read."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+    """A folder in memory if there is one, since writing files takes longer than reading them."""
+    if Path("/dev/shm").is_dir():
+        return "/dev/shm"
+    return None
 
 
 def bounded() -> None:
@@ -49,7 +50,7 @@ def place_of(error: BaseException) -> str:
     return f"{type(error).__name__}-{Path(last_frame.filename).stem}-{last_frame.lineno}"
 
 
-def too_long(*_: Any) -> None:
+def too_long(*_: object) -> None:
     raise TimeoutError(f"an input took more than {SECONDS} seconds of a processor")
 
 
@@ -57,11 +58,11 @@ Counts = tuple[Counter[str], Counter[str], Counter[str]]
 
 
 def count(folder: Path, keep: Path, numbers: Sequence[int], seed: int, networks: bool) -> Counts:
-    """Mutations of these numbers, as many of each kind of file: how many were tried, were used and
-    saved again, and broke the rule.
+    """Try the mutations of these numbers, as many of each kind of file.
 
-    The rule: a reader that the file is meant for refuses it in one line that names it, or what it
-    read can be used and saved again.
+    Returns, by file, the numbers of mutations that were tried, that were used and saved again, and
+    that broke the rule. The rule is that a reader of this kind of file refuses it in one line that
+    names it, or that its result can be used and saved again.
     """
     sys.path.insert(0, str(ROOT / "tests"))
     from fuzz_cases import another, read_everywhere, read_own, whole_files, whole_folders
@@ -88,7 +89,7 @@ def count(folder: Path, keep: Path, numbers: Sequence[int], seed: int, networks:
             n_used[name] += read_own(path, name)
             if "/" not in name and rng.random() < 0.15:
                 read_everywhere(path)
-        except BaseException as error:  # a panic in Rust is no Exception
+        except BaseException as error:  # a panic in Rust is not an Exception
             if isinstance(error, KeyboardInterrupt):
                 raise
             broken[name] += 1
@@ -99,10 +100,12 @@ def count(folder: Path, keep: Path, numbers: Sequence[int], seed: int, networks:
             signal.alarm(0)
         tried[name] += 1
         # A training that was begun again may have written more.
-        resumed = [trained_name for trained_name in names if trained_name.startswith("trained/")]
-        for trained_name in resumed if name in resumed else [name]:
-            (place / trained_name).parent.mkdir(parents=True, exist_ok=True)
-            (place / trained_name).write_bytes(originals[trained_name])
+        changed_names = [name]
+        if name.startswith("trained/"):
+            changed_names = [other for other in names if other.startswith("trained/")]
+        for changed_name in changed_names:
+            (place / changed_name).parent.mkdir(parents=True, exist_ok=True)
+            (place / changed_name).write_bytes(originals[changed_name])
     return counts
 
 
@@ -116,7 +119,7 @@ def _kept(path: Path, keep: Path, name: str, place: str) -> Path:
 
 
 def count_all(inputs: int, jobs: int, keep: Path, seed: int, networks: bool) -> int:
-    """So many mutations in processes beside each other; 1 if any broke the rule."""
+    """Try ``inputs`` mutations in several processes; returns 1 if any broke the rule."""
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
@@ -141,16 +144,25 @@ def count_all(inputs: int, jobs: int, keep: Path, seed: int, networks: bool) -> 
                     print(f"a process died, perhaps of {kept_file}")
                 return 1
     print(f"{'file':>44} {'mutations':>9} {'refused':>8} {'used and saved':>14} {'broken':>6}")
-    for name in [*sorted(total[0]), "all"]:
-        n, good, bad = (part.total() if name == "all" else part[name] for part in total)
-        print(f"{name:>44} {n:>9,} {n - good - bad:>8,} {good:>14,} {bad:>6,}")
-    n, good, bad = (part.total() for part in total)
-    print(f"{n:,} mutations: {n - good - bad:,} refused, {good:,} used and saved, {bad:,} broken")
-    return 1 if bad else 0
+    tried, n_used, broken = total
+    for name in sorted(tried):
+        print(count_line(name, tried[name], n_used[name], broken[name]))
+    print(count_line("all", tried.total(), n_used.total(), broken.total()))
+    n_refused = tried.total() - n_used.total() - broken.total()
+    print(
+        f"{tried.total():,} mutations: {n_refused:,} refused, {n_used.total():,} used and saved,"
+        f" {broken.total():,} broken"
+    )
+    return int(broken.total() > 0)
+
+
+def count_line(name: str, tried: int, n_used: int, broken: int) -> str:
+    """A row of the table of counts."""
+    return f"{name:>44} {tried:>9,} {tried - n_used - broken:>8,} {n_used:>14,} {broken:>6,}"
 
 
 def main() -> int:
-    """Try so many mutations; the exit status says whether all went well."""
+    """Try mutations; the exit status is 1 if any broke the rule."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=20_000, help="mutations")
     parser.add_argument("--seed", type=int, default=None, help="another one each time unless given")
@@ -160,7 +172,9 @@ def main() -> int:
     )
     parser.add_argument("--networks", action="store_true", help="safetensors, too")
     arguments = parser.parse_args()
-    seed = random.SystemRandom().randrange(2**31) if arguments.seed is None else arguments.seed
+    seed = arguments.seed
+    if seed is None:
+        seed = random.SystemRandom().randrange(2**31)
     print(f"seed {seed}", flush=True)
     return count_all(arguments.inputs, arguments.jobs, arguments.keep, seed, arguments.networks)
 

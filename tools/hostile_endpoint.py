@@ -572,7 +572,9 @@ def peak_memory() -> int:
     """The most memory that this process has had, in bytes."""
     import resource  # not on Windows
 
-    unit = 1 if sys.platform == "darwin" else 1024
+    unit = 1024
+    if sys.platform == "darwin":
+        unit = 1
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 

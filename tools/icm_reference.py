@@ -3,8 +3,8 @@
     pip install PyEvALL==0.2.11
     python tools/icm_reference.py
 
-It pins old versions of numpy and pandas, so that it is no dependency of the tests
-(`pip install --no-deps` takes it with newer ones).
+It pins old versions of numpy and pandas, so the tests do not depend on it (`pip install --no-deps`
+installs it beside newer ones).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ NAMED = {
     "skops": "MIT",
 }
 ALLOWED = {"psycopg": "LGPL-3.0-only", "psycopg-binary": "LGPL-3.0-only"}
-"""Of the extra `postgres`: libraries that are used as they are, and can be replaced."""
+"""Libraries of the extra `postgres`, which are used unmodified and can be replaced."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,9 @@ def _licence(name: str) -> str:
 def main() -> int:
     packages = runtime_packages()
     for package in packages:
-        mark = "" if package.is_fine else "  <- look at this one"
+        mark = ""
+        if not package.is_fine:
+            mark = "  <- look at this one"
         print(f"{package.name} {package.version}: {package.licence}{mark}")
     troubles = [package.name for package in packages if not package.is_fine]
     print(f"{len(packages)} packages, {', '.join(troubles) or 'none'} to look at")

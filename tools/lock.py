@@ -55,7 +55,7 @@ def resolve(extras: str, *more: str) -> dict[str, str]:
     for line in frozen.splitlines():
         if "==" in line:
             name, version = line.split("==")
-            # A build such as 2.13.0+cpu stands for its release.
+            # A build such as 2.13.0+cpu is listed as its release.
             versions[name] = version.partition("+")[0]
     return versions
 

@@ -89,7 +89,9 @@ def _message(
     call: ast.Call, module: str, function: str, names: dict[str, list[str]]
 ) -> Message | None:
     """The message of a call that makes an error or a warning."""
-    callee = call.func.id if isinstance(call.func, ast.Name) else ""
+    callee = ""
+    if isinstance(call.func, ast.Name):
+        callee = call.func.id
     if isinstance(call.func, ast.Attribute):
         callee = call.func.attr
     if callee not in MESSAGE_POSITION:
@@ -103,7 +105,7 @@ def _message(
         return None
     text = _text(arguments[0], names)
     has_words = re.search(r"\w\s+\w", re.sub(r"\{[^}]*\}", "", text))
-    # What passes an error on has no words of its own.
+    # A call that passes an error on contains no message itself.
     if not has_words and not CODE.fullmatch(code):
         return None
     hint = ""
@@ -138,7 +140,7 @@ def _has_words(node: ast.AST) -> bool:
 
 
 def _text(node: ast.expr, names: dict[str, list[str]]) -> str:
-    """A text as it is written, with expressions in braces; of a name, all texts that it gets."""
+    """The source of a text, with expressions in braces; for a name, all texts assigned to it."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return " ".join(node.value.split("\n"))
     if isinstance(node, ast.JoinedStr):
@@ -190,7 +192,9 @@ def snapshot() -> str:
 
 def codes() -> list[str]:
     """All codes, sorted."""
-    written = {code for message in messages() for code in message.code.split(" | ")}
+    written: set[str] = set()
+    for message in messages():
+        written.update(message.code.split(" | "))
     return sorted(code for code in written if CODE.fullmatch(code))
 
 

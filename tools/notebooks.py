@@ -44,7 +44,7 @@ def run_notebook(path: Path, folder: Path) -> NotebookNode:
 
 
 def kept_outputs(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """The outputs of a cell as they are kept: without what differs from one run to the next."""
+    """The outputs of a cell without the parts that differ from run to run."""
     kept_cells: list[NotebookNode] = []
     for output in outputs:
         for kind, text in output.get("data", {}).items():

@@ -58,7 +58,8 @@ def wrong_with(wheel: Path, sdist: Path) -> list[str]:
     files = package_files()
     lines = [f"the wheel lacks {name}" for name in sorted(files - inside)]
     lines += [f"the wheel should not hold {name}" for name in sorted(inside - files)]
-    lines += [] if licensed else ["the wheel lacks the licence"]
+    if not licensed:
+        lines.append("the wheel lacks the licence")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     expected = {*IN_SDIST, *(f"src/{name}" for name in files)}

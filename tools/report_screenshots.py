@@ -1,8 +1,8 @@
 """Screenshots of the page: python tools/report_screenshots.py [FOLDER].
 
-Without a folder, those of docs/images, taken from a demo's page. With one, the whole page with
-2, 6 and 11 classes, of ratings and of sets of labels, in both themes, at the width of a desk and of
-a phone, to be looked at.
+Without a folder, those of docs/images, taken from a demo's page. With one, the whole page for
+2, 6 and 11 classes, ratings and sets of labels, in both themes, at the width of a desktop and of a
+phone, for inspection.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CLASSES = {
     "11-nominal": [f"topic {letter}" for letter in "ABCDEFGHIJK"],
 }
 SCALES = ("seven-points", "three-labels")
-"""Regimes of the simulator whose labels are no classes."""
+"""Regimes of the simulator with ratings and with sets of labels."""
 WIDTHS = (1280, 390)
 ITEMS = (240, 160, 120)
 # A phone draws the charts of closed sections when they are opened.
@@ -44,7 +44,9 @@ DRAWN = (
 def main() -> None:
     """Make the pages, open them, and save the screenshots."""
     path = next(program for name in BROWSERS if (program := shutil.which(name)))
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    out = None
+    if len(sys.argv) > 1:
+        out = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         browser = play.chromium.launch(executable_path=path, args=ARGUMENTS)
         if out is None:

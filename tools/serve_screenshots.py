@@ -1,7 +1,7 @@
 """Screenshots of the server's page: python tools/serve_screenshots.py [FOLDER].
 
 Without a folder, that of docs/images. With one, the whole page for classes, points of a scale and
-sets of labels, in both themes, at the width of a desk and of a phone, to be looked at.
+sets of labels, in both themes, at the width of a desktop and of a phone, for inspection.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 from serve_soak import Server
 
 from edokit import EDOEnsemble, EDOWarning, fit, simulate, train_members
@@ -46,8 +45,8 @@ def make_run(kind: str, folder: Path) -> Path:
 
 
 def asked(
-    browser: Any, url: str, view: str, width: int, theme: str, texts: Sequence[str] = TEXTS
-) -> Any:
+    browser: Browser, url: str, view: str, width: int, theme: str, texts: Sequence[str] = TEXTS
+) -> Page:
     """A tab in which the texts are answered, beside the answer of a level."""
     size = {"width": width, "height": 900}
     tab = browser.new_page(viewport=size, color_scheme=theme)
@@ -65,8 +64,11 @@ def main() -> None:
     """Serve bundles, ask them, and save the screenshots."""
     warnings.simplefilter("ignore", EDOWarning)
     path = next(program for name in BROWSERS if (program := shutil.which(name)))
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else None
-    kinds = list(VIEWS) if out is not None else ["two-camps"]
+    out = None
+    kinds = ["two-camps"]
+    if len(sys.argv) > 1:
+        out = Path(sys.argv[1])
+        kinds = list(VIEWS)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as play:
         browser = play.chromium.launch(executable_path=path, args=ARGUMENTS)
         for kind in kinds:

@@ -1,4 +1,4 @@
-"""The slow tests, damaged files, faults and a server under load, each in full; and what they did.
+"""Run the slow tests, damaged files, faults and a server under load, and collect their results.
 
     python tools/soak.py --jobs 2 --write docs/reliability.md
 
@@ -21,6 +21,8 @@ def parts(share: float, jobs: int, page: Path | None) -> dict[str, list[str]]:
     seconds = f"{400 * share:.0f}"
     inputs = f"{20_000 * share:.0f}"
     faults = ["tools/faults", "--minutes", f"{10 * share:g}"]
+    if page is not None:
+        faults += ["--write", str(page)]
     return {
         "slow tests": ["-m", "pytest", "-q", "-m", "slow"],
         "files damaged by coverage": [
@@ -32,7 +34,7 @@ def parts(share: float, jobs: int, page: Path | None) -> dict[str, list[str]]:
             *processes,
         ],
         "files that amplify": ["tools/amplify.py", "--seconds", "120"],
-        "faults (below)": faults if page is None else [*faults, "--write", str(page)],
+        "faults (below)": faults,
         "hostile endpoint": ["tools/hostile_endpoint.py", "--minutes", f"{3 * share:g}"],
         "server": [
             *("tools/serve_soak.py", "--requests", f"{10_000 * share:.0f}"),
@@ -43,7 +45,7 @@ def parts(share: float, jobs: int, page: Path | None) -> dict[str, list[str]]:
 
 
 def with_rows(table: str, page: Path) -> str:
-    """The table of a page, with these rows in place of those of the same parts, or after all."""
+    """The table of a page in which these rows replace those of the same parts, or are added."""
     rows = {}
     lines = page.read_text(encoding="utf-8").splitlines()
     begin = lines.index("<!-- soak: begin -->")
@@ -65,7 +67,7 @@ def put_between(page: Path, mark: str, text: str) -> None:
 
 
 def run(command: list[str]) -> tuple[str, int]:
-    """The last line that a command prints, and its exit status; all lines are shown."""
+    """Run a command, print its output, and return its last line and its exit status."""
     last_line = ""
     with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -92,14 +94,16 @@ def main() -> int:
         started = time.monotonic()
         last_line, status = run(command)
         failed |= status != 0
-        outcome = f"**failed** ({status}): {last_line}" if status else last_line
+        outcome = last_line
+        if status:
+            outcome = f"**failed** ({status}): {last_line}"
         rows.append(f"| {name} | {(time.monotonic() - started) / 60:.0f} | {outcome} |")
     table = "\n".join(rows)
     print(table)
     if arguments.write is not None:
-        put_between(
-            arguments.write, "soak", with_rows(table, arguments.write) if arguments.only else table
-        )
+        if arguments.only:
+            table = with_rows(table, arguments.write)
+        put_between(arguments.write, "soak", table)
     return int(failed)
 
 

@@ -42,7 +42,9 @@ def main() -> int:
         "--write", type=Path, default=None, help="put the table into this page, between its marks"
     )
     arguments = parser.parse_args()
-    seed = random.SystemRandom().randrange(2**31) if arguments.seed is None else arguments.seed
+    seed = arguments.seed
+    if seed is None:
+        seed = random.SystemRandom().randrange(2**31)
     began = time.monotonic()
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="edo-faults-") as name:
@@ -61,7 +63,7 @@ def main() -> int:
     print(f"seed {seed}, {took:.1f} minutes, {tally.killed} kills")
     if arguments.write is not None:
         write(arguments.write, tally, took)
-    return 1 if tally.troubles else 0
+    return int(bool(tally.troubles))
 
 
 def disturb(

@@ -1,4 +1,4 @@
-"""The commands that are disturbed, and what must hold of their folders at any moment."""
+"""The commands that are disturbed, and checks that their folders must always pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,7 +20,7 @@ from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import read_predictions
 
 TIMED = ("seconds",)
-"""What two undisturbed runs don't agree on."""
+"""Names of values that differ between two undisturbed runs."""
 MEMBERS = 3
 SHARDS = 4
 FAST = (
@@ -30,23 +29,29 @@ FAST = (
 )
 
 
+Finished = dict[str, tuple[object, ...]]
+"""Finished results by name."""
+Contents = dict[str, object]
+"""Files by name, each as bytes or values."""
+
+
 @dataclass(frozen=True)
 class Case:
-    """A command, and how to look at what it has written."""
+    """A command, and how to inspect its results."""
 
     name: str
     argv: Callable[[Path], list[object]]
     """The words after ``edo``, for a folder to write to."""
-    finished: Callable[[Path], dict[str, Any]]
-    """What is finished in a folder, each with something that changes if it is done anew."""
+    finished: Callable[[Path], Finished]
+    """The finished results in a folder, each with a value that changes if it is computed anew."""
     finishes: int
-    """How many things an undisturbed run finishes."""
+    """The number of results that an undisturbed run finishes."""
     inputs: tuple[Path, ...] = ()
     earlier: tuple[object, ...] = ()
     """Options with which another command has filled the folder before."""
     scratch: Path | None = None
-    """Where it keeps what it needs only while it runs."""
-    wanted: dict[str, Any] = field(default_factory=dict)
+    """The folder of its temporary files."""
+    expected: Contents = field(default_factory=dict)
     """What an undisturbed run writes, by file."""
 
 
@@ -143,8 +148,8 @@ def make_cases(folder: Path) -> dict[str, Case]:
     return {case.name: case for case in cases}
 
 
-def members(out: Path) -> dict[str, Any]:
-    """Trained members, each by the file that says so: a new one would be another file."""
+def members(out: Path) -> Finished:
+    """Trained members, each with the identity of its card: a new member has another file."""
     cards = [*out.glob("members/*/member.json"), *out.glob("members/*/fold-*/member.json")]
     return {
         card.relative_to(out).as_posix(): (card.stat().st_ino, card.stat().st_mtime_ns)
@@ -153,13 +158,13 @@ def members(out: Path) -> dict[str, Any]:
     }
 
 
-def trials(out: Path) -> dict[str, Any]:
-    """Trials that the journal calls complete, by place, with number, parameters and result."""
+def trials(out: Path) -> Finished:
+    """Complete trials of the journal by place, with number, parameters and result."""
     journal = out / "search" / "journal.log"
     if not journal.exists():
         return {}
-    trial_by_number: dict[int, dict[str, Any]] = {}
-    done: dict[str, Any] = {}
+    trial_by_number: dict[int, dict[str, object]] = {}
+    done: Finished = {}
     number = -1
     for line in journal.read_bytes().splitlines(keepends=True):
         if not line.endswith(b"\n"):
@@ -187,28 +192,30 @@ _SET_USER_ATTR = 8
 _COMPLETE = 1
 
 
-def nothing(out: Path) -> dict[str, Any]:
-    """A command that ends in one file finishes nothing on the way."""
+def nothing(out: Path) -> Finished:
+    """The results of a command that writes everything at its end."""
     return {}
 
 
 def seen(out: Path) -> list[Path]:
     """Files under their final names; a command that is running may remove folders meanwhile."""
-    files = (Path(folder) / name for folder, _, names in os.walk(out) for name in names)
-    return sorted(
-        file
-        for file in files
-        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(out).parts)
-    )
+    files = []
+    for folder, _, names in os.walk(out):
+        for name in names:
+            file = Path(folder) / name
+            is_hidden = any(part.startswith(".") for part in file.relative_to(out).parts)
+            if file.is_file() and not is_hidden:
+                files.append(file)
+    return sorted(files)
 
 
 def hidden(out: Path) -> list[str]:
-    """What is left of unfinished work."""
+    """The files of unfinished work."""
     return [str(path.relative_to(out)) for path in out.rglob(".*")]
 
 
 def check_whole(out: Path) -> None:
-    """Every file under its final name can be read to its end, and what a file names is there."""
+    """Check that every file under its final name is complete, and that named files exist."""
     for file in seen(out):
         content(file)
     if (out / "manifest.json").exists():
@@ -222,7 +229,10 @@ def check_whole(out: Path) -> None:
             assert (place / "member.json").exists() or list(place.glob("fold-*/member.json"))
     if (out / "run.json").exists():
         kind = json.loads((out / "run.json").read_text())["kind"]
-        EDOEnsemble.load(out if kind == "fit" else out / "ensemble")
+        ensemble = out / "ensemble"
+        if kind == "fit":
+            ensemble = out
+        EDOEnsemble.load(ensemble)
         if kind == "search":
             search_result = json.loads((out / "search" / "search.json").read_text())
             assert (
@@ -232,16 +242,16 @@ def check_whole(out: Path) -> None:
         EDOEnsemble.load(out)
 
 
-def result(out: Path) -> dict[str, Any]:
-    """What a finished folder holds, by file, as far as it should always be the same."""
-    contents = {file.relative_to(out).as_posix(): content(file) for file in seen(out)}
+def result(out: Path) -> Contents:
+    """The files of a finished folder whose contents should not differ between runs."""
+    contents: Contents = {file.relative_to(out).as_posix(): content(file) for file in seen(out)}
     # Trials that were begun and not finished stay in the journal and take numbers.
     contents.pop("search/journal.log", None)
     return contents
 
 
-def content(file: Path) -> Any:
-    """A file that is read to its end: bytes, or values without times and trial numbers."""
+def content(file: Path) -> object:
+    """A whole file: its bytes, or its values without times and trial numbers."""
     if file.suffix == ".json":
         return _timeless(json.loads(file.read_text(encoding="utf-8")))
     if file.suffix == ".parquet":
@@ -257,17 +267,20 @@ def content(file: Path) -> Any:
     return file.read_bytes()
 
 
-def _timeless(value: Any) -> Any:
+def _timeless(value: object) -> object:
+    """A value of JSON without times and trial numbers."""
     if isinstance(value, dict):
         return {
             name: _timeless(entry)
             for name, entry in value.items()
             if name not in (*TIMED, "number", "trial", "command")
         }
-    return [_timeless(entry) for entry in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_timeless(entry) for entry in value]
+    return value
 
 
 def clear(out: Path) -> None:
-    """A new start."""
+    """Remove a folder."""
     if out.is_dir():
         shutil.rmtree(out)

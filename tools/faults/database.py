@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from faults.cases import Case, clear, nothing
 from faults.disk import judge
@@ -69,7 +68,7 @@ def database_away(
                 row.well += 1
 
 
-def _trials(url: str) -> dict[str, Any]:
+def _trials(url: str) -> dict[str, tuple[object, ...]]:
     """Complete trials, by number."""
     import psycopg
 

@@ -30,7 +30,7 @@ def can_mount(folder: Path) -> bool:
 
 
 class SmallDisk:
-    """A disk of so many bytes, gone afterwards."""
+    """A disk of ``size`` bytes that is removed afterwards."""
 
     def __init__(self, folder: Path, size: int) -> None:
         self.folder = folder
@@ -45,7 +45,7 @@ class SmallDisk:
         subprocess.run(["umount", "--lazy", str(self.folder)], check=True, capture_output=True)
 
     def again(self, options: str) -> None:
-        """Mount it anew: ``ro``, ``rw``, ``size=…``."""
+        """Mount it again with options: ``ro``, ``rw`` or ``size=…``."""
         _mount("-o", f"remount,{options}", str(self.folder))
 
 
@@ -63,10 +63,13 @@ class LockedFolder:
         self.again("rw")
 
     def again(self, options: str) -> None:
-        """``ro`` or ``rw``."""
+        """Make it read-only (``ro``) or writable (``rw``)."""
+        mode = 0o755
+        if options == "ro":
+            mode = 0o555
         for path in [self.folder, *self.folder.rglob("*")]:
             if path.is_dir():
-                path.chmod(0o555 if options == "ro" else 0o755)
+                path.chmod(mode)
 
 
 def can_lock(folder: Path) -> bool:
@@ -75,7 +78,9 @@ def can_lock(folder: Path) -> bool:
 
 
 def _lockable(folder: Path) -> SmallDisk | LockedFolder:
-    return SmallDisk(folder, 1 << 26) if can_mount(folder) else LockedFolder(folder)
+    if can_mount(folder):
+        return SmallDisk(folder, 1 << 26)
+    return LockedFolder(folder)
 
 
 def _mount(*words: str) -> None:
@@ -83,7 +88,7 @@ def _mount(*words: str) -> None:
 
 
 def full_disk(zygote: Zygote, case: Case, folder: Path, tally: Tally, *, times: int) -> None:
-    """A disk that is full after so many bytes, from nothing to almost all that is needed."""
+    """Run on disks of growing size, from nearly none to almost the size that is needed."""
     row = tally.row("disk full", case.name)
     needed_pages = sum(
         -(-len(content) // PAGE) for content in _contents(zygote, case, folder / "out")
@@ -99,7 +104,7 @@ def full_disk(zygote: Zygote, case: Case, folder: Path, tally: Tally, *, times: 
 
 
 def full_scratch(zygote: Zygote, case: Case, folder: Path, tally: Tally, *, times: int) -> None:
-    """The disk of the cache is full."""
+    """Run with a cache on a disk that is full."""
     row = tally.row("scratch disk full", case.name)
     for k in range(times):
         with row.watched(), SmallDisk(folder / "disk", (k + 1) * PAGE) as disk:
@@ -112,7 +117,7 @@ def full_scratch(zygote: Zygote, case: Case, folder: Path, tally: Tally, *, time
 
 
 def small_files(zygote: Zygote, case: Case, out: Path, tally: Tally, *, times: int) -> None:
-    """No file may be larger than so many bytes, up to what the largest needs."""
+    """Run with a limit on the size of a file, up to the size of the largest."""
     row = tally.row("file too large", case.name)
     largest = max(map(len, _contents(zygote, case, out)))
     for k in range(times):
@@ -183,7 +188,7 @@ def input_overwritten(
 def output_deleted(
     zygote: Zygote, case: Case, out: Path, tally: Tally, *, times: int, rng: random.Random
 ) -> None:
-    """One of the results is deleted as soon as there are so many."""
+    """Delete one of the results as soon as there is the first, the second and so on."""
     row = tally.row("output deleted", case.name)
     for k in range(times):
         with row.watched():

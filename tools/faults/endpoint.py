@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 from fault_proxy import FaultProxy, answered, at_random
@@ -38,7 +39,7 @@ def endpoint_fails(
     rng: random.Random,
     end: float = float("inf"),
 ) -> None:
-    """So many runs each: with failing requests, with kills besides, and with budgets too small."""
+    """Run ``times`` with failing requests, also with kills, and with budgets that are too small."""
     if any(importlib.util.find_spec(name) is None for name in NEEDED):
         tally.skipped.append("failing endpoints (no language model is installed)")
         return
@@ -61,21 +62,22 @@ def endpoint_fails(
                         hit = disturbed.kill_after(rng.uniform(0.1, 3.0) * peace.seconds)
                         row.times += hit
                     ran = disturbed.finish()
-                    row.times += 0 if kills else sum(front.injected.values())
+                    if kills == 0:
+                        row.times += sum(front.injected.values())
                     assert len(front.answered) == requests, "not every request was answered"
                     assert WORD not in ran.stderr
             _budgets(zygote, case, folder, tally, front, rng)
 
 
 def write_votes(path: Path) -> Path:
-    """What two people call texts with the planted word in them."""
+    """Write the labels of two people for texts with the planted word."""
     rows = ["item,text,annotator,label,split"]
-    texts = [mood.format(thing) for thing in THINGS for mood in MOODS]
-    for number, text in enumerate(texts):
+    for number, (thing, mood) in enumerate(product(THINGS, MOODS)):
+        text = f"{mood.format(thing)} {WORD}"
+        label = ("polite", "polite", "rude")[number % 3]
         split = ("train", "dev", "dev", "test")[number % 4]
-        for who in ("ann", "bob"):
-            label = "rude" if number % 3 == 2 else "polite"
-            rows.append(f't{number},"{text} {WORD}",{who},{label},{split}')
+        for annotator in ("ann", "bob"):
+            rows.append(f't{number},"{text}",{annotator},{label},{split}')
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
@@ -93,7 +95,9 @@ def _case(votes: Path, front: FaultProxy) -> Case:
         "price_in": 1e6,  # one per token
         "price_out": 1e6,
     }
-    words = [word for key in options for word in ("--option", f"{key}={options[key]}")]
+    words: list[str] = []
+    for key, value in options.items():
+        words += ["--option", f"{key}={value}"]
     return Case(
         "train --recipe llm",
         lambda out: ["train", votes, "--recipe", "llm", *words, "--out", out],
@@ -106,7 +110,7 @@ def _case(votes: Path, front: FaultProxy) -> Case:
 def _budgets(
     zygote: Zygote, case: Case, folder: Path, tally: Tally, front: FaultProxy, rng: random.Random
 ) -> None:
-    """One budget after the other, each spent before the next, until all is asked."""
+    """Run with one budget after the other until all requests are answered."""
     row = tally.row("budget spent", case.name)
     with _checked(row, zygote, folder, front, rng, 0):
         disturbed = Disturbed(zygote, case, folder / "out")
@@ -118,7 +122,8 @@ def _budgets(
             if ran.status == 0:
                 break
             assert ran.one_line, ran.stderr[-400:]
-            row.times, row.refused = row.times + 1, row.refused + 1
+            row.times += 1
+            row.refused += 1
             disturbed.look()
         disturbed.after(ran)
 
@@ -127,9 +132,9 @@ def _budgets(
 def _checked(
     row: Row, zygote: Zygote, folder: Path, front: FaultProxy, rng: random.Random, again: int
 ) -> Iterator[None]:
-    """A new cache, a failing server; afterwards what was counted must be right.
+    """Start with a new cache and a failing server, and check the counts afterwards.
 
-    ``again``: how many answers may be asked for once more, as they came in the moment of a kill.
+    ``again`` answers may be asked for twice, since they arrived at the moment of a kill.
     """
     with row.watched():
         clear(folder / "out")
@@ -144,7 +149,9 @@ def _checked(
         assert front.most_in_flight <= CONCURRENCY
         for place in (folder / "out", zygote.cache):
             for path in place.rglob("*"):
-                written = path.read_bytes() if path.is_file() else b""
-                assert KEY.encode() not in written, f"{path} holds the key"
-                assert WORD.encode() not in written, f"{path} holds a text"
+                if not path.is_file():
+                    continue
+                content = path.read_bytes()
+                assert KEY.encode() not in content, f"{path} contains the key"
+                assert WORD.encode() not in content, f"{path} contains a text"
         row.well += 1

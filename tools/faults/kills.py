@@ -7,52 +7,56 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from faults.cases import Case, check_whole, clear, hidden, result
+from faults.cases import Case, Contents, Finished, check_whole, clear, hidden, result
 from faults.tally import Tally
 from faults.zygote import Ran, Zygote
 
-WAYS = ANY, STEP, REPLACING = "at any moment", "at a step", "while replacing"
+ANY = "at any moment"
+STEP = "at a step"
+REPLACING = "while replacing"
+WAYS = (ANY, STEP, REPLACING)
 
 
 def undisturbed(zygote: Zygote, case: Case, out: Path) -> Ran:
-    """Run a command in peace and keep what it wrote as what is wanted."""
+    """Run a command undisturbed, and keep its results as those to expect."""
     clear(out)
     ran = zygote.run(case.argv(out), watch=watched(case, out))
     assert ran.status == 0, ran.stderr
     check_whole(out)
     assert len(case.finished(out)) == case.finishes
-    case.wanted.update(result(out))
-    # The second one is what times are measured by: nothing is new to the system any more.
+    case.expected.update(result(out))
+    # Times are measured on a second run, when files are in the cache of the system.
     clear(out)
     ran = zygote.run(case.argv(out), watch=watched(case, out))
-    assert result(out) == case.wanted, f"two runs of {case.name} in peace differ"
+    assert result(out) == case.expected, f"two undisturbed runs of {case.name} differ"
     return ran
 
 
 def watched(case: Case, out: Path) -> list[Path]:
-    """Where a command writes."""
-    return [out] if case.scratch is None else [out, case.scratch]
+    """The folders that a command writes to."""
+    if case.scratch is None:
+        return [out]
+    return [out, case.scratch]
 
 
 class Disturbed:
-    """One folder that a command is killed in, again and again, before it may finish.
+    """A folder in which a command is killed repeatedly before it may finish.
 
-    ``before``: a folder that another command has filled, to begin with.
+    ``before`` is a folder with the results of another command to start from.
     """
 
     def __init__(self, zygote: Zygote, case: Case, out: Path, before: Path | None = None) -> None:
         self.zygote = zygote
         self.case = case
         self.out = out
-        self.kept: dict[str, Any] = {}
-        self.before: dict[str, Any] = {}
+        self.finished: Finished = {}
+        self.before: Contents = {}
         clear(out)
         if before is not None:
             shutil.copytree(before, out)
             self.before = result(out)
-            self.kept = case.finished(out)
+            self.finished = case.finished(out)
 
     def kill_after(self, seconds: float, *, fresh: bool = False) -> bool:
         """Start, wait, kill; False if it ended before."""
@@ -73,26 +77,25 @@ class Disturbed:
         """Take away the end of a file, as a power cut may."""
         with file.open("r+b") as stream:
             stream.truncate(bytes_)
-        self.kept = self.case.finished(self.out)
+        self.finished = self.case.finished(self.out)
 
     def finish(self) -> Ran:
-        """Let the command end, and hold it against the run in peace."""
+        """Let the command end, and compare its results with those of an undisturbed run."""
         ran = self.zygote.run(self.case.argv(self.out))
         assert ran.status == 0, ran.stderr
         self.after(ran)
         return ran
 
     def after(self, ran: Ran) -> None:
-        """What must hold when the command has ended well."""
+        """Check the folder after the command has ended successfully."""
         check_whole(self.out)
         self._nothing_lost()
         outcome = result(self.out)
-        differ = [
-            name
-            for name in {**outcome, **self.case.wanted}
-            if outcome.get(name) != self.case.wanted.get(name)
+        expected = self.case.expected
+        differing = [
+            name for name in {**outcome, **expected} if outcome.get(name) != expected.get(name)
         ]
-        assert not differ, f"differs from the run in peace: {', '.join(differ)}"
+        assert not differing, f"differs from the undisturbed run: {', '.join(differing)}"
         leftovers = hidden(self.out)
         assert not leftovers, f"left over: {', '.join(leftovers)}"
         scratch = self.case.scratch
@@ -100,27 +103,27 @@ class Disturbed:
             assert not list(scratch.iterdir()), "the cache of a killed run is left over"
 
     def look(self) -> None:
-        """What must hold at any moment."""
+        """Check the folder at any moment."""
         check_whole(self.out)
         self._nothing_lost()
-        self.kept = self.case.finished(self.out)
+        self.finished = self.case.finished(self.out)
 
     def _look(self, ran: Ran) -> bool:
         assert ran.killed or ran.status == 0, f"exit status {ran.status}: {ran.stderr}"
         self.look()
-        expected = self.case.wanted
-        odd = [
+        expected = self.case.expected
+        unexpected = [
             name
             for name, value in result(self.out).items()
             if value != expected.get(name) and value != self.before.get(name)
         ]
-        assert not odd, f"neither as before nor as in peace: {', '.join(odd)}"
+        assert not unexpected, f"neither the old nor the new result: {', '.join(unexpected)}"
         return ran.killed
 
     def _nothing_lost(self) -> None:
         finished = self.case.finished(self.out)
-        lost = [name for name, state in self.kept.items() if finished.get(name) != state]
-        assert not lost, f"finished, then lost or done anew: {', '.join(lost)}"
+        lost = [name for name, state in self.finished.items() if finished.get(name) != state]
+        assert not lost, f"finished, then lost or computed again: {', '.join(lost)}"
 
 
 def kill_often(
@@ -135,9 +138,9 @@ def kill_often(
     end: float = float("inf"),
     peace: Ran | None = None,
 ) -> Ran:
-    """Kill a command so many times in each way; one to three kills come before it may finish.
+    """Kill a command ``times`` in each way, one to three times before it may finish.
 
-    ``peace``: what `undisturbed` gave, unless it is to be run here.
+    ``peace`` is the result of `undisturbed`, which else runs here.
     """
     peace = peace or undisturbed(zygote, case, out)
     steps = list(range(1, peace.steps + 1))
@@ -172,7 +175,7 @@ def kill_often(
 def kill_new_processes(
     zygote: Zygote, case: Case, out: Path, tally: Tally, *, times: int, end: float = float("inf")
 ) -> None:
-    """The same without the short cut: as processes that start by themselves, and start others."""
+    """Kill commands that run as new processes instead of forks of the zygote."""
     row = tally.row("SIGKILL, new process", case.name)
     undisturbed(zygote, case, out)
     clear(out)
@@ -191,7 +194,7 @@ def kill_new_processes(
 
 
 def _earlier(zygote: Zygote, case: Case, out: Path) -> Path:
-    """A folder that the command with other options has filled."""
+    """A folder with the results of the command with other options."""
     folder = out.with_name("earlier")
     clear(folder)
     ran = zygote.run([*case.argv(folder), *case.earlier])

@@ -1,4 +1,4 @@
-"""What was done, how often, and how it ended."""
+"""Count the faults and how the commands ended."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ class Row:
     fault: str
     command: str
     times: int = 0
-    """How often the fault struck."""
+    """How often the fault occurred."""
     well: int = 0
-    """How often the command, or its rerun, ended with the result of a run in peace."""
+    """How often the command, or its rerun, ended with the result of an undisturbed run."""
     refused: int = 0
-    """How often it was first refused in one line."""
+    """How often it first ended with an error in one line."""
     troubles: list[str] = field(default_factory=list)
-    """What was lost or wrong."""
+    """Results that were lost or wrong."""
 
     @property
     def failing(self) -> int:
-        """How many claims did not hold: after some, more would only take time."""
+        """The number of failed claims; after a few, more would only take time."""
         return len(self.troubles)
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """A claim that does not hold is noted, and the others go on."""
+        """Record a claim that fails, and go on with the others."""
         try:
             yield
         except Exception as error:  # a file that can't be read is as bad as a wrong one
             message = " ".join(str(error).split())[:400]
-            error_name = "" if isinstance(error, AssertionError) else f"{type(error).__name__} "
-            self.troubles.append(f"{error_name}{message}" or traceback.format_exc()[-400:])
+            if not isinstance(error, AssertionError):
+                message = f"{type(error).__name__} {message}"
+            self.troubles.append(message or traceback.format_exc()[-400:])
 
 
 class Tally:
@@ -56,12 +57,15 @@ class Tally:
 
     @property
     def troubles(self) -> list[str]:
-        """All that was lost or wrong."""
-        return [f"{r.fault}, {r.command}: {t}" for r in self.rows for t in r.troubles]
+        """The troubles of all rows."""
+        troubles = []
+        for row in self.rows:
+            troubles += [f"{row.fault}, {row.command}: {trouble}" for trouble in row.troubles]
+        return troubles
 
     @property
     def times(self) -> int:
-        """How often a fault struck."""
+        """How often a fault occurred."""
         return sum(row.times for row in self.rows)
 
     @property
@@ -70,7 +74,7 @@ class Tally:
         return sum(row.times for row in self.rows if row.fault.startswith("SIGKILL"))
 
     def table(self) -> str:
-        """In Markdown."""
+        """The rows in Markdown."""
         lines = [
             "| fault | command | times | refused in one line | ended as in peace | lost or wrong |",
             "|---|---|---:|---:|---:|---:|",

@@ -101,7 +101,9 @@ class Running:
         seconds = time.perf_counter() - self._begun
         # Whatever it left running.
         self.kill()
-        steps = int(self._steps.read_text() or 0) if self._steps.exists() else 0
+        steps = 0
+        if self._steps.exists():
+            steps = int(self._steps.read_text() or 0)
         return Ran(status, self.log.read_text(errors="replace"), seconds, steps)
 
 
@@ -138,7 +140,8 @@ class Zygote:
         ``largest``: bytes that a file may have. ``fresh``: as a new process of its own.
         """
         self._count += 1
-        log, steps = (self._folder / f"{self._count}.{kind}" for kind in ("log", "steps"))
+        log = self._folder / f"{self._count}.log"
+        steps = self._folder / f"{self._count}.steps"
         log.touch()  # the command may be killed before it opens it
         request = {
             "argv": [str(word) for word in argv],
