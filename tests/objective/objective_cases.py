@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 
 class Case(NamedTuple):
+    """Predictions, labels and weights of a random problem."""
+
     P: np.ndarray  # [N, K, C]
     q: np.ndarray  # [N, C]
     y: np.ndarray  # [N]
@@ -28,18 +30,21 @@ def make_case(
     q = rng.multinomial(annotators, rng.dirichlet(np.ones(classes), size=items)) / annotators
     v = rng.dirichlet(np.ones(members))
     v[rng.random(members) < zeros / 2] = 0.0
-    v = v / v.sum() if v.sum() > 0 else np.full(members, 1.0 / members)
+    if v.sum() == 0:
+        v = np.ones(members)
+    v = v / v.sum()
     return Case(P, q, q.argmax(axis=1), v, rng)
 
 
 @st.composite
 def cases(draw: st.DrawFn, zeros: bool = True) -> Case:
     """One item or a dozen, one member or six, two classes or eleven."""
-    return make_case(
-        draw(st.integers(1, 12)),
-        draw(st.integers(1, 6)),
-        draw(st.sampled_from([2, 3, 11])),
-        draw(st.integers(0, 10**6)),
-        draw(st.sampled_from([0.0, 0.2])) if zeros else 0.0,
-        draw(st.sampled_from([1, 3])),
-    )
+    items = draw(st.integers(1, 12))
+    members = draw(st.integers(1, 6))
+    classes = draw(st.sampled_from([2, 3, 11]))
+    seed = draw(st.integers(0, 10**6))
+    share_of_zeros = 0.0
+    if zeros:
+        share_of_zeros = draw(st.sampled_from([0.0, 0.2]))
+    annotators = draw(st.sampled_from([1, 3]))
+    return make_case(items, members, classes, seed, share_of_zeros, annotators)

@@ -1,10 +1,10 @@
-"""Small run folders, as `edo search` and `edo compare` would leave them."""
+"""Small run folders, as `edo search` and `edo compare` write them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ MILD = ["the trains are late again", "nice weather in the north", "the referee s
 
 
 def texts_for(items: int, special: Sequence[str] = ()) -> list[str]:
-    """Mild texts, the special ones first."""
+    """The special texts and as many mild ones as are needed."""
     return [*special, *(f"{MILD[i % 3]} {i}" for i in range(items))][:items]
 
 
@@ -45,21 +45,23 @@ def people_and_pool(
     prefix: str = "item",
     opinions: bool = True,
 ) -> tuple[Annotations, Predictions]:
-    """Five annotators an item, members of falling quality; without opinions all say the first."""
+    """Five annotators per item and members of decreasing quality.
+
+    Without opinions all annotators choose the first class.
+    """
     rng = np.random.default_rng(seed)
     share = rng.dirichlet([0.6] * len(classes), size=items)
     if not opinions:
         share = np.tile(np.eye(len(classes))[0], (items, 1))
     codes = np.array([rng.choice(len(classes), size=5, p=row) for row in share])
-    rows = [
-        {"item": f"{prefix}-{i}", "annotator": f"ann-{a}", "label": classes[codes[i, a]]}
-        | ({} if texts is None else {"text": texts[i]})
-        for i in range(items)
-        for a in range(5)
-    ]
-    people = Annotations.from_table(
-        {name: [row[name] for row in rows] for name in rows[0]}, classes=list(classes)
-    )
+    table: dict[str, list[str]] = {"item": [], "annotator": [], "label": []}
+    for i, a in product(range(items), range(5)):
+        table["item"].append(f"{prefix}-{i}")
+        table["annotator"].append(f"ann-{a}")
+        table["label"].append(classes[codes[i, a]])
+    if texts is not None:
+        table["text"] = [texts[i] for i, _ in product(range(items), range(5))]
+    people = Annotations.from_table(table, classes=list(classes))
     noise = np.linspace(0.3, 3.0, len(members))
     logits = (
         np.log(share + 0.1)[:, None]
@@ -79,7 +81,7 @@ LABELS = "multi-label:mocking,rude,warm"
 def ratings_and_pool(
     items: int = 60, scale: str = POINTS, seed: int = 0
 ) -> tuple[Annotations, Predictions]:
-    """Five ratings an item on a scale, and three members of falling quality."""
+    """Five ratings per item on a scale, and three members of decreasing quality."""
     rng = np.random.default_rng(seed)
     names = scale.partition(":")[2].split(",")
     classes = [name.partition("=")[0] for name in names]
@@ -91,31 +93,29 @@ def ratings_and_pool(
         guess = middle + rng.normal(0, 0.5 + k, items)
         logits = -0.5 * (at - guess[:, None]) ** 2
         members[name] = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    named = np.array(classes, dtype=object)[codes]
-    people = Annotations.from_matrix(named, items=[f"item-{i}" for i in range(items)], scale=scale)
+    labels = np.array(classes, dtype=object)[codes]
+    people = Annotations.from_matrix(labels, items=[f"item-{i}" for i in range(items)], scale=scale)
     return people, Predictions.from_arrays(
         members, items=people.items, classes=people.classes, scale=scale
     )
 
 
 def sets_and_pool(items: int = 60, seed: int = 0) -> tuple[Annotations, Predictions]:
-    """Five sets of labels an item, and three members of falling quality."""
+    """Five sets of labels per item, and three members of decreasing quality."""
     rng = np.random.default_rng(seed)
     score = rng.normal(0, 1.5, (items, 3))
     share = 1 / (1 + np.exp(-score))
     names = np.array(LABELS.partition(":")[2].split(","))
-    rows = [
-        (f"item-{i}", f"ann-{a}", names[rng.random(3) < share[i]].tolist())
-        for i in range(items)
-        for a in range(5)
-    ]
-    table = dict(zip(("item", "annotator", "label"), zip(*rows, strict=True), strict=True))
+    table: dict[str, list[object]] = {"item": [], "annotator": [], "label": []}
+    for i, a in product(range(items), range(5)):
+        table["item"].append(f"item-{i}")
+        table["annotator"].append(f"ann-{a}")
+        table["label"].append(names[rng.random(3) < share[i]].tolist())
     people = Annotations.from_table(table, scale=LABELS)
-    noisy = [score + rng.normal(0, 0.4 + k, score.shape) for k in range(3)]
-    members = {
-        name: 1 / (1 + np.exp(-one))
-        for name, one in zip(("good", "fair", "noise"), noisy, strict=True)
-    }
+    members = {}
+    for k, name in enumerate(("good", "fair", "noise")):
+        noisy_score = score + rng.normal(0, 0.4 + k, score.shape)
+        members[name] = 1 / (1 + np.exp(-noisy_score))
     return people, Predictions.from_arrays(members, items=people.items, scale=LABELS)
 
 
@@ -131,7 +131,7 @@ def make_run(
     compare: bool = False,
     opinions: bool = True,
     names: Sequence[str] = (),
-    **parameters: Any,
+    **parameters: object,
 ) -> Path:
     """A run with an ensemble and its inputs; ``search`` trials; ``names`` of compared methods."""
     inputs = {}
@@ -199,30 +199,41 @@ def make_search(folder: Path, trials: int, seed: int = 0, failed: int = 0) -> No
         ),
         folder / "trials.parquet",
     )
-    found = [
-        {
-            "diversity": sign,
-            "parameter": "lambda_ce",
-            "metric": metric,
-            "rho": rho,
-            "p_value": p,
-            "trials": trials // 2,
-        }
-        for sign in ("preserve", "suppress")
-        for metric, rho, p in (("f1", 0.4, 0.2), ("ce", -0.7, 0.002))
-    ]
-    chosen = {
+    correlations = []
+    for sign in ("preserve", "suppress"):
+        for metric, rho, p_value in (("f1", 0.4, 0.2), ("ce", -0.7, 0.002)):
+            correlations.append(
+                {
+                    "diversity": sign,
+                    "parameter": "lambda_ce",
+                    "metric": metric,
+                    "rho": rho,
+                    "p_value": p_value,
+                    "trials": trials // 2,
+                }
+            )
+    chosen_trial = {
         "rule": "lowest-ce",
         "estimates": {"optimistic": {"ce": 0.281}, "cross-fitted": {"ce": 0.29}},
     }
-    write_json({"chosen": chosen, "correlations": found}, folder / "search.json")
+    search = {"chosen": chosen_trial, "correlations": correlations}
+    write_json(search, folder / "search.json")
 
 
-def methods(names: Sequence[str] = ()) -> dict[str, Any]:
-    """What `edo compare --json` tells."""
+def methods(names: Sequence[str] = ()) -> dict[str, object]:
+    """The output of `edo compare --json`."""
     rows = []
     for place, name in enumerate(["edo", "uniform", "top-5", *names]):
         ce = 0.3 + 0.01 * place
+        against_reference = {}
+        if name != "uniform":
+            against_reference["ce"] = {
+                "difference": -0.01,
+                "low": -0.02,
+                "high": -0.001,
+                "p_value": 0.1,
+                "n": 9,
+            }
         rows.append(
             {
                 "name": name,
@@ -232,17 +243,7 @@ def methods(names: Sequence[str] = ()) -> dict[str, Any]:
                 "md": 0.2,
                 "bs": 0.1,
                 "intervals": {"ce": [ce - 0.02, ce + 0.03]},
-                "against_reference": {}
-                if name == "uniform"
-                else {
-                    "ce": {
-                        "difference": -0.01,
-                        "low": -0.02,
-                        "high": -0.001,
-                        "p_value": 0.1,
-                        "n": 9,
-                    }
-                },
+                "against_reference": against_reference,
             }
         )
     return {"methods": rows, "reference": "uniform", "level": 0.95}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from edokit import Predictions, write_predictions
+from edokit._types import Floats
 from edokit.scales import DeclaredScale
 
 FIELDS = {
@@ -27,21 +27,24 @@ def classes_of(dataset: str) -> tuple[str, ...]:
 
 def write_data(folder: Path, *, test_labels: bool = False) -> Path:
     """The files as published; the labels of test only if asked for."""
-    for dataset, (first, second, scale) in FIELDS.items():
+    for dataset, (context_field, text_field, scale) in FIELDS.items():
         classes = classes_of(dataset)
         rng = np.random.default_rng(len(dataset))
         (folder / dataset).mkdir(parents=True)
         for split, size in SIZES.items():
-            items: dict[str, Any] = {}
+            items: dict[str, dict[str, object]] = {}
             for i in range(size):
-                people = [str(who) for who in rng.permutation(PEOPLE)[: 2 + i % 3]]
-                labels = {who: str(rng.choice(classes)) for who in people}
+                people = [str(name) for name in rng.permutation(PEOPLE)[: 2 + i % 3]]
+                labels = {name: str(rng.choice(classes)) for name in people}
                 listed = list(people)
                 if scale.startswith("multi") and i % 4 == 0:
                     labels[people[0]] = f"{classes[0]},{classes[2]}"
                     listed.insert(0, people[0])
-                item = {
-                    "text": {first: f"before {i} of {split}", second: f"text {i} of {split}"},
+                item: dict[str, object] = {
+                    "text": {
+                        context_field: f"before {i} of {split}",
+                        text_field: f"text {i} of {split}",
+                    },
                     "annotators": ",".join(listed),
                     "split": split,
                     "lang": "en",
@@ -62,41 +65,43 @@ def write_pools(data: Path, folder: Path, *, known: bool = True) -> Path:
         classes = classes_of(dataset)
         for split in ("dev", "test"):
             path = data / dataset / f"{dataset}_{split}.json"
-            found = json.loads(path.read_text(encoding="utf-8"))
-            items = [f"{split}-{key}" for key in found]
-            pairs = [
-                (item, who)
-                for item, one in zip(items, found.values(), strict=True)
-                for who in dict.fromkeys(one["annotators"].split(","))
-            ]
+            content = json.loads(path.read_text(encoding="utf-8"))
+            items = [f"{split}-{key}" for key in content]
+            pair_items = []
+            pair_annotators = []
+            for key, item in content.items():
+                for name in dict.fromkeys(item["annotators"].split(",")):
+                    pair_items.append(f"{split}-{key}")
+                    pair_annotators.append(name)
             for pool, members in (("anonymous", 3), ("annotators", 2)):
                 names = [f"{pool}-{k}" for k in range(members)]
-                how: dict[str, Any] = {
-                    "members": names,
-                    "classes": classes,
-                    "scale": scale,
-                    "layout": "NKC",
-                }
-                write_predictions(
-                    Predictions.from_arrays(
-                        _drawn(rng, (len(items), members), classes, scale), items=items, **how
-                    ),
-                    folder / dataset / pool / f"{split}.npz",
+                predictions = Predictions.from_arrays(
+                    _drawn(rng, (len(items), members), classes, scale),
+                    items=items,
+                    members=names,
+                    classes=classes,
+                    scale=scale,
+                    layout="NKC",
                 )
+                write_predictions(predictions, folder / dataset / pool / f"{split}.npz")
                 if pool == "annotators" and known:
-                    write_predictions(
-                        Predictions.from_arrays(
-                            _drawn(rng, (len(pairs), members), classes, scale),
-                            items=[item for item, _ in pairs],
-                            annotators=[who for _, who in pairs],
-                            **how,
-                        ),
-                        folder / dataset / pool / f"{split}-pairs.npz",
+                    pairs = Predictions.from_arrays(
+                        _drawn(rng, (len(pair_items), members), classes, scale),
+                        items=pair_items,
+                        annotators=pair_annotators,
+                        members=names,
+                        classes=classes,
+                        scale=scale,
+                        layout="NKC",
                     )
+                    write_predictions(pairs, folder / dataset / pool / f"{split}-pairs.npz")
     return folder
 
 
-def _drawn(rng: Any, shape: tuple[int, ...], classes: tuple[str, ...], scale: str) -> Any:
+def _drawn(
+    rng: np.random.Generator, shape: tuple[int, ...], classes: tuple[str, ...], scale: str
+) -> Floats:
+    """Random probabilities; for sets, of each label."""
     if scale.startswith("multi"):
         return rng.random((*shape, len(classes)))
     return rng.dirichlet(np.ones(len(classes)), shape)

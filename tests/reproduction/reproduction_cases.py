@@ -24,9 +24,9 @@ def small_lewidi(folder: Path, datasets: tuple[str, ...] = ("HS-Brexit",)) -> Pa
                 heat = rng.random()
                 votes = (rng.random(ANNOTATORS) < heat).astype(int)
                 words = rng.choice(["loud", "rain", "bus", "tea", "late", "goal"], 6)
-                text = f"{' '.join(words)} {'rude' if heat > 0.5 else 'kind'} {split}{key}"
+                tone = "rude" if heat > 0.5 else "kind"
                 items[str(key)] = {
-                    "text": text,
+                    "text": f"{' '.join(words)} {tone} {split}{key}",
                     "annotation task": "invented",
                     "number of annotations": ANNOTATORS,
                     "annotations": ",".join(map(str, votes)),
@@ -55,16 +55,19 @@ def small_pool(
     cross_fitted: bool = False,
     insight: float | None = None,
 ) -> None:
-    """Members that know people's shares but for noise on their odds.
+    """Write predictions of members that know people's shares up to noise on their odds.
 
-    With ``insight`` also pairs: by so much the odds of an annotator are on the side of their label.
+    With ``insight`` also for pairs: it is the amount by which the odds of an annotator are shifted
+    towards their label.
     """
     from edokit.datasets.lewidi import read_lewidi
 
     rng = np.random.default_rng(seed)
-    whole = read_lewidi(data / dataset)
-    for split in ("fit" if cross_fitted else "dev", "test"):
-        annotations = whole.split(*(("train", "dev") if split == "fit" else (split,)))
+    people = read_lewidi(data / dataset)
+    parts = {"dev": people.split("dev"), "test": people.split("test")}
+    if cross_fitted:
+        parts = {"fit": people.split("train", "dev"), "test": people.split("test")}
+    for split, annotations in parts.items():
         share = np.clip(annotations.soft_labels[:, 1], 0.1, 0.9)
         odds = np.log(share / (1 - share))[:, None] + noise * rng.normal(size=(len(share), members))
         p = 1 / (1 + np.exp(-odds))
@@ -77,30 +80,25 @@ def small_pool(
             layout="NKC",
         )
         folder = predictions / dataset / name
-        write_predictions(table, _made(folder) / f"{split}.npz")
+        folder.mkdir(parents=True, exist_ok=True)
+        write_predictions(table, folder / f"{split}.npz")
         if insight is None:
             continue
         pairs = annotations.pairs()
-        names = list(zip(pairs.items, pairs.rows.annotator_names, strict=True))
         row_of = {item: row for row, item in enumerate(annotations.items)}
-        own = odds[[row_of[item] for item, _ in names]]
-        own = own + insight * (2 * pairs.soft_labels[:, 1:] - 1)
-        p = np.concatenate([1 / (1 + np.exp(-own)), p])
-        both = Predictions.from_arrays(
+        pair_odds = odds[[row_of[item] for item in pairs.items]]
+        pair_odds = pair_odds + insight * (2 * pairs.soft_labels[:, 1:] - 1)
+        p = np.concatenate([1 / (1 + np.exp(-pair_odds)), p])
+        pairs_and_items = Predictions.from_arrays(
             np.stack([1 - p, p], axis=2),
-            items=[*(item for item, _ in names), *annotations.items],
+            items=[*pairs.items, *annotations.items],
             members=table.members,
             classes=table.classes,
             groups=table.groups,
-            annotators=[*(who for _, who in names), *[""] * len(annotations.items)],
+            annotators=[*pairs.rows.annotator_names, *[""] * len(annotations.items)],
             layout="NKC",
         )
-        write_predictions(both, folder / f"{split}-pairs.npz")
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+        write_predictions(pairs_and_items, folder / f"{split}-pairs.npz")
 
 
 def small_study(folder: Path, seeds: int = 2, trials: int = 4) -> Study:

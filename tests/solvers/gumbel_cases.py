@@ -1,4 +1,4 @@
-"""Pools to test the Gumbel solver on, and the algorithm step by step as one would write it."""
+"""Pools to test the Gumbel solver on, and the algorithm written step by step."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from tests.objective.gradients import effective_weights_vjp, softmax_vjp
 
 
 class Data(NamedTuple):
+    """Predictions with soft and hard labels."""
+
     P: np.ndarray  # [N, K, C]
     q: np.ndarray  # [N, C]
     y: np.ndarray  # [N]
 
 
 def fit(data: Data) -> FitData:
-    """As the solvers take it."""
+    """The data in the form that solvers take."""
     return FitData.from_arrays(*data)
 
 
@@ -35,8 +37,8 @@ def solve_by_seed(
     data: Data, settings: ObjectiveSettings, options: GumbelSteps, seeds: Iterable[int]
 ) -> list[Solution]:
     """One configuration with each of the seeds."""
-    known = fit(data)
-    return [solve_gumbel(known, settings, options, random_state=seed)[0] for seed in seeds]
+    fit_data = fit(data)
+    return [solve_gumbel(fit_data, settings, options, random_state=seed)[0] for seed in seeds]
 
 
 def random_pool(items: int = 60, members: int = 5, classes: int = 3, seed: int = 0) -> Data:
@@ -67,9 +69,9 @@ def step_by_step(
     seed: int,
     steps_between: np.ndarray | None = None,
 ) -> np.ndarray:
-    """[K] final weights: one configuration, mini-batch by mini-batch. Members stand in order."""
+    """The final weights [K] of a configuration for members in order, batch by batch."""
     items, members, _ = data.P.shape
-    whole = Summaries.from_arrays(*data, steps=steps_between)
+    all_items = Summaries.from_arrays(*data, steps=steps_between)
     draws = Draws(seed)
     sizes = min(options.max_members, members) - options.min_members + 1
     theta = np.zeros(members)
@@ -82,14 +84,14 @@ def step_by_step(
         order = draws.shuffle(items)
         for start in range(0, items, options.batch_size):
             batch = order[start : start + options.batch_size]
-            few = [part[batch] for part in data]
-            problem = Problem.from_arrays(*few, pool=settings.pool, steps=steps_between)
+            batch_data = [part[batch] for part in data]
+            problem = Problem.from_arrays(*batch_data, pool=settings.pool, steps=steps_between)
             if steps_between is not None:
-                scaled = whole.rank_products * len(batch) / items  # of all items at every step
+                scaled = all_items.rank_products * len(batch) / items  # of all items at every step
                 summaries = replace(problem.summaries, rank_products=scaled)
                 problem = replace(problem, summaries=summaries)
             if settings.class_weights:
-                problem = replace(problem, class_weights=whole.class_weights())
+                problem = replace(problem, class_weights=all_items.class_weights())
             soft = softmax((pi + draws.size_noise(1, sizes)[0]) / temperature)
             v = effective_weights(theta, soft, options.min_members)
             noise = None

@@ -1,4 +1,4 @@
-"""People whose ways to answer are known."""
+"""Simulated people whose behaviour is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLASSES = np.array(["no", "yes"], dtype=object)
 def noise(
     items: int = 200, annotators: int = 6, per_item: int | None = None, seed: int = 0
 ) -> Annotations:
-    """Everybody answers an item alike, and at random."""
+    """All annotators answer at random, with the same probability for an item."""
     rng = np.random.default_rng(seed)
     chance = np.repeat(rng.beta(0.8, 1.2, size=(items, 1)), annotators, axis=1)
     return answered(chance, per_item, rng)
@@ -26,7 +26,7 @@ def camps(
     per_item: int | None = None,
     seed: int = 0,
 ) -> Annotations:
-    """Camps that see other things in an item: each item is worse in the eyes of one of them."""
+    """Camps with different views: each item is worse in the eyes of one of them."""
     rng = np.random.default_rng(seed)
     camp = np.repeat(np.arange(len(sizes)), sizes)
     view = rng.choice([-apart, apart], size=(items, len(sizes)))
@@ -35,7 +35,7 @@ def camps(
 
 
 def with_careless(annotations: Annotations, who: list[str], rate: float, seed: int) -> Annotations:
-    """The same labels, but these annotators give a share of theirs at random."""
+    """The annotations, in which these annotators give a share of their labels at random."""
     rng = np.random.default_rng([seed, 7])
     table = annotations.to_table().to_pandas()
     hit = table["annotator"].isin(who) & (rng.random(len(table)) < rate)
@@ -44,7 +44,7 @@ def with_careless(annotations: Annotations, who: list[str], rate: float, seed: i
 
 
 def strict(items: int = 400, annotators: int = 8, seed: int = 0) -> Annotations:
-    """Annotators who draw the line in different places, and differ in nothing else."""
+    """Annotators who differ only in their thresholds."""
     rng = np.random.default_rng(seed)
     score = rng.normal(scale=1.5, size=(items, 1)) + np.linspace(-1.5, 1.5, annotators)
     return answered(1 / (1 + np.exp(-score)), None, rng)

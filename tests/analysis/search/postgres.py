@@ -1,4 +1,4 @@
-"""A real PostgreSQL server on loopback, with passwords, for as long as the tests run."""
+"""A real PostgreSQL server on loopback, with passwords, during the tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Server:
     folder: Path
     port: int
     process: subprocess.Popen[bytes] | None = None
-    made: int = 0
+    databases: int = 0
 
     def url(self, database: str, password: str = QUOTED, host: str = "127.0.0.1") -> str:
         return f"postgresql://{USER}:{password}@{host}:{self.port}/{database}"
@@ -38,8 +38,8 @@ class Server:
         """The URL of an empty database."""
         import psycopg
 
-        self.made += 1
-        name = f"edo_{os.getpid()}_{self.made}"
+        self.databases += 1
+        name = f"edo_{os.getpid()}_{self.databases}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type,call-overload,unused-ignore]
         return self.url(name)
@@ -57,7 +57,7 @@ class Server:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """At once: connections are cut, as when a machine goes down."""
+        """Stop it immediately: connections are cut, as when a machine fails."""
         if self.process is not None:
             self.process.send_signal(signal.SIGQUIT)
             self.process.wait(timeout=20)
@@ -74,7 +74,7 @@ class Server:
 
 
 def silence_workers(url: str) -> None:
-    """As if no worker had given a sign of life for many years."""
+    """Make all workers look as if they had been silent for many years."""
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
@@ -83,7 +83,7 @@ def silence_workers(url: str) -> None:
 
 @contextlib.contextmanager
 def running_server() -> Iterator[Server]:
-    """A fresh server, gone with its files afterwards."""
+    """A new server, which is removed with its files afterwards."""
     programs = find_programs()
     if programs is None:
         missing = "no PostgreSQL server is installed: tools/test_services.sh installs it"
@@ -112,9 +112,9 @@ def running_server() -> Iterator[Server]:
 
 def find_programs() -> Path | None:
     """The folder of the server's programs, the newest first."""
-    here = shutil.which("initdb")
-    if here and shutil.which("postgres"):
-        return Path(here).parent
+    initdb = shutil.which("initdb")
+    if initdb and shutil.which("postgres"):
+        return Path(initdb).parent
     versions = sorted(
         Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name)
     )
@@ -123,7 +123,7 @@ def find_programs() -> Path | None:
 
 
 def _unprivileged() -> dict[str, int]:
-    """PostgreSQL refuses to run as root; another user does it then."""
+    """Another user for processes if this one is root, as whom PostgreSQL refuses to run."""
     if not hasattr(os, "getuid") or os.getuid() != 0:
         return {}
     import pwd

@@ -1,4 +1,4 @@
-"""Small data and made-up trials for the tests of the search."""
+"""Small data and invented trials for the tests of the search."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from edokit import Annotations, Predictions, SearchSpace, write_predictions
 from edokit._io.tables import write_table
+from edokit._types import Floats, Ints
 from edokit.analysis.search.result import SearchTrial
 from edokit.fitdata.data import FitData
 
@@ -17,8 +18,10 @@ QUICK = SearchSpace.paper(epochs=1, batch_size=16, learning_rate=(1e-2, 1e-1))
 """The paper's space with one epoch of long steps."""
 
 
-def arrays(items: int = 60, members: int = 5, classes: int = 2, seed: int = 0) -> Any:
-    """P [N, K, C] from nearly the truth to nearly noise, q [N, C], y [N]."""
+def arrays(
+    items: int = 60, members: int = 5, classes: int = 2, seed: int = 0
+) -> tuple[Floats, Floats, Ints]:
+    """Predictions from nearly the truth to nearly noise [N, K, C], soft and hard labels."""
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.ones(classes), size=items)
     logits = np.log(truth + 0.01)[:, None] + rng.normal(
@@ -30,16 +33,16 @@ def arrays(items: int = 60, members: int = 5, classes: int = 2, seed: int = 0) -
     return P, q, q.argmax(axis=1)
 
 
-def written(folder: Path) -> dict[str, Any]:
-    """Files of predictions and annotations of dev, as `search` takes them, and of test."""
+def written(folder: Path) -> dict[str, Path | str]:
+    """Write predictions and annotations of dev and test; the arguments of `search` for dev."""
     rng = np.random.default_rng(0)
     for name, seed in (("dev", 0), ("test", 1)):
         P, q, _ = arrays(items=50, seed=seed)
         items = [f"{name}-{i}" for i in range(50)]
         labels = (rng.random((50, 5)) < q[:, 1:]).astype(int)
         write_table(Annotations.from_matrix(labels, items=items).to_table(), folder / f"{name}.csv")
-        made = Predictions.from_arrays(P, items=items, layout="NKC")
-        write_predictions(made, folder / f"{name}.npz")
+        predictions = Predictions.from_arrays(P, items=items, layout="NKC")
+        write_predictions(predictions, folder / f"{name}.npz")
     return {
         "predictions": folder / "dev.npz",
         "annotations": str(folder / "dev.csv"),
@@ -47,7 +50,7 @@ def written(folder: Path) -> dict[str, Any]:
 
 
 def data(**shape: int) -> FitData:
-    """The same as the search sees it."""
+    """The arrays as the search takes them."""
     P, q, y = arrays(**shape)
     members = [f"m{k}" for k in range(P.shape[1])]
     return FitData.from_arrays(P, q, y, members=members)
@@ -83,6 +86,6 @@ def trial(
     )
 
 
-def essence(trials: Sequence[Any]) -> list[Any]:
-    """All that matters of trials, whatever their numbers are."""
+def essence(trials: Sequence[SearchTrial]) -> list[tuple[object, ...]]:
+    """Everything of trials but their numbers."""
     return [(t.generation, t.slot, dict(t.searched), t.estimates, t.weights) for t in trials]
