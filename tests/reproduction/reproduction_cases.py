@@ -67,13 +67,13 @@ def small_pool(
     parts = {"dev": people.split("dev"), "test": people.split("test")}
     if cross_fitted:
         parts = {"fit": people.split("train", "dev"), "test": people.split("test")}
-    for split, annotations in parts.items():
-        share = np.clip(annotations.soft_labels[:, 1], 0.1, 0.9)
+    for split, part in parts.items():
+        share = np.clip(part.soft_labels[:, 1], 0.1, 0.9)
         odds = np.log(share / (1 - share))[:, None] + noise * rng.normal(size=(len(share), members))
         p = 1 / (1 + np.exp(-odds))
         table = Predictions.from_arrays(
             np.stack([1 - p, p], axis=2),
-            items=annotations.items,
+            items=part.items,
             members=[f"{name}-{k + 1:02}" for k in range(members)],
             classes=["0", "1"],
             groups=[name] * members,
@@ -84,18 +84,18 @@ def small_pool(
         write_predictions(table, folder / f"{split}.npz")
         if insight is None:
             continue
-        pairs = annotations.pairs()
-        row_of = {item: row for row, item in enumerate(annotations.items)}
+        pairs = part.pairs()
+        row_of = {item: row for row, item in enumerate(part.items)}
         pair_odds = odds[[row_of[item] for item in pairs.items]]
         pair_odds = pair_odds + insight * (2 * pairs.soft_labels[:, 1:] - 1)
         p = np.concatenate([1 / (1 + np.exp(-pair_odds)), p])
         pairs_and_items = Predictions.from_arrays(
             np.stack([1 - p, p], axis=2),
-            items=[*pairs.items, *annotations.items],
+            items=[*pairs.items, *part.items],
             members=table.members,
             classes=table.classes,
             groups=table.groups,
-            annotators=[*pairs.rows.annotator_names, *[""] * len(annotations.items)],
+            annotators=[*pairs.rows.annotator_names, *[""] * len(part.items)],
             layout="NKC",
         )
         write_predictions(pairs_and_items, folder / f"{split}-pairs.npz")
