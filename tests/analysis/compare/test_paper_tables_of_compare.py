@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,13 @@ def test_the_table_says_which_metrics_are_not_means_over_seeds(samples: tuple) -
 def test_invalid_options_are_refused_before_anything_is_fitted(option: dict) -> None:
     with raises_code("invalid-number", *option):
         CompareOptions(**option)
+
+
+def test_too_few_groups_to_cross_validate_are_counted_beside_the_items() -> None:
+    members, people = sample(60)
+    groups = np.array([f"thread {k % 4}" for k in range(60)], dtype=object)
+    with raises_code("too-many-folds", "60 items in 4 groups"):
+        compare(members, replace(people, item_groups=groups), methods=["edo"], samples=0)
 
 
 def test_exchanging_answers_is_flipping_signs_where_a_metric_is_a_mean() -> None:

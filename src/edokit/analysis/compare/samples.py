@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from edokit._errors import EDOWarning, InputError, counted, option
 from edokit._types import Ints
 from edokit.analysis.compare.options import CompareOptions
@@ -17,6 +15,7 @@ from edokit.datasets.similar_texts import warn_of_similar_texts
 from edokit.fitdata import inputs
 from edokit.fitdata.reading import InputFiles, LabelsLike, PredictionsLike, ReadOptions
 from edokit.folds import stratified_folds
+from edokit.metrics.resampling import unit_count
 from edokit.predictions.core import Predictions
 from edokit.runs.inputs import Input
 from edokit.scales import Scale, check_same_scale
@@ -107,16 +106,14 @@ def deal_folds(labels: Annotations, options: CompareOptions) -> Ints:
         # The warning about ties comes with the evaluation.
         warnings.simplefilter("ignore", EDOWarning)
         hard = labels.hard_labels()
-    units = len(hard)
-    noun = "item"
-    if groups is not None:
-        units = len(np.unique(groups))
-    if labels.item_groups is not None:
-        noun = "group"
+    items = labels.rows.count_items()
+    size = counted(items, "item")
+    units = unit_count(len(hard), groups)
+    if units < items:
+        size += f" in {counted(units, 'group')}"
     if units < 2 * options.folds:
         raise InputError(
-            f"{counted(units, noun)} are too few to cross-validate in"
-            f" {option('folds', options.folds)}",
+            f"{size} are too few to cross-validate in {option('folds', options.folds)}",
             f"give {option('test_predictions')}, or fewer folds",
             code="too-many-folds",
         )
