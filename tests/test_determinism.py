@@ -44,7 +44,8 @@ def people_and_pool(items: int = 80, members: int = 3) -> tuple[Annotations, Pre
 @pytest.fixture
 def years_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the calls of a clock answer from another year."""
-    real, calls = time.time, iter(range(10**9))
+    real = time.time
+    calls = iter(range(10**9))
 
     def later() -> float:
         return real() + (next(calls) % 2) * 1e8
@@ -57,7 +58,8 @@ def years_later(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("suffix", [".npz", ".parquet"])
 def test_the_same_predictions_are_the_same_bytes(suffix: str, tmp_path: Path) -> None:
     _, made = people_and_pool()
-    one, two = tmp_path / f"one{suffix}", tmp_path / f"two{suffix}"
+    one = tmp_path / f"one{suffix}"
+    two = tmp_path / f"two{suffix}"
     write_predictions(made, one)
     write_predictions(read_predictions(one), two)
     assert one.read_bytes() == two.read_bytes()

@@ -118,7 +118,8 @@ def test_a_mode_that_does_not_exist_is_refused_with_those_that_do() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 10**400, 1.5, True, "zero"])
 def test_a_seed_that_cannot_be_kept_is_refused_before_anything_is_done(seed: Any) -> None:
-    P, labels = np.full((6, 2, 2), 0.5), [[0, 1], [1, 1], [0, 0]] * 2
+    P = np.full((6, 2, 2), 0.5)
+    labels = [[0, 1], [1, 1], [0, 0]] * 2
     for call in (
         lambda: edokit.EDOEnsemble(random_state=seed).fit(P, labels),
         lambda: edokit.search(P, labels, random_state=seed),

@@ -85,7 +85,8 @@ def test_a_killed_command_goes_on_and_ends_as_if_nothing_had_been(
     from faults.kills import WAYS, kill_often
 
     assert set(ways) <= set(WAYS)
-    out, rng = folder / "out", random.Random(len(name))
+    out = folder / "out"
+    rng = random.Random(len(name))
     kill_often(zygote, cases[name], out, tally, times=2, rng=rng, ways=ways, peace=in_peace(name))
 
 
@@ -94,7 +95,9 @@ def test_the_harness_sees_what_is_lost_or_half_written(
 ) -> None:
     from faults.kills import Disturbed
 
-    case, out, peace = cases["train"], folder / "out", in_peace("train")
+    case = cases["train"]
+    out = folder / "out"
+    peace = in_peace("train")
     one = Disturbed(zygote, case, out)
     one.kill_before(peace.steps)
     assert len(one.finished) == case.finishes
@@ -121,7 +124,8 @@ def test_a_full_or_read_only_disk_is_told_in_one_line_and_costs_nothing_finished
 ) -> None:
     from faults import disk
 
-    case, peace = cases["train"], in_peace("train")
+    case = cases["train"]
+    peace = in_peace("train")
     if disk.can_mount(folder / "disk"):
         disk.full_disk(zygote, case, folder, tally, times=2)
     disk.small_files(zygote, case, folder / "out", tally, times=1)
@@ -139,7 +143,9 @@ def test_files_may_disappear_under_a_command(
 ) -> None:
     from faults import disk
 
-    case, out, rng = cases["search (exact)"], folder / "out", random.Random(0)
+    case = cases["search (exact)"]
+    out = folder / "out"
+    rng = random.Random(0)
     peace = in_peace("search (exact)")
     disk.input_deleted(zygote, case, out, tally, times=2, seconds=peace.seconds)
     disk.output_deleted(zygote, case, out, tally, times=1, rng=rng)
@@ -152,7 +158,8 @@ def test_the_page_gets_the_table_between_its_marks(tmp_path: Path) -> None:
 
     tally = Tally()
     row = tally.row("SIGKILL at a step", "fit")
-    row.times, row.well = 7, 4
+    row.times = 7
+    row.well = 4
     page = tmp_path / "page.md"
     marks = "<!-- faults: begin -->", "<!-- faults: end -->"
     page.write_text("Before.\n{}\nold\n{}\nAfter.\n".format(*marks), encoding="utf-8")

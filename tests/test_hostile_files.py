@@ -239,7 +239,8 @@ def claims_rows(path: Path, rows: int) -> Path:
     write_table(pa.table({"item": column, "annotator": column, "label": column}), path)
     content = path.read_bytes()
     size = int.from_bytes(content[-8:-4], "little")
-    start, footer = content[: -8 - size], content[-8 - size : -8]
+    start = content[: -8 - size]
+    footer = content[-8 - size : -8]
     # Sixteen says that a long follows.
     changed = footer.replace(b"\x16" + long(held), b"\x16" + long(rows))
     assert changed != footer
@@ -249,7 +250,8 @@ def claims_rows(path: Path, rows: int) -> Path:
 
 def long(number: int) -> bytes:
     """A number as Thrift writes it: seven bits a byte, the sign first."""
-    number, written = 2 * number, []
+    number = 2 * number
+    written = []
     while number > 127:
         written.append(number & 127 | 128)
         number >>= 7
@@ -403,7 +405,8 @@ def test_results_are_not_written_through_links_in_a_folder(link: str, tmp_path: 
 
 @unix
 def test_a_report_is_not_written_through_a_link(tmp_path: Path) -> None:
-    folder, mine = tmp_path / "run", tmp_path / "mine.txt"
+    folder = tmp_path / "run"
+    mine = tmp_path / "mine.txt"
     whole_files(folder)
     mine.write_text("mine")
     (folder / "report.html").symlink_to(mine)
@@ -434,7 +437,8 @@ def test_an_archive_whose_entry_is_a_link_gives_no_other_file(tmp_path: Path) ->
         for name, array in WHOLE.items():
             entry = zipfile.ZipInfo(f"{name}.npy")
             if name == "items":
-                entry.create_system, entry.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+                entry.create_system = 3
+                entry.external_attr = (stat.S_IFLNK | 0o777) << 16
             stream.writestr(entry, str(secret) if name == "items" else npy(array))
     refused(read_predictions, path)
 

@@ -52,7 +52,8 @@ def steers(text: str) -> set[str]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Annotations, Predictions]:
     """An ensemble, with files, whose classes, members, items and annotators have these names."""
-    folder, names = tmp_path_factory.mktemp("names"), list(NAMES.values())
+    folder = tmp_path_factory.mktemp("names")
+    names = list(NAMES.values())
     rng = np.random.default_rng(0)
     codes = rng.integers(0, len(names), size=(60, 3))
     codes[: len(names), 0] = range(len(names))
@@ -169,7 +170,8 @@ def test_a_table_for_a_spreadsheet_holds_no_formula(
 def test_the_option_is_there_on_the_command_line(
     made: tuple[Path, Annotations, Predictions], tmp_path: Path
 ) -> None:
-    source, out = made[0] / "people.parquet", tmp_path / "people.csv"
+    source = made[0] / "people.parquet"
+    out = tmp_path / "people.csv"
     said("data", "convert", source, out)
     assert "'@SUM(1+1)" in out.read_text(encoding="utf-8")
     said("data", "convert", source, tmp_path / "raw.csv", "--raw")

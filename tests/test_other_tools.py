@@ -34,7 +34,8 @@ def adapters(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_trainer_metrics_are_those_of_the_softmax(adapters: Any) -> None:
-    logits, q = np.array([[0.0, 1.0], [2.0, 0.0], [0.3, 0.1]]), np.eye(2)[[1, 0, 0]] * 0.8 + 0.1
+    logits = np.array([[0.0, 1.0], [2.0, 0.0], [0.3, 0.1]])
+    q = np.eye(2)[[1, 0, 0]] * 0.8 + 0.1
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     found = adapters.trainer_metrics()((logits, q))
     assert found["ce"] == pytest.approx(ce(p, q))
@@ -44,7 +45,8 @@ def test_trainer_metrics_are_those_of_the_softmax(adapters: Any) -> None:
 def test_trainer_metrics_of_a_scale_have_w1(adapters: Any) -> None:
     scale = Scale("ordinal", (1, 2, 4))
     found = adapters.trainer_metrics(scale)((np.zeros((2, 3)), np.eye(3)[[0, 2]]))
-    p, q = np.full((2, 3), 1 / 3), np.eye(3)[[0, 2]]
+    p = np.full((2, 3), 1 / 3)
+    q = np.eye(3)[[0, 2]]
     expected = compute_metrics(p, q, [0, 2], metrics=["w1"], scale=scale)["w1"]
     assert found["w1"] == pytest.approx(expected)
 

@@ -153,7 +153,8 @@ def test_the_printed_commands_do_the_same(finished: Any, tmp_path: Path) -> None
         assert name == "edo"
         done = edo(*words)
         assert done.returncode == 0, done.stderr
-    ours, theirs = result.ensemble, edokit.load(copy / "ensemble")
+    ours = result.ensemble
+    theirs = edokit.load(copy / "ensemble")
     assert theirs.members_ == ours.members_
     np.testing.assert_array_equal(theirs.weights_, ours.weights_)
     np.testing.assert_array_equal(
@@ -319,11 +320,9 @@ def test_times_and_qualities_are_checked() -> None:
 
 # The last sentence
 
-BETTER, EQUAL, WORSE = (
-    Gain(0.04, 0.02, 0.06),
-    Gain(0.001, -0.01, 0.01),
-    Gain(-0.02, -0.03, -0.01),
-)
+BETTER = Gain(0.04, 0.02, 0.06)
+EQUAL = Gain(0.001, -0.01, 0.01)
+WORSE = Gain(-0.02, -0.03, -0.01)
 
 
 def test_the_sentence_says_what_the_intervals_say() -> None:

@@ -21,7 +21,8 @@ ANNOTATIONS = SIMULATED.annotations.split("dev")
 def predictions() -> Predictions:
     """Two members that answer at random."""
     rng = np.random.default_rng(0)
-    n, c = len(ANNOTATIONS.items), len(ANNOTATIONS.classes)
+    n = len(ANNOTATIONS.items)
+    c = len(ANNOTATIONS.classes)
     return Predictions.from_arrays(
         rng.dirichlet(np.ones(c), size=(n, 2)),
         items=ANNOTATIONS.items,

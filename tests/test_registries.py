@@ -109,7 +109,8 @@ def test_a_new_recipe_is_one_file_and_trains(shelve: Shelve, tmp_path: Path) -> 
     # One item was learned from, half of its answers yes.
     np.testing.assert_allclose(predictions.probabilities, 0.5)
 
-    texts, again = tmp_path / "people.csv", tmp_path / "again.npz"
+    texts = tmp_path / "people.csv"
+    again = tmp_path / "again.npz"
     answer("score", "--members", out, "--texts", texts, "--out", again)
     assert np.load(again)["probabilities"].shape == (3, 2, 2)
 

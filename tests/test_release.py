@@ -42,7 +42,8 @@ def test_the_package_is_more_than_its_modules() -> None:
 @pytest.fixture
 def built(tmp_path: Path) -> tuple[Path, Path]:
     """A wheel and an sdist with everything in them."""
-    wheel, sdist = tmp_path / "a.whl", tmp_path / "a.tar.gz"
+    wheel = tmp_path / "a.whl"
+    sdist = tmp_path / "a.tar.gz"
     with zipfile.ZipFile(wheel, "w") as archive:
         for name in release_contents.package_files():
             archive.writestr(name, "")

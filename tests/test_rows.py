@@ -87,7 +87,8 @@ def test_keys_tell_pairs_apart_whatever_characters_their_names_have() -> None:
 
 
 def test_ids_that_do_not_match_are_counted_with_three_examples() -> None:
-    wanted, given_ids = Rows.from_names(range(10)), Rows.from_names([*range(4), 90, 91, 92, 93])
+    wanted = Rows.from_names(range(10))
+    given_ids = Rows.from_names([*range(4), 90, 91, 92, 93])
     with pytest.raises(InputError) as caught:
         given_ids.match(wanted, "predictions", "annotations")
     assert caught.value.message == (
@@ -98,10 +99,8 @@ def test_ids_that_do_not_match_are_counted_with_three_examples() -> None:
 
 
 def test_pairs_that_do_not_match_are_named() -> None:
-    pairs, labelled = (
-        Rows.from_names(["a", "a"], ["x", "y"]),
-        Rows.from_names(["a", "a"], ["x", "z"]),
-    )
+    pairs = Rows.from_names(["a", "a"], ["x", "y"])
+    labelled = Rows.from_names(["a", "a"], ["x", "z"])
     with raises_code("items-differ", "'a · z'; 1", "'a · y'"):
         pairs.match(labelled, "predictions", "annotations")
     for source, rows, against, others in (

@@ -88,7 +88,8 @@ def test_annotations_are_read_again_as_the_run_read_them(tmp_path: Path) -> None
 
 
 def test_the_digest_of_a_folder_knows_names_and_bytes(tmp_path: Path) -> None:
-    first, second = tmp_path / "a", tmp_path / "b"
+    first = tmp_path / "a"
+    second = tmp_path / "b"
     for folder, name in ((first, "x"), (second, "y")):
         folder.mkdir()
         (folder / name).write_text("same")

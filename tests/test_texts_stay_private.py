@@ -35,7 +35,9 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = Annotations.from_table({name: [row[name] for row in rows] for name in rows[0]})
     for ending in (".csv", ".tsv", ".jsonl", ".parquet"):
         write_table(table.to_table(), folder / f"people{ending}")
-    studio, records, items = label_studio(), argilla(), lewidi()
+    studio = label_studio()
+    records = argilla()
+    items = lewidi()
     for task in studio:
         task["data"]["text"] = TEXT
     for record in records:

@@ -19,7 +19,9 @@ from edokit.objective.summaries import Problem  # noqa: E402
 from edokit.torch import EDOHead  # noqa: E402
 from tests.errors import raises_code  # noqa: E402
 
-N, K, C = 30, 4, 3
+N = 30
+K = 4
+C = 3
 VARIANTS = [
     (Objective(), "linear"),
     (Objective(f1=1.0, div=1.0, class_weights=True), "linear"),
@@ -52,10 +54,12 @@ def test_with_frozen_members_it_is_the_objective_of_prediction_space(
 ) -> None:
     P, q, y = data()
     rng = np.random.default_rng(1)
-    size_noise, member_noise = rng.gumbel(size=K - 1), rng.gumbel(size=(N, K))
+    size_noise = rng.gumbel(size=K - 1)
+    member_noise = rng.gumbel(size=(N, K))
     edo = head(objective, pool=pooled)
     edo.set_epoch(3)
-    theta, logits = edo.theta.detach().numpy(), edo.size_logits.detach().numpy()
+    theta = edo.theta.detach().numpy()
+    logits = edo.size_logits.detach().numpy()
     temperature = max(0.1, 0.5 * np.exp(-0.05 * 3))
     z = logits - np.log(np.exp(logits).sum()) + size_noise
     v = effective_weights(theta, softmax(z / temperature), 2)
@@ -208,7 +212,8 @@ def test_temperature_falls_to_its_floor() -> None:
 
 
 def test_a_state_dict_holds_weights_and_sizes() -> None:
-    edo, other = head(), EDOHead(K, min_members=2)
+    edo = head()
+    other = EDOHead(K, min_members=2)
     other.load_state_dict(edo.state_dict())
     np.testing.assert_array_equal(other.weights_, edo.weights_)
     assert sorted(edo.state_dict()) == ["size_logits", "theta"]

@@ -23,7 +23,8 @@ def main(folder: Path) -> None:
     print(f"{len(people.items)} posts, {len(people.annotators)} moderators, {len(people)} answers")
 
     people = split_items(people, {"train": 0.6, "dev": 0.2, "test": 0.2})
-    dev, test = people.split("dev"), people.split("test")
+    dev = people.split("dev")
+    test = people.split("test")
     predictions = train_quick_members(people, members=10, random_state=0)
 
     ensemble = EDOEnsemble(ties="random").fit(predictions["dev"], dev)

@@ -80,7 +80,8 @@ def answer_as_probabilities(answer: str, classes: Sequence[str]) -> Any:
 
 def distance_to_people(answer: str, votes: Sequence[str], classes: Sequence[str]) -> float:
     """The Manhattan distance between a model's answer and the votes, from 0 to 2."""
-    p, q = answer_as_probabilities(answer, classes), votes_as_soft_label(votes, classes)
+    p = answer_as_probabilities(answer, classes)
+    q = votes_as_soft_label(votes, classes)
     return float(np.abs(p - q).sum())
 
 

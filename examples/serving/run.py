@@ -58,7 +58,8 @@ def main(folder: Path) -> None:
 
 def ask(url: str, body: dict[str, list[str]]) -> dict[str, list[dict[str, dict[str, float]]]]:
     """What a client sends, and what comes back."""
-    content, kind = json.dumps(body).encode(), {"content-type": "application/json"}
+    content = json.dumps(body).encode()
+    kind = {"content-type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(url, content, kind)) as response:
         found: dict[str, list[dict[str, dict[str, float]]]] = json.load(response)
     return found

@@ -25,7 +25,8 @@ CLASSIFIERS = [
 
 def main() -> None:
     X, answers, leaning = people_and_points(800)
-    learn, unseen = slice(0, 400), slice(400, None)
+    learn = slice(0, 400)
+    unseen = slice(400, None)
 
     pool = EDOClassifier(CLASSIFIERS, ensemble=EDOEnsemble(ties="random"), cv=3, random_state=0)
     search = GridSearchCV(

@@ -73,7 +73,8 @@ def test_the_interval_holds_the_truth_nearly_always() -> None:
     for seed in range(40):
         found = edokit.audit(*correlated(seed, 0.5, 200), samples=100)
         assert found.judges is not None
-        low, high = found.judges.low or 0.0, found.judges.high or np.inf
+        low = found.judges.low or 0.0
+        high = found.judges.high or np.inf
         inside += low <= 8 / 4.5 <= high
     assert inside >= 34  # 38 are expected
 
@@ -82,18 +83,23 @@ def noisy_near_copies(seed: int) -> edokit.Audit:
     """Seven near copies with small errors, beside three annotators an item who often differ."""
     rng = np.random.default_rng(seed)
     q = rng.uniform(0.3, 0.7, 300)
-    shared, own = rng.normal(0, 0.06, (300, 1)), rng.normal(0, 0.02, (300, 7))
+    shared = rng.normal(0, 0.06, (300, 1))
+    own = rng.normal(0, 0.02, (300, 7))
     people = people_of(q, 3, rng)
     return edokit.audit(jury_of(q[:, None] + shared + own, people), people)
 
 
 def test_members_never_count_as_more_judges_than_they_are_and_noise_is_said() -> None:
     """The error of the mean is hidden by the noise of the labels in half of the cases."""
-    inside, estimates, undecided = 0, [], 0
+    inside = 0
+    estimates = []
+    undecided = 0
     for seed in range(40):
         found = noisy_near_copies(seed)
         assert found.judges is not None
-        low, estimate, high = found.judges.low, found.judges.estimate, found.judges.high
+        low = found.judges.low
+        estimate = found.judges.estimate
+        high = found.judges.high
         assert low is not None
         assert estimate is not None
         assert high is not None
@@ -204,9 +210,11 @@ def literal_test(
     labels: list[dict[int, object]], answers: list[object], score: object, epsilon: float
 ) -> tuple[list[float], list[float]]:
     """Advantages and corrected p-values, as the paper defines them, in plain loops."""
-    advantages, p_values = [], []
+    advantages = []
+    p_values = []
     for person, own in enumerate(labels):
-        wins, gaps = [], []
+        wins = []
+        gaps = []
         for item, label in own.items():
             others = [x[item] for k, x in enumerate(labels) if k != person and item in x]
             if others:
@@ -254,7 +262,8 @@ def test_the_alternative_annotator_test_is_the_published_one(
     table = {"item": items, "annotator": annotators, "label": labels}
     annotations = Annotations.from_table(table, scale=scale)
     answers = [values[code] for code in draw[4]]
-    ids, names = list(map(int, annotations.items)), annotations.classes
+    ids = list(map(int, annotations.items))
+    names = annotations.classes
     if scale == "multi-label:a,b":
         p = np.array([[float(name in str(answers[i])) for name in names] for i in ids])
     else:

@@ -48,7 +48,8 @@ def test_annotations_may_be_a_file_or_a_table(tmp_path: Path) -> None:
 
 def test_intervals_floor_and_annotators_come_with_it() -> None:
     found = edokit.evaluate(BY_ID, LABELS, samples=50, level=0.9, random_state=3)
-    q, y = LABELS.soft_labels, LABELS.hard_labels()
+    q = LABELS.soft_labels
+    y = LABELS.hard_labels()
     assert found.intervals == metrics.bootstrap(BY_ID, q, y, samples=50, level=0.9, random_state=3)
     assert found.ce_floor == metrics.entropy(LABELS.soft_labels)
     assert [one["n"] for one in found.annotators] == [3, 3, 2]

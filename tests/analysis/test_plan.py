@@ -116,7 +116,9 @@ def test_what_pilots_predict_is_what_other_items_show(
     scale: Scale, draw: Any, metrics: tuple[str, ...]
 ) -> None:
     """Three labels of 150 items predict the error of one, two and five annotators."""
-    inside, ratios, values = [], [], item_values(scale)
+    inside = []
+    ratios = []
+    values = item_values(scale)
     for seed in range(8):
         rng = np.random.default_rng(seed)
         q = draw(rng, 3000)

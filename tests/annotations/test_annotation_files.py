@@ -41,7 +41,8 @@ def test_probabilities_come_back_bit_for_bit(suffix: str, tmp_path: Path) -> Non
 
 def test_numbers_in_json_lines_and_text_in_csv_are_the_same_names(tmp_path: Path) -> None:
     rows = [("7", "x", "0"), ("7", "y", "1"), ("10", "x", "1")]
-    csv, lines = tmp_path / "a.csv", tmp_path / "a.jsonl"
+    csv = tmp_path / "a.csv"
+    lines = tmp_path / "a.jsonl"
     csv.write_text(
         "item,annotator,label\n" + "".join(f"{','.join(row)}\n" for row in rows), encoding="utf-8"
     )

@@ -52,7 +52,8 @@ def steps(table: pa.Table) -> int:
 
 
 def test_ten_times_the_rows_take_no_more_steps_in_python() -> None:
-    few, many = long_table(20, 50), long_table(20, 500)
+    few = long_table(20, 50)
+    many = long_table(20, 500)
     everything(few)
     assert steps(many) < steps(few) + 50
 

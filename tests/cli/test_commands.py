@@ -124,7 +124,8 @@ def test_convert_and_split_keep_every_column(tmp_path: Path) -> None:
     shown = answer("data", "convert", source, middle)["columns"]
     assert shown == ["item", "annotator", "label", "lang", "seconds"]
     answer("data", "split", middle, last)
-    before, after = read_table(source).to_pylist(), read_table(last).to_pylist()
+    before = read_table(source).to_pylist()
+    after = read_table(last).to_pylist()
     assert [
         {**row, "split": kept["split"]} for row, kept in zip(before, after, strict=True)
     ] == after
@@ -305,7 +306,8 @@ def test_debug_shows_where_an_error_arose(tmp_path: Path) -> None:
 
 
 def test_ties_are_counted_in_a_note(tmp_path: Path) -> None:
-    people, model = tmp_path / "people.csv", tmp_path / "model.csv"
+    people = tmp_path / "people.csv"
+    model = tmp_path / "model.csv"
     people.write_text("item,annotator,label\na,x,no\na,y,yes\n", encoding="utf-8")
     model.write_text("item,p_no,p_yes\na,0.5,0.5\n", encoding="utf-8")
     done = edo("evaluate", "--probabilities", model, "--annotations", people, "--json")
@@ -375,7 +377,8 @@ def three_models(tmp_path: Path) -> Path:
 def test_fit_predict_and_evaluate_go_from_files_to_metrics(
     people: Path, three_models: Path, tmp_path: Path
 ) -> None:
-    ensemble, out = tmp_path / "ensemble", tmp_path / "pooled.parquet"
+    ensemble = tmp_path / "ensemble"
+    out = tmp_path / "pooled.parquet"
     fitted = answer(
         "fit", "--predictions", three_models, "--annotations", people, "--out", ensemble
     )
@@ -467,15 +470,18 @@ def test_bad_fits_and_predictions_get_one_line_and_write_nothing(
 
 
 def test_members_go_from_texts_to_pooled_probabilities(tmp_path: Path) -> None:
-    kept, trained = tmp_path / "kept", tmp_path / "trained"
+    kept = tmp_path / "kept"
+    trained = tmp_path / "trained"
     answer("demo", "--regime", "two-camps", "--members", "2", "--out", kept)
     people = kept / "annotations.parquet"
     answer("train", people, "--recipe", "linear", "--members", "2", "--out", trained)
-    dev, test = trained / "predictions" / "dev.npz", trained / "predictions" / "test.npz"
+    dev = trained / "predictions" / "dev.npz"
+    test = trained / "predictions" / "test.npz"
     ensemble = tmp_path / "ensemble"
     base = ("--annotations", people, "--split", "dev", "--out", ensemble)
     answer("fit", "--predictions", dev, *base)
-    by_file, by_text = tmp_path / "file.csv", tmp_path / "text.csv"
+    by_file = tmp_path / "file.csv"
+    by_text = tmp_path / "text.csv"
     answer("predict", ensemble, "--predictions", test, "--out", by_file)
     found = answer(
         *("predict", ensemble, "--members", trained, "--texts", people, "--split", "test"),
@@ -492,7 +498,8 @@ def test_members_go_from_texts_to_pooled_probabilities(tmp_path: Path) -> None:
 
 
 def test_weights_can_be_learned_from_cross_fitted_members(tmp_path: Path) -> None:
-    kept, trained = tmp_path / "kept", tmp_path / "trained"
+    kept = tmp_path / "kept"
+    trained = tmp_path / "trained"
     answer("demo", "--regime", "two-camps", "--members", "1", "--out", kept)
     people = kept / "annotations.parquet"
     answer("train", people, "--members", "2", "--cross-fit", "2", "--out", trained)

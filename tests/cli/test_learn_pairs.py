@@ -28,7 +28,8 @@ from edokit.predictions.shards import Shards
 from edokit.report import collect
 from tests.errors import raises_code
 
-ITEMS, PEOPLE = 60, 5
+ITEMS = 60
+PEOPLE = 5
 
 
 def pairs_case(seed: int = 3) -> tuple[Predictions, Annotations]:
@@ -263,7 +264,8 @@ def test_each_annotator_has_an_error_with_an_interval(files: Path):
         (item, name): int(label == "yes")
         for item, name, label in zip(rows["item"], rows["annotator"], rows["label"], strict=True)
     }
-    own, nobody = [], []
+    own = []
+    nobody = []
     for item, name, p in zip(
         predictions.items, predictions.annotators, predictions.uniform, strict=True
     ):

@@ -25,7 +25,8 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """data.csv with all splits, dev.npz, test.npz and a folder of dev's shards."""
     folder = tmp_path_factory.mktemp("shelf")
     simulation = simulate("partial-panel", random_state=0, items=SIZES)
-    people, truth = simulation.annotations, simulation.truth[:, 1]
+    people = simulation.annotations
+    truth = simulation.truth[:, 1]
     write_table(people.to_table(), folder / "data.csv")
     rng = np.random.default_rng(0)
     for split in ("dev", "test"):
@@ -100,7 +101,8 @@ def test_a_fit_replaces_an_ensemble(shelf: Path, tmp_path: Path) -> None:
 def test_a_fit_a_search_and_a_comparison_keep_out_of_each_others_folders(
     shelf: Path, tmp_path: Path
 ) -> None:
-    fitted, searched = tmp_path / "fitted", tmp_path / "searched"
+    fitted = tmp_path / "fitted"
+    searched = tmp_path / "searched"
     assert edo("fit", *words(shelf, "--out", fitted / "ensemble")).returncode == 0
     assert edo(*search(shelf, searched, 2, "--no-report")).returncode == 0
     before = (fitted / "ensemble" / "ensemble.json").read_bytes()

@@ -40,8 +40,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def commands(name: str, folder: Path, out: Path) -> list[tuple[Any, ...]]:
     """What a person may type with a file of this name."""
-    path, ending = folder / name, Path(name).suffix
-    pool, people = folder / "made.npz", folder / "people.csv"
+    path = folder / name
+    ending = Path(name).suffix
+    pool = folder / "made.npz"
+    people = folder / "people.csv"
     if name in RUN or name.startswith("search/"):
         return [
             ("report", folder, "--out", out / "page.html"),
@@ -111,7 +113,8 @@ def assert_clean(done: Done, words: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_damaged_files_give_one_line(name: str, whole: Path, tmp_path: Path) -> None:
-    folder, out = tmp_path / "in", tmp_path / "out"
+    folder = tmp_path / "in"
+    out = tmp_path / "out"
     shutil.copytree(whole, folder)
     content = (folder / name).read_bytes()
     versions = [damage(content) for damage in DAMAGE.values()]
@@ -164,7 +167,8 @@ def test_what_is_no_file_is_one_line(given: str, whole: Path, tmp_path: Path) ->
         os.mkfifo(path)
     elif given == "loop":
         path.symlink_to(path)
-    people, pool = whole / "people.csv", whole / "made.npz"
+    people = whole / "people.csv"
+    pool = whole / "made.npz"
     for words in (
         ("data", "info", path),
         ("data", "convert", path, tmp_path / "o.csv"),

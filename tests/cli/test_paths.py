@@ -151,7 +151,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def words(name: str, data: Path) -> list[str]:
     """A command line that works, but for where its results go."""
-    dev, people = str(data / "dev.npz"), str(data / "people.csv")
+    dev = str(data / "dev.npz")
+    people = str(data / "people.csv")
     fitted = ["--predictions", dev, "--annotations", people, "--split", "dev"]
     tested = ["--test-predictions", str(data / "test.npz"), "--test-split", "test"]
     more = {

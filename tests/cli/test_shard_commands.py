@@ -27,7 +27,8 @@ def fit_words(made: Cut, out: Path, annotations: Path | None = None) -> tuple[An
 
 
 def test_streaming_or_not_the_ensemble_is_the_same(made: Cut, tmp_path: Path) -> None:
-    long, file = tmp_path / "people.parquet", tmp_path / "all.npz"
+    long = tmp_path / "people.parquet"
+    file = tmp_path / "all.npz"
     write_table(made.people.to_table(), long)
     write_predictions(made.pool, file)
     words = fit_words(made, tmp_path / "e")
@@ -45,11 +46,13 @@ def test_streaming_or_not_the_ensemble_is_the_same(made: Cut, tmp_path: Path) ->
 
 
 def test_predict_writes_shard_by_shard_what_it_writes_at_once(made: Cut, tmp_path: Path) -> None:
-    file, ensemble = tmp_path / "all.npz", tmp_path / "e"
+    file = tmp_path / "all.npz"
+    ensemble = tmp_path / "e"
     write_predictions(made.pool, file)
     answer(*fit_words(made, ensemble))
     for ending in ("parquet", "csv"):
-        by_shard, at_once = tmp_path / f"by-shard.{ending}", tmp_path / f"at-once.{ending}"
+        by_shard = tmp_path / f"by-shard.{ending}"
+        at_once = tmp_path / f"at-once.{ending}"
         told = [
             answer("predict", ensemble, "--predictions", source, "--out", out)
             for source, out in ((made.predictions, by_shard), (file, at_once))
@@ -62,7 +65,8 @@ def test_predict_writes_shard_by_shard_what_it_writes_at_once(made: Cut, tmp_pat
 
 
 def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) -> None:
-    ensemble, out = tmp_path / "e", tmp_path / "out.parquet"
+    ensemble = tmp_path / "e"
+    out = tmp_path / "out.parquet"
     answer(*fit_words(made, ensemble))
     fit = (*fit_words(made, tmp_path / "new"), "--jobs", 1, "--scratch", tmp_path / "scratch")
     predict = ("predict", ensemble, "--predictions", made.predictions, "--out", out)
@@ -113,7 +117,8 @@ def streamed(path: Path, stream: bool | None, engine: str = "local") -> object:
 def test_a_folder_is_streamed_when_it_is_large_or_asked_for(
     made: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, file = made.predictions, made.predictions / "part-0.npz"
+    folder = made.predictions
+    file = made.predictions / "part-0.npz"
     assert streamed(folder, None) is None
     assert streamed(folder, None, "dask://here:1") is not None
     assert streamed(folder, True) is not None

@@ -23,7 +23,8 @@ from tests.errors import raises_code
 
 get_lewidi2023 = partial(get_dataset, "lewidi2023")
 get_lewidi2025 = partial(get_dataset, "lewidi2025")
-LEWIDI2023, LEWIDI2025 = DATASETS["lewidi2023"], DATASETS["lewidi2025"]
+LEWIDI2023 = DATASETS["lewidi2023"]
+LEWIDI2025 = DATASETS["lewidi2025"]
 
 CONTENT = {
     f"Tea_{split}.json": f'{{"1": "invented for {split}"}}'.encode() * 5000

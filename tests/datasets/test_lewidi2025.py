@@ -81,7 +81,8 @@ def test_texts_of_a_held_out_test_set_are_read_with_their_annotators(name: str, 
     path = lewidi2025 / name / f"{name}_test.json"
     with raises_code("missing-labels"):
         read_annotations(path)
-    texts, annotators = read_texts(path), read_annotators(path)
+    texts = read_texts(path)
+    annotators = read_annotators(path)
     assert len(texts.items) == README[name][1][2]
     assert all(len(pair) == 2 for pair in texts.texts)
     assert dict(zip(texts.items, texts.annotators, strict=True)) == annotators

@@ -38,7 +38,8 @@ def near_duplicates_of(texts: TextColumn, reference: TextColumn, threshold: floa
 
 
 def overlap(one: str, other: str) -> float:
-    a, b = pieces(one), pieces(other)
+    a = pieces(one)
+    b = pieces(other)
     return len(a & b) / len(a | b)
 
 
@@ -129,7 +130,8 @@ def test_no_pair_of_many_alike_texts_is_missed(
     threshold: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "THRESHOLD", threshold)
-    rng, words = np.random.default_rng(0), LONG.split()
+    rng = np.random.default_rng(0)
+    words = LONG.split()
     texts = [" ".join(rng.choice(words, size)) for size in rng.integers(4, 40, 120)]
     texts += [normal_form(text[: -1 - k % 20]) for k, text in enumerate(texts)]
     found = NearDuplicates.among(texts)

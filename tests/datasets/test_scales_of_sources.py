@@ -166,7 +166,8 @@ def test_commands_declare_show_and_keep_the_scale(tmp_path: Path):
     done = edo("data", "info", path)
     assert "Answer scale: nominal." in done.stdout
     assert "--scale ordinal" in done.stderr
-    again, parts = tmp_path / "again.parquet", tmp_path / "parts.jsonl"
+    again = tmp_path / "again.parquet"
+    parts = tmp_path / "parts.jsonl"
     done = edo("data", "convert", path, again, "--scale", "ordinal:1,2,3,4,5,6")
     assert (done.returncode, done.stderr) == (0, "")
     answer("data", "split", again, parts, "--into", "train=0.5,dev=0.5")

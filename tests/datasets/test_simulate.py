@@ -106,7 +106,8 @@ def test_more_test_items_leave_everything_else_as_it_was() -> None:
     few = simulate("partial-panel", random_state=3, items=(400, 60, 50))
     many = simulate("partial-panel", random_state=3, items=(400, 60, 90))
     for split in ("train", "dev"):
-        one, other = few.annotations.split(split), many.annotations.split(split)
+        one = few.annotations.split(split)
+        other = many.annotations.split(split)
         assert one.to_table().equals(other.to_table())
         assert np.array_equal(few.truth[few.rows(split)], many.truth[many.rows(split)])
     assert (
@@ -200,7 +201,8 @@ def test_groups_have_their_shares_and_travel_with_the_annotators() -> None:
 
 def test_hard_labels_are_majorities_and_ties_fall_to_either_side() -> None:
     told = simulated("partial-panel").annotations
-    share, hard = told.soft_labels[:, 1], told.hard_labels()
+    share = told.soft_labels[:, 1]
+    hard = told.hard_labels()
     assert np.array_equal(hard[share != 0.5], (share > 0.5)[share != 0.5])
     assert 0.3 < hard[share == 0.5].mean() < 0.7
 
@@ -321,8 +323,11 @@ def test_the_sources_match_what_repeated_answers_show() -> None:
         return float(np.mean(y[first, i, a] & y[second, item, person]))
 
     nothing = float(y.mean()) ** 2
-    by_item, by_person, by_both = together(i, b), together(j, a), together(i, a)
-    by_group, by_group_item = together(j, peer), together(i, peer)
+    by_item = together(i, b)
+    by_person = together(j, a)
+    by_both = together(i, a)
+    by_group = together(j, peer)
+    by_group_item = together(i, peer)
     variance = true_variance(simulation)
     assert sum(variance.values()) == pytest.approx(float(y.var()), abs=1e-3)
     assert variance["item"] == pytest.approx(by_item - nothing, abs=2e-3)
@@ -419,7 +424,8 @@ def test_text_tells_a_good_part_of_the_truth_but_not_all(
     name: str, items: tuple[int, int, int]
 ) -> None:
     simulation = simulate(name, random_state=0, items=items)
-    train, test = simulation.annotations.split("train"), simulation.rows("test")
+    train = simulation.annotations.split("train")
+    test = simulation.rows("test")
     # The label of one random annotator per item.
     order = np.random.default_rng(0).permutation(len(train))
     drawn = np.unique(train.item_codes[order], return_index=True)[1]
@@ -431,7 +437,8 @@ def test_text_tells_a_good_part_of_the_truth_but_not_all(
 
     truth = simulation.truth[test]
     constant = np.tile(train.soft_labels.mean(axis=0), (len(test), 1))
-    start, end = cross_entropy(truth, constant), cross_entropy(truth, truth)
+    start = cross_entropy(truth, constant)
+    end = cross_entropy(truth, truth)
     learned = (start - cross_entropy(truth, predicted)) / (start - end)
     assert 0.25 < learned < 0.75
 

@@ -191,7 +191,8 @@ def test_a_split_that_would_be_empty_is_refused() -> None:
 def test_a_real_dataset_divides_evenly_without_near_duplicates_across(lewidi: Path) -> None:
     made = read_lewidi(lewidi / "ConvAbuse")
     parted = split_items(made, SHARES, from_splits=made.split_names, random_state=0)
-    hard, n = made.hard_labels(), len(made.items)
+    hard = made.hard_labels()
+    n = len(made.items)
     for name, share in SHARES.items():
         here = parted.splits == name
         assert here.sum() / n == pytest.approx(share, abs=0.01)

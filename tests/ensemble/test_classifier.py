@@ -193,7 +193,8 @@ def forms_of_gaps() -> dict[str, Any]:
 @cache
 def scores_with_gaps(folds: int) -> Any:
     """What every way to write the gaps must give."""
-    X, y = data()[0][:120], forms_of_gaps()["nan"]
+    X = data()[0][:120]
+    y = forms_of_gaps()["nan"]
     return cross_val_score(EDOClassifier(ESTIMATORS, cv=2), X, y, cv=KFold(folds))
 
 
@@ -206,14 +207,16 @@ def test_labels_with_gaps_are_cross_validated_however_they_are_written(form: str
 
 
 def test_labels_with_gaps_are_cross_validated_with_plain_defaults() -> None:
-    X, y = data()[0][:120], forms_of_gaps()["nan"]
+    X = data()[0][:120]
+    y = forms_of_gaps()["nan"]
     found = cross_val_score(EDOClassifier(ESTIMATORS, cv=2), X, y, error_score="raise")
     np.testing.assert_allclose(found, scores_with_gaps(5))
 
 
 @pytest.mark.parametrize("form", ["nan", "frame of words"])
 def test_a_classifier_that_is_fitted_is_cross_validated_alike(form: str) -> None:
-    X, y = data()[0][:120], forms_of_gaps()[form]
+    X = data()[0][:120]
+    y = forms_of_gaps()[form]
     model = EDOClassifier(ESTIMATORS, cv=2).fit(X, y)
     np.testing.assert_allclose(cross_val_score(model, X, y, cv=2), scores_with_gaps(2))
 

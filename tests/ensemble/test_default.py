@@ -32,7 +32,9 @@ def literal(people: Annotations, made: Predictions, seed: int = 0, **how: Any) -
     """The held-out cross-entropy of every penalty, one solve after the other."""
     P, q, y = map(np.asarray, (made.probabilities, people.soft_labels, people.hard_labels()))
     rows = np.lexsort([*np.sort(P, axis=1).sum(axis=1).T[::-1], *q.T[::-1], y])
-    P, q, y = P[rows], q[rows], y[rows]
+    P = P[rows]
+    q = q[rows]
+    y = y[rows]
     shuffled = np.random.default_rng([seed, FOLDS, 0]).permutation(len(y))
     fold = np.empty(len(y), dtype=int)
     fold[shuffled[np.argsort(y[shuffled], kind="stable")]] = np.arange(len(y)) % FOLDS
@@ -40,7 +42,8 @@ def literal(people: Annotations, made: Predictions, seed: int = 0, **how: Any) -
     for penalty in GRID:
         losses = np.zeros(len(y))
         for k in range(FOLDS):
-            rest, held_out = fold != k, fold == k
+            rest = fold != k
+            held_out = fold == k
             weights = np.full(P.shape[1], 1 / P.shape[1])
             if np.isfinite(penalty):
                 asked = flat_ensemble({"lambda_reg": penalty, **how}).get_params(deep=False)
@@ -167,7 +170,8 @@ def test_it_says_how_clear_the_choice_was(tmp_path: Path) -> None:
 
 def with_noise(made: Predictions, seed: int) -> Predictions:
     """The same members, but the last three answer for other items."""
-    rng, P = np.random.default_rng(seed), np.array(made.probabilities)
+    rng = np.random.default_rng(seed)
+    P = np.array(made.probabilities)
     for k in range(-3, 0):
         P[:, k] = P[rng.permutation(len(P)), k]
     return Predictions.from_arrays(P, items=made.items, classes=made.classes, layout="NKC")

@@ -49,7 +49,8 @@ ITEMS = [f"item-{i}" for i in range(90)]
 
 
 def _points() -> tuple[Predictions, Annotations]:
-    places, mean = np.array([1.0, 2.0, 3.0, 5.0]), RNG.normal(2.5, 1.2, len(ITEMS))
+    places = np.array([1.0, 2.0, 3.0, 5.0])
+    mean = RNG.normal(2.5, 1.2, len(ITEMS))
 
     def around(centre: Any, width: float) -> Any:
         p = np.exp(-((places - centre[:, None]) ** 2) / (2 * width**2))
@@ -84,7 +85,8 @@ def _sets() -> tuple[Predictions, Annotations]:
     )
 
 
-ORDINAL, SETS = _points(), _sets()
+ORDINAL = _points()
+SETS = _sets()
 pytestmark = pytest.mark.filterwarnings("ignore::edokit.EDOWarning")
 
 
@@ -224,7 +226,8 @@ def test_classes_in_another_order_than_the_scale_are_refused() -> None:
 def test_sets_are_predicted_as_indicators_and_written_as_lists() -> None:
     predictions, annotations = SETS
     fitted = EDOEnsemble().fit(predictions, annotations)
-    p, pooled = fitted.predict_proba(predictions), fitted.describe(predictions)
+    p = fitted.predict_proba(predictions)
+    pooled = fitted.describe(predictions)
     predicted = fitted.predict(predictions)
     np.testing.assert_array_equal(predicted, (p > 0.5).astype(int))
     assert fitted.classes_.tolist() == ["rude", "mocking", "sincere"]
@@ -252,7 +255,8 @@ def test_sets_are_predicted_as_indicators_and_written_as_lists() -> None:
 def test_a_log_pool_of_sets_pools_both_sides_of_a_label() -> None:
     predictions, annotations = SETS
     fitted = EDOEnsemble(pool="log").fit(predictions, annotations)
-    P, weights = predictions.probabilities, fitted.weights_
+    P = predictions.probabilities
+    weights = fitted.weights_
     yes, no = (np.exp(np.einsum("nkl,k->nl", np.log(side), weights)) for side in (P, 1 - P))
     np.testing.assert_allclose(fitted.predict_proba(predictions), yes / (yes + no), rtol=1e-8)
 
@@ -319,7 +323,8 @@ def test_answers_for_a_metric_do_not_raise_it_and_leave_the_pool_alone(
     predictions, annotations = data
     fitted = EDOEnsemble().fit(predictions, annotations)
     pooled = fitted.describe(predictions, answer_for=metric)
-    step, q = fitted.answers_[metric], np.asarray(annotations.soft_labels)
+    step = fitted.answers_[metric]
+    q = np.asarray(annotations.soft_labels)
     np.testing.assert_array_equal(pooled.probabilities, fitted.predict_proba(predictions))
     assert _value(metric, pooled.probabilities, q, pooled.scale) == pytest.approx(step.before)
     assert _value(metric, pooled.answers, q, pooled.scale) == pytest.approx(step.after)
@@ -484,7 +489,8 @@ def test_every_step_makes_distributions(p: Any, temperature: float) -> None:
             np.testing.assert_allclose(kept, p, atol=1e-9)
     # Sharpening each cumulative share keeps the side of one half that it is on.
     sharp = Answer("cumulative-temperature", temperature, 0.0, 0.0, 1).apply(p, Scale())
-    below, after = np.cumsum(p, axis=1)[:, :-1], np.cumsum(sharp, axis=1)[:, :-1]
+    below = np.cumsum(p, axis=1)[:, :-1]
+    after = np.cumsum(sharp, axis=1)[:, :-1]
     assert ((below < 0.5 - 1e-6) <= (after < 0.5)).all()
     assert ((below > 0.5 + 1e-6) <= (after > 0.5)).all()
 
@@ -532,7 +538,8 @@ def test_arrays_of_another_form_name_the_remedy():
 
 
 def test_classifiers_of_single_labels_are_wrapped_for_sets():
-    X, chosen = np.arange(8.0)[:, None], np.tile([[0, 1], [1, 1], [1, 0], [0, 0]], (2, 1))
+    X = np.arange(8.0)[:, None]
+    chosen = np.tile([[0, 1], [1, 1], [1, 0], [0, 0]], (2, 1))
     ensemble = EDOEnsemble(scale="multi-label")
     wrapped = [
         ("a", OneVsRestClassifier(LogisticRegression())),

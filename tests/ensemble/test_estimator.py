@@ -125,7 +125,8 @@ def test_a_class_that_nobody_chose_has_the_type_of_the_others() -> None:
 
 def test_scores_are_accuracy_and_minus_cross_entropy() -> None:
     ensemble = EDOEnsemble().fit(POOL, PEOPLE)
-    p, hard = ensemble.predict_proba(POOL), PEOPLE.hard_labels(ties="first")
+    p = ensemble.predict_proba(POOL)
+    hard = PEOPLE.hard_labels(ties="first")
     assert ensemble.score(POOL, PEOPLE) == pytest.approx((p.argmax(axis=1) == hard).mean())
     first = np.eye(len(POOL))[0]
     assert ensemble.score(POOL, PEOPLE, sample_weight=first) == (p[0].argmax() == hard[0])
@@ -336,7 +337,8 @@ def test_it_passes_the_checks_of_scikit_learn_that_give_it_no_table(check: str) 
 
 
 def test_scikit_learn_searches_over_it_in_a_pipeline_and_draws_it() -> None:
-    X, y = POOL.probabilities, np.asarray(PEOPLE.hard_labels(ties="first"))
+    X = POOL.probabilities
+    y = np.asarray(PEOPLE.hard_labels(ties="first"))
     steps = make_pipeline(FunctionTransformer(), EDOEnsemble())
     grid = GridSearchCV(steps, {"edoensemble__objective__reg": [0.1, 10.0]}, cv=2).fit(X, y)
     assert (
@@ -348,7 +350,8 @@ def test_scikit_learn_searches_over_it_in_a_pipeline_and_draws_it() -> None:
 
 
 def test_scikit_learn_routes_weights_to_its_score() -> None:
-    X, y = POOL.probabilities, np.asarray(PEOPLE.hard_labels(ties="first"))
+    X = POOL.probabilities
+    y = np.asarray(PEOPLE.hard_labels(ties="first"))
     weights = np.random.default_rng(0).uniform(size=len(y))
     with config_context(enable_metadata_routing=True):
         asking = EDOEnsemble().set_score_request(sample_weight=True)

@@ -46,7 +46,8 @@ def interval(differences: list[float]) -> tuple[float, float]:
 def test_the_fitted_pool_is_closer_to_the_truth_than_uniform_and_best_single(
     worlds: list[World],
 ) -> None:
-    to_uniform, to_single = [], []
+    to_uniform = []
+    to_single = []
     for world in worlds:
         ensemble = EDOEnsemble().fit(world.on_dev, world.dev)
         fitted = ce(np.asarray(ensemble.predict_proba(world.on_test)), world.truth)
@@ -72,7 +73,8 @@ def noisy(world: World, seed: int) -> tuple[Predictions, Predictions]:
 
 
 def test_the_size_follows_the_data(worlds: list[World]) -> None:
-    sizes, real_weight = [], []
+    sizes = []
+    real_weight = []
     for seed, world in enumerate(worlds):
         on_dev, _ = noisy(world, seed)
         sparse = EDOEnsemble(objective=Objective(f1=1, reg=0)).fit(on_dev, world.dev)

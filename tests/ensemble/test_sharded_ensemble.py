@@ -119,7 +119,8 @@ def test_gumbel_says_that_it_learned_from_a_sample(
 
 def test_shards_are_pooled_one_after_the_other(made: Cut) -> None:
     ensemble = EDOEnsemble(pool="log").fit(made.pool, made.people)
-    wanted, found = ensemble.describe(made.pool), ensemble.describe(Shards.open(made.predictions))
+    wanted = ensemble.describe(made.pool)
+    found = ensemble.describe(Shards.open(made.predictions))
     where = {item: row for row, item in enumerate(wanted.items)}
     rows = [where[item] for item in found.items]
     np.testing.assert_allclose(found.probabilities, wanted.probabilities[rows], atol=1e-7)

@@ -31,7 +31,8 @@ UNEVEN = Scale("ordinal", (0, 1, 4))
 @st.composite
 def sets(draw: st.DrawFn) -> FitData:
     """Sets whose every row says which item and label it is of."""
-    items, labels = draw(st.integers(4, 30)), draw(st.integers(1, 4))
+    items = draw(st.integers(4, 30))
+    labels = draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
     P = np.arange(items * labels).reshape(items, 1, labels) + np.array([[0.2], [0.4]])
     q = rng.integers(0, 4, (items, labels)) / 3
@@ -65,7 +66,8 @@ def test_draws_keep_sets_whole(data: FitData, count: int) -> None:
 
 
 def test_rows_are_those_of_the_definition() -> None:
-    P, q = np.array([[[0.2, 0.9]], [[0.4, 0.5]]]), np.array([[0.0, 1.0], [0.5, 0.75]])
+    P = np.array([[[0.2, 0.9]], [[0.4, 0.5]]])
+    q = np.array([[0.0, 1.0], [0.5, 0.75]])
     data = FitData.from_arrays(P, q, [[0, 1], [0, 1]], classes=["rude", "odd"], scale="multi-label")
     assert data.sample.P[:, 0].tolist() == [[0.8, 0.2], [1 - 0.9, 0.9], [0.6, 0.4], [0.5, 0.5]]
     assert data.sample.q[:, 1].tolist() == [0.0, 1.0, 0.5, 0.75]

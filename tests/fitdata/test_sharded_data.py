@@ -102,7 +102,8 @@ def test_the_sums_over_any_partition_are_those_of_the_whole(
 def test_a_part_of_the_members_has_a_part_of_the_sums(tmp_path: Path) -> None:
     made = cut(tmp_path, 30, [11, 20])
     P, q, _ = whole(made)
-    v, members = np.array([[0.25, 0.75]]), np.array([3, 1])
+    v = np.array([[0.25, 0.75]])
+    members = np.array([3, 1])
     with opened(made, tmp_path) as data:
         (at,) = data.expansions(v, members=members)
     wanted = Expansion.from_term(CrossEntropy(), P[:, members], q, v[0])
@@ -133,7 +134,8 @@ def test_processes_give_the_same_sums_in_the_same_order(tmp_path: Path) -> None:
     v = np.array([[0.4, 0.3, 0.2, 0.1]])
     with opened(made, tmp_path) as here, opened(made, tmp_path, jobs=2) as there:
         assert (here.jobs, there.jobs) == (1, 2)
-        one, other = here.expansions(v)[0], there.expansions(v)[0]
+        one = here.expansions(v)[0]
+        other = there.expansions(v)[0]
         np.testing.assert_allclose(one.hessian, other.hessian, rtol=1e-14)
         assert here.evaluate(v[0]) == pytest.approx(there.evaluate(v[0]), abs=1e-14)
 
@@ -209,7 +211,8 @@ def test_the_cache_is_removed(tmp_path: Path) -> None:
 
 
 def test_reading_shards_leaves_arrow_its_memory_pool(tmp_path: Path) -> None:
-    made, before = cut(tmp_path, 20, [9], suffix="parquet"), pa.default_memory_pool().backend_name
+    made = cut(tmp_path, 20, [9], suffix="parquet")
+    before = pa.default_memory_pool().backend_name
     with opened(made, tmp_path):
         pass
     assert pa.default_memory_pool().backend_name == before
@@ -373,7 +376,8 @@ def test_strange_engines_and_jobs_are_refused() -> None:
 
 def test_jobs_are_as_many_as_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers_module, "available_cores", lambda: 8)
-    gib, mib = 2**30, 2**20
+    gib = 2**30
+    mib = 2**20
     assert choose_jobs(5, [0] * 100) == 5
     assert choose_jobs(None, [50 * mib] * 100) == 4
     assert choose_jobs(None, [gib] * 100) == 1

@@ -47,7 +47,8 @@ def test_a_cluster_gives_what_this_process_gives(tmp_path: Path) -> None:
     made = cut(tmp_path, 60, [7, 20, 41, 50])
     v = np.array([[0.4, 0.3, 0.2, 0.1]])
     with FitData.open(made.predictions, made.annotations, jobs=1) as here:
-        wanted, metrics = here.expansions(v)[0], here.evaluate(v[0])
+        wanted = here.expansions(v)[0]
+        metrics = here.evaluate(v[0])
     with (
         LocalCluster(
             n_workers=2,

@@ -21,7 +21,8 @@ PARTS = [
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl"])
 def test_parts_become_one_table(ending: str, tmp_path: Path) -> None:
-    at_once, by_part = tmp_path / f"at-once.{ending}", tmp_path / f"by-part.{ending}"
+    at_once = tmp_path / f"at-once.{ending}"
+    by_part = tmp_path / f"by-part.{ending}"
     write_table(pa.concat_tables(PARTS), at_once)
     assert write_tables(iter(PARTS), by_part) == 3
     assert read_table(by_part).to_pylist() == read_table(at_once).to_pylist()
@@ -65,7 +66,8 @@ def test_a_place_that_takes_no_table_is_refused_before_any_part_is_made(
 def test_a_file_with_other_content_is_found_before_the_next_part_is_made(
     ending: str, tmp_path: Path
 ) -> None:
-    path, made = tmp_path / f"out.{ending}", list[int]()
+    path = tmp_path / f"out.{ending}"
+    made = list[int]()
 
     def parts(tables: Sequence[pa.Table]) -> Iterator[pa.Table]:
         for number, table in enumerate(tables):

@@ -110,7 +110,8 @@ def test_a_folder_or_device_is_never_replaced(tmp_path: Path) -> None:
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
-    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    target = tmp_path / "target.txt"
+    link = tmp_path / "link.txt"
     target.write_text("old", encoding="utf-8")
     link.symlink_to(target)
     with whole_file(link) as temporary:
@@ -182,7 +183,8 @@ def test_content_and_name_are_on_the_disk_before_a_result_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    fsync, replace = os.fsync, Path.replace
+    fsync = os.fsync
+    replace = Path.replace
 
     def synced(handle: int) -> None:
         done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")

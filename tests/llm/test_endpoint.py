@@ -71,7 +71,8 @@ def test_an_answer_is_kept_under_everything_that_determines_it() -> None:
             )
         ),
     ]
-    here, there = Endpoint(HERE), Endpoint("http://127.0.0.1:8/v1")
+    here = Endpoint(HERE)
+    there = Endpoint("http://127.0.0.1:8/v1")
     keys = [server.digest(request) for server in (here, there) for request in requests]
     assert len(set(keys)) == 2 * len(requests)
 
@@ -92,7 +93,8 @@ def test_different_texts_have_different_keys(one: str, other: str) -> None:
 
 
 def test_the_cache_holds_answers_and_no_text_for_its_owner_alone(tmp_path: Path) -> None:
-    key, answer = Endpoint(HERE).digest(Request(PLAIN)), Completion("B", None, 3, 1)
+    key = Endpoint(HERE).digest(Request(PLAIN))
+    answer = Completion("B", None, 3, 1)
     AnswerCache(tmp_path / "answers").put(key, answer)
     again = AnswerCache(tmp_path / "answers")
     assert again.get(key) == answer

@@ -439,7 +439,9 @@ def test_a_mutated_file_is_refused_or_can_be_used(server: Any, tmp_path: Path) -
     member = fitted(Scale("ordinal", (1, 2)), examples=0, label_descriptions="rude: hurts")
     member._examples = {"ann": [("good day", [0]), (("oh", "a post"), [1])]}
     member.save(tmp_path)
-    content, rng, loaded = (tmp_path / "llm.json").read_bytes(), random.Random(0), 0
+    content = (tmp_path / "llm.json").read_bytes()
+    rng = random.Random(0)
+    loaded = 0
     for _ in range(300):
         (tmp_path / "llm.json").write_bytes(revalued(content, rng))
         again = None

@@ -269,7 +269,8 @@ def test_neither_the_key_nor_a_text_is_in_any_file_or_message(
     write_votes(asked.votes, [f"{text} {PLANTED}" for text in TEXTS])
     # An error that repeats text and key, then the rest.
     front = proxy(lambda number, attempt: "400-echo" if number == 5 and not attempt else "")
-    printed, ended = "", []
+    printed = ""
+    ended = []
     for _ in range(2):
         ran = subprocess.run(
             [*EDO, *asked.words(front, concurrency=1)], capture_output=True, text=True

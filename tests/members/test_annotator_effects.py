@@ -39,7 +39,8 @@ def simulated(
     kind: str, labels: int, seed: int = 0, annotators: int = 12, spread: float = 1.0
 ) -> tuple[Floats, Annotations, Floats]:
     """Anonymous answers [N, C], so many labels of each annotator, and their true offsets."""
-    rng, scale = np.random.default_rng(seed), SCALES[kind]
+    rng = np.random.default_rng(seed)
+    scale = SCALES[kind]
     c = 3 if scale.is_multi_label else 4
     z = rng.normal(size=(labels, c))
     offsets = spread * rng.normal(size=(annotators, c))
@@ -125,7 +126,8 @@ def test_who_answers_at_random_has_a_slope_of_minus_one() -> None:
 def test_ids_and_order_do_not_matter() -> None:
     anonymous, annotations, _ = simulated("nominal", 100)
     rng = np.random.default_rng(1)
-    rows, people = rng.permutation(len(annotations)), rng.permutation(12)
+    rows = rng.permutation(len(annotations))
+    people = rng.permutation(12)
     place = np.argsort(people).astype(np.int32)
     assert annotations.label_codes is not None
     other = replace(
@@ -249,11 +251,13 @@ def test_the_command_line_predicts_pairs(tmp_path: Path) -> None:
     assert "dev RPS" in done.output
     assert "Not looked at here: test (" in done.output
     texts = ["--texts", data, "--split", "dev"]
-    pairs, items = str(tmp_path / "pairs.npz"), str(tmp_path / "items.npz")
+    pairs = str(tmp_path / "pairs.npz")
+    items = str(tmp_path / "items.npz")
     asked = ["--annotators", str(tmp_path / "asked.csv"), "--out", pairs]
     assert invoke("score", "--members", out, *texts, *asked).exit_code == 0
     assert invoke("score", "--members", out, *texts, "--out", items).exit_code == 0
-    found, anonymous = read_predictions(pairs), read_predictions(items)
+    found = read_predictions(pairs)
+    anonymous = read_predictions(items)
     assert found.annotators is not None
     assert found.annotators[:2].tolist() == ["person-0", "new"]
     assert set(found.annotators[2:]) == {""}  # the anonymous answer of each item

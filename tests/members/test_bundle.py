@@ -38,11 +38,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_answers_as_ensemble_and_members_do(made: Path) -> None:
-    bundle, ensemble = edokit.load(made / "bundle"), edokit.load(made / "ensemble")
+    bundle = edokit.load(made / "bundle")
+    ensemble = edokit.load(made / "ensemble")
     scored = score_members(made / "members", TEXTS, ensemble.needed_members())
     np.testing.assert_array_equal(bundle.predict_proba(TEXTS), ensemble.predict_proba(scored))
     assert list(bundle.predict(TEXTS)) == list(ensemble.predict(scored))
-    found, wanted = bundle.describe(TEXTS), ensemble.describe(scored)
+    found = bundle.describe(TEXTS)
+    wanted = ensemble.describe(scored)
     for name in ("entropy", "spread", "labels"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
     assert (bundle.classes, bundle.scale, bundle.known_annotators) == (("0", "1"), wanted.scale, ())
@@ -116,7 +118,8 @@ def test_no_folder_of_a_person_is_in_a_bundle(
 
     home = tmp_path / "home-of-ann"
     monkeypatch.setenv("EDO_CACHE", str(home / "cache"))
-    model, other = tiny_model(home / "tiny"), str(home / "other" / "tiny")
+    model = tiny_model(home / "tiny")
+    other = str(home / "other" / "tiny")
     shutil.copytree(model, other)
     config = Path(other) / "config.json"  # another model, which says where it came from
     about = {**json.loads(config.read_text()), "_name_or_path": str(home / "base")}

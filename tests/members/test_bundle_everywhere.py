@@ -37,10 +37,12 @@ def columns(table: pa.Table, start: str = "p_") -> Any:
 
 def case(kind: str, folder: Path) -> tuple[EDOEnsemble, dict[str, Any]]:
     """An ensemble of trained members, and what is asked of it."""
-    people, pool = PEOPLE, parse_groups("linear:3")
+    people = PEOPLE
+    pool = parse_groups("linear:3")
     fit: dict[str, Any] = {"lambda_reg": 0.1}
     how: dict[str, Any] = {"jobs": 1}
-    name, asked = "dev", dict[str, Any]()
+    name = "dev"
+    asked = dict[str, Any]()
     if kind in ("ordinal", "multi-label"):
         people = on_scale(kind)
         asked = {"answer_for": "w1"} if kind == "ordinal" else {}

@@ -105,7 +105,8 @@ def test_one_training_predicts_items_and_pairs_as_scoring_does(tmp_path: Path) -
     options = {**options_of("transformer", tmp_path), "annotators": True}
     groups = parse_groups("transformer:1", supervision="soft", options=options)
     trained = train_members(PEOPLE, groups, out=tmp_path / "m", jobs=1)
-    dev, pairs = PEOPLE.split("dev"), trained.predictions["dev-pairs"]
+    dev = PEOPLE.split("dev")
+    pairs = trained.predictions["dev-pairs"]
     texts = Texts(tuple(dev.items), tuple(dev.texts))
     asked = {item: [*NAMES, "stranger"] for item in dev.items}
     with pytest.warns(EDOWarning, match="1 of 4 annotators"):

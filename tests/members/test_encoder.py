@@ -48,8 +48,10 @@ def test_weights_count_although_their_size_and_date_stay(model: str, tmp_path: P
     import os
 
     place = shutil.copytree(model, tmp_path / "model")
-    weights, before = place / "model.safetensors", model_identity(place)
-    held, date = weights.read_bytes(), weights.stat().st_mtime_ns
+    weights = place / "model.safetensors"
+    before = model_identity(place)
+    held = weights.read_bytes()
+    date = weights.stat().st_mtime_ns
     assert model_identity(place) == before
     weights.write_bytes(held[:-1] + bytes([held[-1] ^ 1]))
     os.utime(weights, ns=(date, date))
@@ -108,7 +110,8 @@ def test_code_that_a_model_names_does_not_run(place: str, model: str, tmp_path: 
     planted = shutil.copytree(model, tmp_path / "model")
     pool = tmp_path / "pool.toml"
     pool.write_text(f'[[group]]\nrecipe = "encoder"\nmembers = 1\noptions.model = "{planted}"\n')
-    people, out = small_people(), tmp_path / "members"
+    people = small_people()
+    out = tmp_path / "members"
 
     def plant(folder: Path) -> None:
         (folder / "planted.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")

@@ -81,7 +81,8 @@ def test_a_model_that_cannot_be_saved_leaves_the_one_that_it_would_replace(
 def test_members_of_several_folders_are_scored_pooled_and_bundled(
     folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    dev, data = PEOPLE.split("dev"), tmp_path / "data.csv"
+    dev = PEOPLE.split("dev")
+    data = tmp_path / "data.csv"
     edokit.write_annotations(PEOPLE, data)
     both = [word for folder in folders for word in ("--members", folder)]
     out = tmp_path / "dev.npz"

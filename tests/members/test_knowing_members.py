@@ -117,7 +117,8 @@ def pairs(**options: Any) -> Predictions:
     )
 
 
-ANN, OTHERS = [0, 3], [1, 2, 4, 5]
+ANN = [0, 3]
+OTHERS = [1, 2, 4, 5]
 LABELS = Annotations.from_table(
     {
         "item": [*"aabb"],

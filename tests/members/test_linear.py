@@ -20,7 +20,8 @@ from tests.errors import raises_code
 
 def test_it_learns_who_objects() -> None:
     data = small_people(400)
-    train, test = data.split("train"), data.split("test")
+    train = data.split("train")
+    test = data.split("test")
     member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft_targets(train)))
     q = np.asarray(test.soft_labels)
     constant = np.tile(train.soft_labels.mean(axis=0), (len(test.items), 1))
@@ -74,7 +75,8 @@ def test_one_soft_member_beats_the_constant_answer_by_far_on_real_data(
     lewidi: Path, dataset: str, bound: float
 ) -> None:
     data = read_annotations(lewidi / dataset)
-    train, test = data.split("train"), data.split("test")
+    train = data.split("train")
+    test = data.split("test")
     member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft_targets(train)))
     assert ce(member.predict_proba(test.texts), np.asarray(test.soft_labels)) < bound
 

@@ -77,7 +77,8 @@ def test_an_annotator_with_two_sets_of_an_item_counts_half_each() -> None:
 
 
 def test_another_scale_is_other_data() -> None:
-    points, uneven = on_scale("ordinal"), Scale("ordinal", (1, 2, 3, 9))
+    points = on_scale("ordinal")
+    uneven = Scale("ordinal", (1, 2, 3, 9))
     scales = (points.scale, uneven, NOMINAL)
     data = [TrainingData.from_annotations(replace(points, scale=scale)) for scale in scales]
     assert len({part.digest for part in data}) == 3

@@ -78,7 +78,8 @@ def test_nothing_it_keeps_is_a_pickle(
 def test_the_same_seed_gives_the_same_member(recipe: tuple[str, dict[str, object]]) -> None:
     data = small_people(24)
     lesson = lesson_of(data.texts, majority_targets(data), recipe)
-    first, second = made(recipe), made(recipe)
+    first = made(recipe)
+    second = made(recipe)
     first.fit(lesson, random_state=5)
     second.fit(lesson, random_state=5)
     np.testing.assert_array_equal(first.predict_proba(data.texts), second.predict_proba(data.texts))

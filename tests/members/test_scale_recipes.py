@@ -25,7 +25,8 @@ pytestmark = [
     pytest.mark.usefixtures("own_cache"),
 ]
 NAIVE_BAYES = "sklearn.naive_bayes.ComplementNB(alpha=0.3)"
-SETS, POINTS = Scale("multi-label"), Scale("ordinal", (0, 1, 3))
+SETS = Scale("multi-label")
+POINTS = Scale("ordinal", (0, 1, 3))
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
 

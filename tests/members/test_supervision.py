@@ -21,7 +21,9 @@ from tests.errors import raises_code
 @st.composite
 def matrices(draw: st.DrawFn) -> Annotations:
     """Up to 8 items, 5 annotators and 4 classes, with gaps."""
-    n, a, c = draw(st.integers(1, 8)), draw(st.integers(1, 5)), draw(st.integers(2, 4))
+    n = draw(st.integers(1, 8))
+    a = draw(st.integers(1, 5))
+    c = draw(st.integers(2, 4))
     row = st.lists(st.integers(-1, c - 1), min_size=a, max_size=a).filter(lambda r: max(r) >= 0)
     rows = draw(st.lists(row, min_size=n, max_size=n))
     return Annotations.from_matrix(np.ma.masked_equal(rows, -1), classes=list(range(c)))

@@ -61,12 +61,14 @@ def test_texts_that_share_nothing_keep_everything() -> None:
 
 
 def test_arabic_vowel_marks_and_stretching_make_no_difference() -> None:
-    plain, marked = "كتاب جميل", "كِتَابٌ جَمِيــل"
+    plain = "كتاب جميل"
+    marked = "كِتَابٌ جَمِيــل"
     assert are_same(count([plain]), count([marked]))
 
 
 def test_utterance_and_context_are_counted_apart() -> None:
-    single, pair = count(["tea"]), count([("tea", "river")])
+    single = count(["tea"])
+    pair = count([("tea", "river")])
     assert (block(single, 0) != block(pair, 0)).nnz == 0
     assert block(single, 2).nnz == 0
     assert block(pair, 2).nnz == 1

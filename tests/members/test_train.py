@@ -228,7 +228,9 @@ def finished_members(out: Path) -> set[str]:
 
 
 def test_a_killed_training_in_processes_goes_on_and_loses_nothing(tmp_path: Path) -> None:
-    script, note, out = tmp_path / "killed.py", tmp_path / "note", tmp_path / "out"
+    script = tmp_path / "killed.py"
+    note = tmp_path / "note"
+    out = tmp_path / "out"
     script.write_text(KILLED)
     command = [sys.executable, str(script), str(out), str(note), "2"]
     environment = {
@@ -436,7 +438,8 @@ def test_as_many_members_train_on_a_gpu_as_its_memory_holds(
 
 
 def test_only_what_is_missing_is_trained(tmp_path: Path) -> None:
-    data, settings = TrainingData.from_annotations(PEOPLE), TrainingOptions(jobs=1)
+    data = TrainingData.from_annotations(PEOPLE)
+    settings = TrainingOptions(jobs=1)
     plan = make_plan(data, parse_groups("linear:2"), settings)
     assert [outcome.reason for outcome in train_plan(plan, tmp_path)] == ["", ""]
     reports: list[tuple[object, ...]] = []

@@ -343,7 +343,8 @@ def test_points_of_a_scale_are_learned(model: str, tmp_path: Path) -> None:
     rude = [text.count("rude") for text, _ in zip(*texts_and_classes(64, 0), strict=True)]
     dev_rude = [text.count("rude") for text, _ in zip(*texts_and_classes(24, 1), strict=True)]
     shares = np.array([[0.8, 0.2, 0.0], [0.0, 0.2, 0.8]])
-    targets, dev = shares[np.minimum(rude, 1)], shares[np.minimum(dev_rude, 1)]
+    targets = shares[np.minimum(rude, 1)]
+    dev = shares[np.minimum(dev_rude, 1)]
     data = lesson(
         targets=lambda epoch: targets, dev_soft_labels=dev, dev_hard_labels=None, scale=scale
     )
@@ -368,7 +369,8 @@ def test_sets_are_learned_label_by_label(model: str, tmp_path: Path, annotators:
         return np.array([["rude" in text, "nice" in text] for text in texts], dtype=float)
 
     data = lesson(n=128, scale=Scale("multi-label"))
-    targets, dev = labels(data.texts), labels(data.dev_texts)
+    targets = labels(data.texts)
+    dev = labels(data.dev_texts)
     eager = judged(
         items=range(128),
         annotators=["sincere", "eager"],
@@ -425,7 +427,8 @@ def count_encoded(monkeypatch: pytest.MonkeyPatch, check: Any = None) -> list[in
     """How many texts the network encodes, batch by batch; ``check`` sees each batch before."""
     from edokit.members.recipes._network import MemberNetwork
 
-    features, sizes = MemberNetwork.features, []
+    features = MemberNetwork.features
+    sizes = []
 
     def counted(self, **inputs):
         size = len(inputs["input_ids"])
@@ -596,7 +599,8 @@ def test_adapters_leave_the_encoder_frozen_and_are_merged_into_what_is_saved(
     texts, classes = texts_and_classes(40, 7)
     probabilities = tuned.predict_proba(texts)
     assert (probabilities.argmax(axis=1) == classes).mean() > 0.9
-    before, after = load_backbone(model), tuned._tuned.network.backbone
+    before = load_backbone(model)
+    after = tuned._tuned.network.backbone
     words = "embeddings.word_embeddings.weight"
     assert torch.equal(after.state_dict()[words], before.state_dict()[words])
     layer = "encoder.layer.0.attention.self.query.weight"
@@ -614,7 +618,8 @@ def test_adapters_and_an_adversarial_step_exclude_each_other() -> None:
 
 
 def test_an_instruction_is_read_before_every_text(model: str) -> None:
-    plain, instructed = member(model), member(model, instruction="please stop")
+    plain = member(model)
+    instructed = member(model, instruction="please stop")
     pair = [("nice day", "you are late")]
     words = new_reader(instructed, model)(pair)[0]["input_ids"]
     rest = new_reader(plain, model)(pair)[0]["input_ids"]

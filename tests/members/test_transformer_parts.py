@@ -173,7 +173,8 @@ def test_heads_that_know_annotators_leave_quiet_features_as_they_are() -> None:
 
 @pytest.mark.parametrize("loudness", [1.0, 30.0])
 def test_annotators_count_alike_beside_loud_features(loudness: float) -> None:
-    head, pooled = people_head(), torch.randn(2, 6)
+    head = people_head()
+    pooled = torch.randn(2, 6)
     pairs = torch.tensor([0, 1]), torch.tensor([0, 1])
     wanted = head(pooled, *pairs)
     with torch.no_grad():
@@ -221,7 +222,8 @@ def test_heads_start_at_the_mean_of_the_targets(sets: bool) -> None:
 def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(sets: bool) -> None:
     head = people_head(sets)
     pooled = torch.randn(2, 6)
-    rows, annotators = torch.tensor([0, 0, 1]), torch.tensor([0, 1, -1])
+    rows = torch.tensor([0, 0, 1])
+    annotators = torch.tensor([0, 1, -1])
     found = head(pooled, rows, annotators)
     torch.testing.assert_close(found[:2], head(pooled))
     for k, share in ((0, 8 / 18), (1, 1 / 11)):
@@ -237,7 +239,8 @@ def test_annotators_start_at_their_own_mean_shrunk_by_labels(sets: bool) -> None
     targets = np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 3)
     labels = np.array([[8.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     head.set_prior(targets, labels)
-    rows, annotators = torch.zeros(3, dtype=int), torch.arange(3)
+    rows = torch.zeros(3, dtype=int)
+    annotators = torch.arange(3)
     found = head.link.probabilities(head(torch.zeros(1, 6), rows, annotators)).detach()
     # Half of everybody's answers are the first class; ten of those are added to one's own.
     np.testing.assert_allclose(found[1, 0], (8 + 10 / 2) / 18, rtol=1e-5)
@@ -249,7 +252,8 @@ def test_annotators_start_at_their_own_mean_shrunk_by_labels(sets: bool) -> None
 
 
 def test_losses_are_what_they_are_called() -> None:
-    p, t = torch.tensor([[0.9, 0.1], [0.5, 0.5]]), torch.tensor([[1.0, 0.0], [0.25, 0.75]])
+    p = torch.tensor([[0.9, 0.1], [0.5, 0.5]])
+    t = torch.tensor([[1.0, 0.0], [0.25, 0.75]])
     ce = row_losses("ce", p.log(), t, STEPS[:1])
     torch.testing.assert_close(ce, -torch.log(torch.tensor([0.9, 0.5])))
     md = row_losses("md", p.log(), t, STEPS[:1])
@@ -258,7 +262,8 @@ def test_losses_are_what_they_are_called() -> None:
 
 def test_the_ranked_probability_score_is_that_of_the_metrics() -> None:
     rng = np.random.default_rng(0)
-    p, q = rng.dirichlet(np.ones(4), 5), rng.dirichlet(np.ones(4), 5)
+    p = rng.dirichlet(np.ones(4), 5)
+    q = rng.dirichlet(np.ones(4), 5)
     places = (0.0, 1.0, 3.0, 3.5)
     steps = torch.tensor(np.diff(places))
     found = row_losses("rps", torch.tensor(p).log(), torch.tensor(q), steps)
@@ -269,7 +274,8 @@ def test_the_ranked_probability_score_is_that_of_the_metrics() -> None:
 
 
 def test_the_loss_of_a_set_is_the_mean_over_its_labels() -> None:
-    scores, shares = torch.randn(5, 3), torch.rand(5, 3)
+    scores = torch.randn(5, 3)
+    shares = torch.rand(5, 3)
     found = row_losses("ce", link_of(3, sets=True)(scores), shares, STEPS)
     each = torch.nn.functional.binary_cross_entropy_with_logits(scores, shares, reduction="none")
     torch.testing.assert_close(found, each.mean(dim=1))

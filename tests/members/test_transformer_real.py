@@ -26,7 +26,8 @@ def brexit(lewidi: Path) -> Annotations:
 @pytest.mark.slow
 @pytest.mark.lewidi
 def test_a_few_steps_beat_the_constant_predictor(minilm: str, brexit: Annotations) -> None:
-    train, test = brexit.split("train"), brexit.split("test")
+    train = brexit.split("train")
+    test = brexit.split("test")
     some = train.take(np.random.default_rng(0).permutation(len(train.items))[:128])
     member = TransformerMember(
         2, model=minilm, learning_rate=2e-4, epochs=1, batch_size=8, max_length=32, device="cpu"

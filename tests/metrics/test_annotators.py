@@ -15,7 +15,8 @@ from edokit.scales import NOMINAL
 def test_errors_are_those_of_the_label(classes: int) -> None:
     p, _, _ = simulated(40, classes)
     rng = np.random.default_rng(0)
-    item, label = rng.integers(40, size=200), rng.integers(classes, size=200)
+    item = rng.integers(40, size=200)
+    label = rng.integers(classes, size=200)
     ce, error = annotation_errors(p, item, np.eye(classes)[label], NOMINAL)
     np.testing.assert_allclose(ce, -np.log(p[item, label]))
     np.testing.assert_array_equal(error, p[item].argmax(axis=1) != label)

@@ -66,14 +66,16 @@ def test_a_clear_difference_is_found() -> None:
 def test_pairing_finds_what_unpaired_methods_would_miss() -> None:
     rng = np.random.default_rng(0)
     difficulty = rng.exponential(size=100) * 10
-    a, b = difficulty + rng.normal(size=100), difficulty + rng.normal(size=100) + 1
+    a = difficulty + rng.normal(size=100)
+    b = difficulty + rng.normal(size=100) + 1
     assert stats.ttest_ind(a, b).pvalue > 0.05
     assert metrics.paired_test(a, b, samples=999).p_value < 0.01
 
 
 def test_exchanging_the_methods_mirrors_the_result() -> None:
     a, b = two_methods(50, seed=1, gain=0.2)
-    one, other = metrics.paired_test(a, b, samples=500), metrics.paired_test(b, a, samples=500)
+    one = metrics.paired_test(a, b, samples=500)
+    other = metrics.paired_test(b, a, samples=500)
     assert other.difference == pytest.approx(-one.difference)
     assert (other.low, other.high) == pytest.approx((-one.high, -one.low))
     assert other.p_value == one.p_value

@@ -181,7 +181,8 @@ def test_an_undefined_correlation_has_no_interval() -> None:
 
 def test_more_confidence_takes_more_room() -> None:
     case = simulated(100, 3)
-    some, more = metrics.bootstrap(*case, level=0.8), metrics.bootstrap(*case, level=0.99)
+    some = metrics.bootstrap(*case, level=0.8)
+    more = metrics.bootstrap(*case, level=0.99)
     for name in metrics.metrics_of():
         assert more[name].low < some[name].low
         assert more[name].high > some[name].high
@@ -190,14 +191,16 @@ def test_more_confidence_takes_more_room() -> None:
 @pytest.mark.parametrize(("items", "by_item"), [(61, False), (3000, False), (3000, True)])
 def test_the_plain_way_gives_the_same_intervals_and_tests(items: int, by_item: bool) -> None:
     """One resample at a time, each by what it draws; several blocks and chunks of items."""
-    case, rng = simulated(items, 3), np.random.default_rng(7)
+    case = simulated(items, 3)
+    rng = np.random.default_rng(7)
     clusters = np.sort(rng.integers(items // 3, size=items)) if by_item else np.arange(items)
     clusters = np.unique(clusters, return_inverse=True)[1]
     drawn = clusters.max() + 1
     members = np.split(np.argsort(clusters, kind="stable"), np.cumsum(np.bincount(clusters))[:-1])
     how = {"clusters": clusters if by_item else None, "samples": 60, "random_state": 3}
     losses = {"a": rng.random(items), "b": rng.random(items) ** 1.1}
-    rng, rows = np.random.default_rng(3), []
+    rng = np.random.default_rng(3)
+    rows = []
     gap = losses["a"] - losses["b"]
     for _ in range(60):
         taken = np.concatenate([members[one] for one in rng.integers(drawn, size=drawn)])
@@ -265,14 +268,16 @@ def test_bad_options_are_refused(options: dict[str, object], message: tuple[str,
 def test_pairs_of_an_item_are_resampled_together() -> None:
     """Three annotators who always agree say no more than one of them."""
     rng = np.random.default_rng(5)
-    p, q = rng.dirichlet([1, 1], 30), rng.dirichlet([1, 1], 30)
+    p = rng.dirichlet([1, 1], 30)
+    q = rng.dirichlet([1, 1], 30)
     y = np.arange(30) % 2
     clusters = np.repeat(np.arange(30), 3)
     for name, found in metrics.bootstrap(p, q, y, samples=200).items():
         three = metrics.bootstrap(*(np.repeat(x, 3, axis=0) for x in (p, q, y)), clusters=clusters,
                           metrics=[name], samples=200)[name]  # fmt: skip
         assert (three.low, three.high) == pytest.approx((found.low, found.high), abs=1e-12)
-    a, b = rng.random(30), rng.random(30)
+    a = rng.random(30)
+    b = rng.random(30)
     one = metrics.paired_test(a, b, samples=300)
     three = metrics.paired_test(np.repeat(a, 3), np.repeat(b, 3), clusters=clusters, samples=300)
     assert (three.low, three.high) == pytest.approx((one.low, one.high))
@@ -284,10 +289,12 @@ def test_pairs_of_an_item_are_resampled_together() -> None:
 def test_gaps_in_the_codes_of_clusters_change_nothing() -> None:
     """Codes 0, 5, 10, … say the same as 0, 1, 2, …; no unit stands for a code in between."""
     rng = np.random.default_rng(6)
-    p, q = rng.dirichlet([1, 1], 90), rng.dirichlet([1, 1], 90)
+    p = rng.dirichlet([1, 1], 90)
+    q = rng.dirichlet([1, 1], 90)
     y = q.argmax(axis=1)
     codes = np.repeat(np.arange(30), 3)
-    a, b = rng.random(90), rng.random(90)
+    a = rng.random(90)
+    b = rng.random(90)
     for gapped in (5 * codes, 5 * codes + 7):
         found = metrics.bootstrap(p, q, y, clusters=gapped, samples=200)
         assert found == metrics.bootstrap(p, q, y, clusters=codes, samples=200)

@@ -28,7 +28,8 @@ SCALES = [NOMINAL, POINTS, SETS]
 @st.composite
 def on_a_scale(draw: st.DrawFn) -> tuple[Any, Any, Scale]:
     """Distributions over classes with uneven positions."""
-    items, classes = draw(st.integers(1, 6)), draw(st.integers(2, 7))
+    items = draw(st.integers(1, 6))
+    classes = draw(st.integers(2, 7))
     steps = draw(st.lists(st.floats(0.01, 10), min_size=classes - 1, max_size=classes - 1))
     places = draw(st.floats(-100, 100)) + np.cumsum([0, *steps])
     p, q = (draw(simplices(items, classes)) for _ in range(2))
@@ -50,7 +51,8 @@ def test_w1_and_rps_are_those_of_scipy(case: tuple[Any, Any, Scale]) -> None:
 
 
 def test_rps_of_a_single_answer_is_the_crps_on_the_line() -> None:
-    places, p = np.array([0.0, 1.0, 4.0]), np.array([[0.2, 0.5, 0.3]])
+    places = np.array([0.0, 1.0, 4.0])
+    p = np.array([[0.2, 0.5, 0.3]])
     answer = 1.0
 
     def gap(x: float) -> float:
@@ -65,7 +67,8 @@ def test_sets_are_compared_as_scikit_learn_compares_them(
     items: int, labels: int, data: st.DataObject
 ) -> None:
     shares = hnp.arrays(np.float64, (items, labels), elements=st.floats(0, 1))
-    p, q = data.draw(shares), np.round(data.draw(shares))
+    p = data.draw(shares)
+    q = np.round(data.draw(shares))
     y = SETS.hard(q)
     found = m.compute_metrics(p, q, y, scale=SETS)
     guess = SETS.hard(p)
@@ -81,7 +84,8 @@ def test_metrics_of_sets_are_means_over_two_class_rows(
     items: int, labels: int, data: st.DataObject
 ) -> None:
     shares = hnp.arrays(np.float64, (items, labels), elements=st.floats(0, 1))
-    p, q = data.draw(shares), data.draw(shares)
+    p = data.draw(shares)
+    q = data.draw(shares)
     found = m.compute_metrics(p, q, SETS.hard(q), scale=SETS)
     rows = SETS.rows(p), SETS.rows(q)
     for name in ("ce", "md", "bs", "jsd", "ece"):

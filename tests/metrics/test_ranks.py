@@ -15,9 +15,11 @@ from edokit.metrics.formulas import RankCorrelation
 @given(st.data(), st.integers(2, 15))
 def test_counted_items_rank_like_repeated_items(data: st.DataObject, items: int) -> None:
     few = hnp.arrays(np.float64, items, elements=st.integers(0, 5).map(float))
-    x, y = data.draw(few), data.draw(few)
+    x = data.draw(few)
+    y = data.draw(few)
     counts = data.draw(hnp.arrays(np.int64, items, elements=st.integers(0, 4)))
-    again_x, again_y = np.repeat(x, counts), np.repeat(y, counts)
+    again_x = np.repeat(x, counts)
+    again_y = np.repeat(y, counts)
     assume(len(set(again_x)) > 1)
     assume(len(set(again_y)) > 1)
     (rho,) = RankCorrelation(x, y)(counts[None])
@@ -25,7 +27,8 @@ def test_counted_items_rank_like_repeated_items(data: st.DataObject, items: int)
 
 
 def test_each_row_of_counts_is_its_own_multiset() -> None:
-    x, y = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])
+    x = np.array([1.0, 2.0, 3.0])
+    y = np.array([1.0, 3.0, 2.0])
     counts = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [3.0, 0.0, 0.0]])
     np.testing.assert_allclose(RankCorrelation(x, y)(counts), [1, -1, np.nan])
 

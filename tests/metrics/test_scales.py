@@ -23,7 +23,8 @@ def distributions(seed: int, items: int = 40, classes: int = 5) -> np.ndarray:
 
 @pytest.mark.parametrize("positions", [None, [1, 2, 4, 8, 16], [-2.5, -1, 0, 0.25, 3]])
 def test_w1_is_scipys(positions: list[float] | None) -> None:
-    p, q = distributions(0), distributions(1)
+    p = distributions(0)
+    q = distributions(1)
     places = np.arange(5) if positions is None else positions
     expected = [wasserstein_distance(places, places, *pair) for pair in zip(p, q, strict=True)]
     assert m.w1_items(p, q, positions) == pytest.approx(expected, abs=1e-12)
@@ -33,7 +34,8 @@ def test_w1_is_scipys(positions: list[float] | None) -> None:
 
 @pytest.mark.parametrize("positions", [None, [1, 2, 4, 8, 16]])
 def test_rps_is_the_squared_distance_of_cumulative_shares(positions: list[float] | None) -> None:
-    p, q = distributions(2), distributions(3)
+    p = distributions(2)
+    q = distributions(3)
     steps = np.ones(4) if positions is None else np.diff(positions)
     expected = [
         sum(step * (row[: c + 1].sum() - soft[: c + 1].sum()) ** 2 for c, step in enumerate(steps))
@@ -45,7 +47,8 @@ def test_rps_is_the_squared_distance_of_cumulative_shares(positions: list[float]
 def test_rps_is_proper_and_w1_is_not() -> None:
     # People answer 0, 1 and 2 with shares .4, .2 and .4: W1 prefers the middle to the truth's
     # expectation over single answers, RPS does not.
-    truth, middle = np.array([[0.4, 0.2, 0.4]]), np.array([[0.0, 1.0, 0.0]])
+    truth = np.array([[0.4, 0.2, 0.4]])
+    middle = np.array([[0.0, 1.0, 0.0]])
     singles = np.eye(3)
     expected = {
         name: [
@@ -59,7 +62,8 @@ def test_rps_is_proper_and_w1_is_not() -> None:
 
 
 def test_mad_is_the_distance_of_the_best_single_answer() -> None:
-    p, places = distributions(4), np.array([1.0, 2, 4, 8, 16])
+    p = distributions(4)
+    places = np.array([1.0, 2, 4, 8, 16])
     best = [min(float(row @ np.abs(places - x)) for x in places) for row in p]
     mad_items = m.item_values(Scale("ordinal", tuple(places)))["mad"]
     assert mad_items(p, p, np.zeros(len(p))) == pytest.approx(best)
@@ -82,12 +86,14 @@ def of_sets(metric: str, p: Any, q: Any) -> Any:
 
 
 def test_sets_have_the_distances_of_their_labels() -> None:
-    p, q = [[0.2, 0.9, 0.5]], [[0.0, 1.0, 1.0]]
+    p = [[0.2, 0.9, 0.5]]
+    q = [[0.0, 1.0, 1.0]]
     assert of_sets("md", p, q) == pytest.approx(2 * (0.2 + 0.1 + 0.5) / 3)
 
 
 def test_sets_are_right_as_a_whole_or_label_by_label() -> None:
-    p, sets = [[0.9, 0.2, 0.6], [0.1, 0.2, 0.3]], [[1, 0, 1], [1, 0, 0]]
+    p = [[0.9, 0.2, 0.6], [0.1, 0.2, 0.3]]
+    sets = [[1, 0, 1], [1, 0, 0]]
     assert of_sets("exact_match", p, sets) == 0.5
     assert of_sets("label_error", p, sets) == pytest.approx(1 / 6)
     with raises_code("shapes-differ"):

@@ -138,7 +138,8 @@ def test_scores_stay_within_their_bounds(problem: Problem) -> None:
 
 
 def test_opposite_certainties_reach_the_upper_bounds() -> None:
-    p, q = [[1.0, 0.0]], [[0.0, 1.0]]
+    p = [[1.0, 0.0]]
+    q = [[0.0, 1.0]]
     assert metrics.md(p, q) == 2
     assert metrics.bs(p, q) == 2
     assert metrics.jsd(p, q) == pytest.approx(np.log(2))

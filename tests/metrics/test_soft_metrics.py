@@ -70,7 +70,8 @@ def test_soft_f1_of_sets_is_the_formula_over_all_labels() -> None:
 @pytest.mark.parametrize("number", range(len(ICM_TABLES)))
 def test_icm_soft_is_what_pyevall_says(number: int) -> None:
     table = ICM_TABLES[number]
-    p, q = np.array(table["p"]), np.array(table["q"])
+    p = np.array(table["p"])
+    q = np.array(table["q"])
     scale = SETS if table["multi_label"] else Scale()
     y = scale.hard(q)
     found = compute_metrics(p, q, y, metrics=["icm_soft"], scale=scale)

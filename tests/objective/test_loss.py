@@ -116,7 +116,8 @@ def test_a_batch_gives_what_its_rows_give_alone(ce: str, pool: str) -> None:
     case = make_case(20, 4, 3, seed=1)
     chosen = Objective(f1=0.4, div=0.3, reg=0.2, ce=ce).resolve(pool)
     v = case.rng.dirichlet(np.ones(4), size=5)
-    noise, temperature = case.rng.gumbel(size=(5, 20, 4)), case.rng.uniform(0.1, 1.0, (5, 1, 1))
+    noise = case.rng.gumbel(size=(5, 20, 4))
+    temperature = case.rng.uniform(0.1, 1.0, (5, 1, 1))
     problem = problem_of(case, chosen)
     batch = joint_loss(v, problem, chosen, noise=noise, temperature=temperature)
     for t in range(5):
@@ -194,7 +195,8 @@ def test_pooling_never_costs_more_than_its_members(case: Case) -> None:
     """−ln is convex, so the pool's CE is at most the members' mean CE; a log pool's too."""
     for kind in ("linear", "log"):
         problem = Problem.from_arrays(case.P, case.q, case.y, pool=kind)
-        pooled, members = ce_mean(case.v[None], problem)[0], ce_all(case.v[None], problem)[0]
+        pooled = ce_mean(case.v[None], problem)[0]
+        members = ce_all(case.v[None], problem)[0]
         assert pooled[0] <= members[0] + 1e-9
 
 

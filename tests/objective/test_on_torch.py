@@ -32,7 +32,9 @@ def literal_loss(P, q, y, v, chosen: ObjectiveSettings, noise, temperature: floa
     """The joint loss from the paper's formulas, on whole tensors, left to autograd."""
     hard = torch.nn.functional.one_hot(y, P.shape[2]).to(P.dtype)
     phi = torch.einsum("k,nkc->nc", v, P)
-    tp, fp, fn = (hard * phi).sum(), ((1 - hard) * phi).sum(), (hard * (1 - phi)).sum()
+    tp = (hard * phi).sum()
+    fp = ((1 - hard) * phi).sum()
+    fn = (hard * (1 - phi)).sum()
     f1 = 1 - 2 * tp / (2 * tp + fp + fn + EPS)
     logs = torch.log(P + EPS)
     if chosen.ce == "mean":
@@ -88,9 +90,11 @@ def test_autograd_agrees_with_the_paper_in_weights_and_predictions(
         f1=0.7, ce_weight=1.3, div=0.4, reg=0.2, diversity="preserve", ce=ce
     ).resolve(kind)
     noise = torch.tensor(case.rng.gumbel(size=case.P.shape[:2]))
-    found, expected = [], []
+    found = []
+    expected = []
     for slopes, loss in ((found, None), (expected, literal_loss)):
-        theirs, members = v.clone().requires_grad_(), P.clone().requires_grad_()
+        theirs = v.clone().requires_grad_()
+        members = P.clone().requires_grad_()
         if loss is None:
             problem = Problem.from_arrays(members, q, y, pool=kind)
             result = joint_loss(theirs, problem, chosen, noise=noise, temperature=temperature)
@@ -114,7 +118,8 @@ def test_autograd_agrees_with_the_paper_in_weights_and_predictions(
 @given(cases())
 def test_summaries_of_tensors_are_those_of_arrays(case: Case) -> None:
     P, q, y, _ = tensors(case)
-    a, b = Summaries.from_arrays(P, q, y), Summaries.from_arrays(case.P, case.q, case.y)
+    a = Summaries.from_arrays(P, q, y)
+    b = Summaries.from_arrays(case.P, case.q, case.y)
     for name in ("class_counts", "soft_counts", "hits", "distances", "log_losses"):
         close(getattr(a, name), getattr(b, name), 1e-12)
     close((a + a).hit_rates, b.hit_rates)
@@ -134,7 +139,8 @@ def test_gradients_reach_float32_members() -> None:
     case = make_case(16, 3, 2, seed=4)
     logits = torch.tensor(np.log(case.P + 1e-3), dtype=torch.float32, requires_grad=True)
     P = torch.softmax(logits, -1)
-    q, y = torch.tensor(case.q, dtype=torch.float32), torch.tensor(case.y)
+    q = torch.tensor(case.q, dtype=torch.float32)
+    y = torch.tensor(case.y)
     chosen = Objective(f1=1.0, ce_weight=1.0, div=1.0, reg=1e-3, class_weights=True).resolve()
     problem = Problem.from_arrays(P, q, y, class_weights=True)
     joint_loss(torch.tensor(case.v), problem, chosen).total.backward()
@@ -147,8 +153,10 @@ def test_gradients_reach_float32_members() -> None:
 def test_batches_of_weights_work_on_tensors(ce: str) -> None:
     case = make_case(10, 3, 2, seed=5)
     P, q, y, _ = tensors(case)
-    v, noise = case.rng.dirichlet(np.ones(3), size=4), case.rng.gumbel(size=(4, 10, 3))
-    chosen, temperature = Objective(ce=ce).resolve(), np.array([0.2, 0.5, 1.0, 0.3])[:, None, None]
+    v = case.rng.dirichlet(np.ones(3), size=4)
+    noise = case.rng.gumbel(size=(4, 10, 3))
+    chosen = Objective(ce=ce).resolve()
+    temperature = np.array([0.2, 0.5, 1.0, 0.3])[:, None, None]
     whole = Problem.from_arrays(case.P, case.q, case.y)
     arrays = joint_loss(v, whole, chosen, noise=noise, temperature=temperature)
     weights = torch.tensor(v, requires_grad=True)
@@ -186,7 +194,8 @@ def test_pools_groups_and_curvature_work_on_tensors() -> None:
     for kind in ("linear", "log"):
         close(pool(P, v, kind), pool(case.P, case.v, kind))
         (term,) = pool_terms(Objective().resolve(kind)).values()
-        ours, theirs = Expansion.from_term(term, P, q, v), Expansion.from_term(term, *arrays)
+        ours = Expansion.from_term(term, P, q, v)
+        theirs = Expansion.from_term(term, *arrays)
         for part in ("value", "gradient", "hessian"):
             close(getattr(ours, part), getattr(theirs, part))
     groups = ["a", "b", "a", "b"]

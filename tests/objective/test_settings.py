@@ -12,7 +12,8 @@ from flat_options import flat_ensemble
 from tests.errors import raises_code
 
 RNG = np.random.default_rng(0)
-P, VOTES = RNG.dirichlet([1, 1, 1], size=(40, 4)), RNG.integers(0, 3, size=40)
+P = RNG.dirichlet([1, 1, 1], size=(40, 4))
+VOTES = RNG.integers(0, 3, size=40)
 
 
 def test_modes_may_be_strings_and_become_enums() -> None:

@@ -125,7 +125,9 @@ def test_means_and_class_weights_follow_their_formulas() -> None:
 def test_class_weights_are_global_not_those_of_a_shard() -> None:
     P, q, y, _, _ = make_case(90, 3, 3, seed=4)
     order = np.argsort(y, kind="stable")
-    P, q, y = P[order], q[order], y[order]
+    P = P[order]
+    q = q[order]
+    y = y[order]
     parts = [Summaries.from_arrays(P[s], q[s], y[s]) for s in (slice(0, 30), slice(30, 90))]
     whole = Summaries.from_arrays(P, q, y)
     np.testing.assert_allclose(

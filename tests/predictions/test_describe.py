@@ -14,11 +14,13 @@ from edokit.predictions.shards import describe_predictions
 def test_a_description_is_the_same_for_one_file_and_for_shards(tmp_path: Path) -> None:
     array = np.random.default_rng(0).dirichlet([1, 2, 3], (7, 4))
     made = Predictions.from_arrays(array, layout="NKC", groups=["g", "g", "h", ""])
-    whole, folder = tmp_path / "whole.npz", tmp_path / "shards"
+    whole = tmp_path / "whole.npz"
+    folder = tmp_path / "shards"
     write_predictions(made, whole)
     for start in (0, 3, 6):
         write_predictions(made.take(range(start, min(start + 3, 7))), folder / f"{start}.parquet")
-    one, many = describe_predictions(whole), describe_predictions(folder)
+    one = describe_predictions(whole)
+    many = describe_predictions(folder)
     assert (one["items"], one["shards"], many["shards"]) == (7, 1, 3)
     assert one["classes"] == many["classes"] == ["0", "1", "2"]
     for k, (first, second) in enumerate(zip(one["members"], many["members"], strict=True)):

@@ -194,7 +194,8 @@ LOGITS = "item,p_0,p_1\na,1,-1\nb,0.5,2\nc,0,0\n"
 
 
 def test_logits_are_declared_file_by_file(tmp_path: Path) -> None:
-    soft, raw = written(tmp_path / "soft.csv", MODEL), written(tmp_path / "raw.csv", LOGITS)
+    soft = written(tmp_path / "soft.csv", MODEL)
+    raw = written(tmp_path / "raw.csv", LOGITS)
     joined = join_models([soft, raw], logits=[False, True])
     assert joined.probabilities[:, 0].tolist() == [[0.5, 0.5], [0.25, 0.75], [1, 0]]
     assert np.log(joined.probabilities[0, 1]) @ [1, -1] == pytest.approx(2)

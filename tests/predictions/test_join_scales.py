@@ -121,7 +121,8 @@ def test_sets_are_described_label_by_label(tmp_path: Path) -> None:
 
 
 def test_the_command_declares_and_keeps_a_scale(tmp_path: Path) -> None:
-    file, out = written(tmp_path / "one.csv", SETS), tmp_path / "out.npz"
+    file = written(tmp_path / "one.csv", SETS)
+    out = tmp_path / "out.npz"
     done = answer("predictions", "join", file, "--scale", "multi-label", "--out", out)
     assert done["scale"] == "multi-label:odd,rude"
     assert read_predictions(out).scale == Scale("multi-label")

@@ -141,7 +141,8 @@ def test_ids_and_order_of_a_panel_do_not_matter(seed):
     p = rng.dirichlet(np.ones(3), 12)
     weights = rng.random(3) + 0.1
     one = Panel(("r0", "r1", "r2"), weights).answer(Rows.from_names(items, people), p)
-    order, back = rng.permutation(12), [2, 0, 1]
+    order = rng.permutation(12)
+    back = [2, 0, 1]
     other = Panel(("r2", "r0", "r1"), weights[back]).answer(
         Rows.from_names(items[order], people[order]), p[order]
     )

@@ -14,7 +14,8 @@ from edokit.rows import Rows
 from edokit.scales import NOMINAL
 from tests.errors import raises_code
 
-ONE, OTHER = Panel(("u", "v"), name="lenient"), Panel(("w", "x"), name="strict")
+ONE = Panel(("u", "v"), name="lenient")
+OTHER = Panel(("w", "x"), name="strict")
 WHOSE = ("u", "v", "w", "x", "")
 
 

@@ -63,7 +63,8 @@ def test_counting_row_by_row_gives_the_same(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "answers.parquet"
     pd.DataFrame(rows, columns=["item", "member", "answer"]).to_parquet(path)
-    counts, classes = Counter(rows), ["no", "odd", "yes"]
+    counts = Counter(rows)
+    classes = ["no", "odd", "yes"]
     members = list(dict.fromkeys(row[1] for row in rows))
     items = list(dict.fromkeys(row[0] for row in rows))
     asked = {(item, member) for item, member, _ in rows}

@@ -87,7 +87,8 @@ def test_bad_requests_are_one_line(
 
 def test_what_a_page_or_a_pooling_is_made_of_is_never_replaced(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
-    members, people = run / "test.npz", run / "test.parquet"
+    members = run / "test.npz"
+    people = run / "test.parquet"
     before = members.read_bytes(), people.read_bytes()
     given = ("--predictions", members, "--annotations", people)
     for words in (

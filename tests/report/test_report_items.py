@@ -32,7 +32,8 @@ def chosen(evaluation: EvaluatedItems, key: str) -> list[int]:
     return np.flatnonzero(filters(evaluation)[key]).tolist()
 
 
-no, yes = "no", "yes"
+no = "no"
+yes = "yes"
 
 
 def test_people_disagree_and_the_ensemble_is_sure() -> None:

@@ -326,8 +326,10 @@ def test_a_saved_ensemble_with_items(tmp_path: Path) -> None:
 
 def test_a_fit_records_its_files_and_a_page_knows_its_items_from_others(tmp_path: Path) -> None:
     people, pool = people_and_pool(60, texts=texts_for(60))
-    first, rest = np.arange(40), np.arange(40, 60)
-    fitted, other = pool.take(first), pool.take(rest)
+    first = np.arange(40)
+    rest = np.arange(40, 60)
+    fitted = pool.take(first)
+    other = pool.take(rest)
     write_predictions(fitted, tmp_path / "dev.npz")
     write_annotations(people.take(first), tmp_path / "people.csv")
     out = tmp_path / "ensemble"

@@ -107,7 +107,8 @@ def test_items_are_compared_in_units_of_the_scale(ordinal: ReportData) -> None:
     table = item_table(evaluation)
     assert (table["kind"], table["metric"]) == ("ordinal", "W1")
     assert table["positions"] == tuple(range(1, 8))
-    p, q = evaluation.pooled.probabilities, np.asarray(evaluation.annotations.soft_labels)
+    p = evaluation.pooled.probabilities
+    q = np.asarray(evaluation.annotations.soft_labels)
     assert table["distance"][3] == pytest.approx(w1(p[[3]], q[[3]], range(1, 8)), abs=1e-4)
     labels = np.repeat(np.arange(1, 8), np.rint(5 * q[3]).astype(int))
     assert table["annotated"][3] == pytest.approx(labels.std(), abs=1e-4)
@@ -142,7 +143,8 @@ def passing(evaluation: EvaluatedItems, key: str) -> list[int]:
 
 
 def test_filters_of_ratings_look_at_numbers() -> None:
-    sure, flat = [0.0, 0.1, 0.8, 0.1, 0.0], [0.2, 0.2, 0.2, 0.2, 0.2]
+    sure = [0.0, 0.1, 0.8, 0.1, 0.0]
+    flat = [0.2, 0.2, 0.2, 0.2, 0.2]
     evaluation = ratings_of(
         [[1, 5, 1, 5], [2, 3, 3, 4], [3, 3, 3, 3], [1, 3, 3, 3]], [sure, sure, flat, sure]
     )

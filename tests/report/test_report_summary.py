@@ -146,7 +146,8 @@ def test_a_page_has_the_intervals_of_the_comparison_that_it_shows(tmp_path: Path
     assert evaluation is not None
     for metric in MAIN_METRICS:
         assert evaluation.scores[0].intervals[metric] == pytest.approx(ours.intervals[metric])
-        page, table = evaluation.scores[0].against[metric], ours.against[metric]
+        page = evaluation.scores[0].against[metric]
+        table = ours.against[metric]
         assert (page.low, page.high) == pytest.approx((table.low, table.high))
         assert page.p_value == table.p_value
     assert "(90\u00a0% interval: " in summary_of(None, evaluation).evidence[0]

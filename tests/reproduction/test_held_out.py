@@ -74,7 +74,8 @@ def test_near_duplicates_are_what_is_left_out(tmp_path: Path) -> None:
     """Members that are right on the repeated texts alone look worse without them."""
     data = small_lewidi(tmp_path / "data")
     train, test = (data / "HS-Brexit" / f"HS-Brexit_{split}.json" for split in ("train", "test"))
-    items, known = json.loads(test.read_text()), json.loads(train.read_text())
+    items = json.loads(test.read_text())
+    known = json.loads(train.read_text())
     repeated = list(items)[:10]
     for key in repeated:
         items[key]["text"] = known[key]["text"]

@@ -19,7 +19,8 @@ from reproduction.outcomes import Outcome
 
 
 def study_with(folder: Path, insight: float | None) -> Study:
-    data, predictions = small_lewidi(folder / "data"), folder / "predictions"
+    data = small_lewidi(folder / "data")
+    predictions = folder / "predictions"
     small_pool(predictions, data, "soft-ce", 3, noise=0.4, seed=1)
     small_pool(predictions, data, "annotators", 2, insight=insight)
     return Study(data, predictions, seeds=2)

@@ -31,14 +31,16 @@ def made(levels: list[float], items: int = 200, noise: float = 0.01, seed: int =
 
 
 def test_item_scores_average_to_the_metrics() -> None:
-    known, said = labels(), predicted(60, 1)
+    known = labels()
+    said = predicted(60, 1)
     expected = compute_metrics(said.probabilities, known.soft, known.hard)
     means = item_scores(said, known).mean(axis=1)
     assert list(means) == pytest.approx([expected[m] for m in MAIN_METRICS])
 
 
 def test_a_vote_counts_instead_of_the_likeliest_class() -> None:
-    known, said = labels(), predicted(60, 1)
+    known = labels()
+    said = predicted(60, 1)
     assert item_scores(said._replace(hard=known.hard), known)[0].mean() == 1.0
 
 
@@ -63,7 +65,8 @@ def test_a_difference_above_both_kinds_of_noise_is_claimed() -> None:
 
 
 def test_a_difference_that_few_items_make_is_not_claimed() -> None:
-    a, b = made([0.30, 0.301], noise=1.0), made([0.31, 0.311], noise=1.0, seed=1)
+    a = made([0.30, 0.301], noise=1.0)
+    b = made([0.31, 0.311], noise=1.0, seed=1)
     one = effect(a, b, "ce")
     assert one.low < 0 < one.high
     assert not one.claimed

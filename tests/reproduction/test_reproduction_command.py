@@ -15,7 +15,8 @@ from reproduction.__main__ import main
 
 def reproduction(*words: object) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command."""
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
             code = main(list(map(str, words)))

@@ -190,7 +190,8 @@ def test_labels_of_test_change_nothing(
     published = write_data(tmp_path / "published", test_labels=True)
     for name in DATASETS:
         assert len(read_labelled(published, name).items) == len(read_labelled(data, name).items)
-        one, other = read_test(published, name), read_test(data, name)
+        one = read_test(published, name)
+        other = read_test(data, name)
         assert (one.items, one.annotators) == (other.items, other.annotators)
     words = ["--data", str(published), "--predictions", str(pools), "--out", str(tmp_path)]
     assert main(["lewidi2025", "submit", *words, "--dataset", "MP", "--folds", "2"]) == 0
@@ -249,7 +250,8 @@ def test_a_file_in_another_format_is_refused(
 ) -> None:
     dev = read_labelled(data, "MP")
     asked = Asked("MP", read_test(data, "MP"), dev.scale, dev.classes)
-    written, check = submitted / f"MP_test_{kind}.tsv", check_soft if kind == "soft" else check_pe
+    written = submitted / f"MP_test_{kind}.tsv"
+    check = check_soft if kind == "soft" else check_pe
     check(written, asked)
     path = tmp_path / written.name
     path.write_text("\n".join(change(written.read_text().splitlines())) + "\n")
@@ -308,7 +310,8 @@ def test_the_results_page_is_what_the_committed_members_give(
     page = (committed / "RESULTS.md").read_text(encoding="utf-8")
     study = Study(lewidi2025, committed, dataset)
     asked = study.labels["dev"].pairs()
-    items, pairs = study.pools("dev"), study.pair_pools("dev", asked.rows)
+    items = study.pools("dev")
+    pairs = study.pair_pools("dev", asked.rows)
     found = {
         "A": {pool: study._row_a(pool, "", None, one.uniform).mean for pool, one in items.items()},
         "B": {
@@ -346,7 +349,9 @@ def test_task_b_takes_the_lowest_score() -> None:
 
 def test_sentences_about_the_tables_follow_the_sign_and_the_interval() -> None:
     noise = np.linspace(-0.01, 0.01, 50)
-    constant, better, level = 0.5 + 0 * noise, 0.3 + noise, 0.5 + 30 * noise
+    constant = 0.5 + 0 * noise
+    better = 0.3 + noise
+    level = 0.5 + 30 * noise
 
     def tables(a: Any, b: Any) -> dict[str, dict[str, list[studies.Row]]]:
         stepped = row(studies.CONSTANT, "training-set mean", "md", 0.45 + noise)

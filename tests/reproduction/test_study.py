@@ -87,7 +87,8 @@ def test_a_dataset_that_is_not_there_says_so(tmp_path: Path) -> None:
 
 
 def test_out_of_fold_predictions_are_fitted_on_train_and_dev(tmp_path: Path) -> None:
-    data, predictions = small_lewidi(tmp_path / "data"), tmp_path / "predictions"
+    data = small_lewidi(tmp_path / "data")
+    predictions = tmp_path / "predictions"
     small_pool(predictions, data, "random-select", 2, cross_fitted=True)
     study = Study(data, predictions)
     found = study.pool("HS-Brexit", "random-select")
@@ -97,7 +98,8 @@ def test_out_of_fold_predictions_are_fitted_on_train_and_dev(tmp_path: Path) -> 
 
 
 def test_cross_fitted_members_are_joined_with_others_on_dev(tmp_path: Path) -> None:
-    data, predictions = small_lewidi(tmp_path / "data"), tmp_path / "predictions"
+    data = small_lewidi(tmp_path / "data")
+    predictions = tmp_path / "predictions"
     small_pool(predictions, data, "random-select", 2, cross_fitted=True)
     assert isinstance(Study(data, predictions).pool("HS-Brexit", EVERYTHING), Missing)
     small_pool(predictions, data, "soft-ce", 2)
@@ -137,7 +139,8 @@ def test_several_processes_give_the_same_in_the_same_order() -> None:
 
 
 def test_results_are_computed_once() -> None:
-    study, calls = Study(None, None), []
+    study = Study(None, None)
+    calls = []
     for _ in range(2):
         assert study.once(("a", "key"), lambda: calls.append(1) or 5) == 5  # type: ignore[func-returns-value]
     assert calls == [1]

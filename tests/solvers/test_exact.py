@@ -118,7 +118,8 @@ def test_preserve_has_one_optimal_value_and_pool() -> None:
     # Interchangeable members may share weight differently; the pool may not differ.
     P = np.concatenate([P, P[:, [0, 3]]], axis=1)
     rng = np.random.default_rng(1)
-    pools, values = [], []
+    pools = []
+    values = []
     for _ in range(5):
         order = rng.permutation(8)
         solution = solve_exact(FitData.from_arrays(P[:, order], q, y), settings)
@@ -287,7 +288,8 @@ def test_the_quadratic_program_is_solved_to_its_optimality_conditions(
 ) -> None:
     rng = np.random.default_rng(seed)
     factor = rng.normal(size=(size, rank))
-    hessian, linear = factor @ factor.T, rng.normal(size=size) * rng.choice([0.01, 1.0, 100.0])
+    hessian = factor @ factor.T
+    linear = rng.normal(size=size) * rng.choice([0.01, 1.0, 100.0])
     x = minimize_on_simplex(hessian, linear)
     slope = hessian @ x + linear
     scale = max(1.0, np.abs(hessian).max(), np.abs(linear).max())

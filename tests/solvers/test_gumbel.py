@@ -121,7 +121,8 @@ def test_the_same_seed_gives_the_same_answer_and_another_seed_another():
 def test_a_configuration_does_not_depend_on_its_companions():
     data = random_pool()
     rng = np.random.default_rng(0)
-    settings, options = [], []
+    settings = []
+    options = []
     for t in range(24):
         settings.append(
             Objective(

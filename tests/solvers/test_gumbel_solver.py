@@ -60,7 +60,8 @@ def test_one_member_per_item_is_drawn_right_at_any_temperature(temperature):
 
 
 def test_powers_and_scores_agree(monkeypatch):
-    data, settings = random_pool(), replace(SETTINGS, ce=CE.RANDOM)
+    data = random_pool()
+    settings = replace(SETTINGS, ce=CE.RANDOM)
     by_powers = solve_by_seed(data, settings, QUICK, range(3))
     monkeypatch.setattr(cross_entropies, "_COLD", 99.0)
     by_scores = solve_by_seed(data, settings, QUICK, range(3))

@@ -45,7 +45,8 @@ def test_value_slope_and_curvature_belong_together(
 ) -> None:
     monkeypatch.setattr(module, "_BLOCK", 64)
     problem = problem_of(40, 5, classes, settings)
-    objective, v = JointObjective(problem, settings), weights(5)
+    objective = JointObjective(problem, settings)
+    v = weights(5)
     terms = objective.terms(v)
     names = {"ce_weight": "ce", "f1": "f1", "div": "div", "reg": "reg"}
     total = sum(settings.signed_weight(field) * terms[name] for field, name in names.items())
@@ -111,9 +112,11 @@ def test_what_was_asked_a_moment_ago_is_remembered(monkeypatch: pytest.MonkeyPat
 def test_exchanging_members_and_the_interior_method_agree(seed: int) -> None:
     rng = np.random.default_rng(seed)
     factor = rng.normal(size=(12, 12))
-    hessian, linear = factor @ factor.T, rng.normal(size=12) * 3
+    hessian = factor @ factor.T
+    linear = rng.normal(size=12) * 3
     scale = np.abs(hessian).max()
-    h, c = hessian / scale, (linear - linear.min()) / scale
+    h = hessian / scale
+    c = (linear - linear.min()) / scale
     exchanged = _active_set(h, c, np.ones(12, bool))
     assert exchanged is not None
     inside = _interior_point(h, c)

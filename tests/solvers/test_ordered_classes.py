@@ -199,7 +199,8 @@ def test_gumbel_comes_near_the_optimum(term: str, ce: str) -> None:
 @pytest.mark.parametrize("ce", ["mean", "all", "random"])
 @pytest.mark.parametrize("class_weights", [False, True])
 def test_gumbel_takes_the_steps_of_the_formulas(ce: str, class_weights: bool) -> None:
-    data, steps = random_pool(), np.array([1.0, 0.5])
+    data = random_pool()
+    steps = np.array([1.0, 0.5])
     ranked = rank_members(Summaries.from_arrays(*data))
     data = data._replace(P=data.P[:, ranked])
     chosen = Objective(
@@ -250,7 +251,8 @@ def test_suppress_with_rps_is_called_convex_or_concave_exactly_where_it_is(seed:
             problem = data.problem(chosen)
             bends = np.linalg.eigvalsh(hessian_along(problem, chosen, 5))
             solution = solve_exact(data, chosen)
-            is_convex, is_concave = bends.min() >= -1e-9, bends.max() <= 1e-9
+            is_convex = bends.min() >= -1e-9
+            is_concave = bends.max() <= 1e-9
             assert solution.certificate.convex == is_convex
             assert solution.certificate.global_optimum == (is_convex or is_concave)
             if solution.certificate.global_optimum:

@@ -83,7 +83,8 @@ def test_a_method_of_another_package_needs_no_registration(
 
 
 def test_a_keyword_that_nothing_takes_is_called_unknown() -> None:
-    dev, test = sample(20), sample(10, seed=1, prefix="new")
+    dev = sample(20)
+    test = sample(10, seed=1, prefix="new")
     with raises_code("unknown-option", "'method'", "'methods'"):
         compare(*dev, *test, method="edo")
 

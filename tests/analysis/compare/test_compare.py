@@ -51,7 +51,8 @@ def test_every_method_has_a_row_in_the_order_of_the_table(found: Comparison) -> 
 
 def test_scores_are_those_of_the_fitted_method_on_test(found: Comparison, samples: tuple) -> None:
     dev, test = samples
-    q, y = np.asarray(test[1].soft_labels), np.asarray(test[1].hard_labels())
+    q = np.asarray(test[1].soft_labels)
+    y = np.asarray(test[1].hard_labels())
     for name in ("uniform", "greedy", "edo"):
         p = np.asarray(make_method(name).fit(*dev).predict_proba(test[0]))
         expected = compute_metrics(p, q, y, metrics=("f1", "ce", "md", "bs"))
@@ -66,7 +67,8 @@ def test_the_constant_has_the_shares_and_the_majority_of_the_items_to_fit_on(
     found = compare(*dev, *test, methods=["edo"], samples=100)
     shares = dev[1].soft_labels.mean(axis=0)
     p = np.tile(shares, (50, 1))
-    q, y = np.asarray(test[1].soft_labels), np.asarray(test[1].hard_labels())
+    q = np.asarray(test[1].soft_labels)
+    y = np.asarray(test[1].hard_labels())
     assert found["constant"].ce == pytest.approx(ce(p, q))
     majority = np.bincount(dev[1].hard_labels()).argmax()
     assert found["constant"].f1 == pytest.approx((y == majority).mean())
@@ -333,7 +335,8 @@ def test_items_that_were_learned_from_are_not_judged_on() -> None:
 
 
 def test_splits_may_number_their_items_alike() -> None:
-    dev, test = sample(80), sample(50, seed=1)
+    dev = sample(80)
+    test = sample(50, seed=1)
     assert set(test[0].items) <= set(dev[0].items)
     assert compare(*dev, *test, methods=["linear-pool"], samples=0)["linear-pool"].ce > 0
 

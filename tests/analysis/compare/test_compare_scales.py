@@ -77,7 +77,8 @@ def compared(request: pytest.FixtureRequest) -> tuple[Scale, Comparison]:
     scale = request.param
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dev, test = sample(scale, "dev"), sample(scale, "test")
+        dev = sample(scale, "dev")
+        test = sample(scale, "test")
         return scale, compare(*dev, *test, methods=METHODS, samples=100)
 
 
@@ -148,14 +149,16 @@ def test_weights_of_sets_are_those_of_their_rows(name: str) -> None:
     dev, people = sample(SETS, "dev", 20)
     method: Any = make_method(name)
     if name.startswith("wel"):
-        method.trials, method.generations = 2, 2
+        method.trials = 2
+        method.generations = 2
     fitted = method.fit(dev, people)
     assert fitted.predict(dev).shape == fitted.predict_proba(dev).shape == (20, 3)
     # A label of an item is an item with two classes; both are in the order of the items.
     by_name = sorted(dev.items)
     P = SETS.rows(dev.align(by_name).probabilities)
     people = people.align(by_name)
-    q, y = SETS.rows(people.soft_labels), people.hard_labels().reshape(-1)
+    q = SETS.rows(people.soft_labels)
+    y = people.hard_labels().reshape(-1)
     assert fitted.weights_.tolist() == method.find_weights(P, q, y).tolist()
     pooled = fitted.predict_proba(dev.align(by_name))
     pool = Pool(method.pool)
@@ -174,7 +177,8 @@ def test_the_majority_votes_on_each_label_of_a_set_and_on_points_of_a_scale() ->
 
 
 def test_scales_do_not_mix() -> None:
-    dev, test = sample(POINTS, "dev"), sample(SETS, "test")
+    dev = sample(POINTS, "dev")
+    test = sample(SETS, "test")
     with raises_code("scales-differ", "ordinal", "multi-label"):
         compare(*dev, *test, methods=["greedy"], samples=0)
 
@@ -202,7 +206,8 @@ def test_evaluate_has_value_interval_best_and_constant_of_every_metric(
     members, people = sample(scale, "test")
     p = members.probabilities[:, 0]
     found = edokit.evaluate(p, people, samples=50, ties="random", by="lang", order="annotations")
-    q, y = np.asarray(people.soft_labels), np.asarray(people.hard_labels(ties="random"))
+    q = np.asarray(people.soft_labels)
+    y = np.asarray(people.hard_labels(ties="random"))
     assert list(found.metrics) == list(metrics.metrics_of(scale))
     assert found.metrics == metrics.compute_metrics(p, q, y, scale=scale)
     assert found.best_possible == metrics.best_possible(q, y, scale=scale)

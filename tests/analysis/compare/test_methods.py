@@ -23,7 +23,8 @@ from edokit.objective.pools import pool
 
 def arrays(seed: int = 0, items: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     predictions, people = sample(items, seed=seed)
-    q, y = np.asarray(people.soft_labels), np.asarray(people.hard_labels(ties="first"))
+    q = np.asarray(people.soft_labels)
+    y = np.asarray(people.hard_labels(ties="first"))
     return predictions.probabilities, q, y
 
 
@@ -143,7 +144,11 @@ class LiteralLoss:
     def __init__(
         self, P: np.ndarray, q: np.ndarray, y: np.ndarray, parts: list[float], squash: bool
     ) -> None:
-        self.P, self.q, self.y, self.parts, self.squash = P, q, y, parts, squash
+        self.P = P
+        self.q = q
+        self.y = y
+        self.parts = parts
+        self.squash = squash
         self.votes = np.eye(P.shape[2])[P.argmax(axis=2)]
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
@@ -173,7 +178,8 @@ CLASSES = pytest.mark.parametrize("classes", [("no", "yes"), ("calm", "cross", "
 @CLASSES
 def test_wel_minimises_the_published_loss(classes: tuple[str, ...]) -> None:
     predictions, people = sample(40, classes=classes)
-    P, q = predictions.probabilities, np.asarray(people.soft_labels)
+    P = predictions.probabilities
+    q = np.asarray(people.soft_labels)
     y = np.asarray(people.hard_labels(ties="first"))
     parts = [0.7, 0.2, 0.4, 0.1]
     for squash, size in product((True, False), (1, 4, 6)):
@@ -205,7 +211,8 @@ def test_evolution_finds_the_lowest_point_of_a_bowl_and_stays_in_the_box() -> No
         assert ((points >= low) & (points <= high)).all()
         return ((points - target) ** 2).sum(axis=1)
 
-    low, high = np.array([0.0, -2.0, 0.0]), np.array([1.0, 2.0, 1.0])
+    low = np.array([0.0, -2.0, 0.0])
+    high = np.array([1.0, 2.0, 1.0])
     point, value = evolve(bowl, low, high, np.random.default_rng(0), generations=200)
     np.testing.assert_allclose(point, [0.3, -1.5, 1.0], atol=1e-2)
     assert value == pytest.approx(1.0, abs=1e-2)
@@ -217,8 +224,10 @@ def test_evolution_is_as_good_as_scipys() -> None:
     def bumpy(points: np.ndarray) -> np.ndarray:
         return (points**2 - 3 * np.cos(3 * points)).sum(axis=1)
 
-    low, high = np.full(4, -4.0), np.full(4, 4.0)
-    ours, theirs = [], []
+    low = np.full(4, -4.0)
+    high = np.full(4, 4.0)
+    ours = []
+    theirs = []
     for seed in range(6):
         ours.append(evolve(bumpy, low, high, np.random.default_rng(seed), generations=30)[1])
         found = differential_evolution(

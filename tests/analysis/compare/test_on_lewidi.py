@@ -32,7 +32,8 @@ def test_edo_has_the_lowest_held_out_ce_within_the_noise(
     fold = np.random.default_rng(0).permutation(len(members)) % 5
     losses = {method: np.zeros(len(members)) for method in METHODS}
     for held_out in range(5):
-        learn, judge = np.flatnonzero(fold != held_out), np.flatnonzero(fold == held_out)
+        learn = np.flatnonzero(fold != held_out)
+        judge = np.flatnonzero(fold == held_out)
         for method, loss in losses.items():
             fitted = make_method(method).fit(members.take(learn), dev.take(learn))
             p = fitted.predict_proba(members.take(judge))

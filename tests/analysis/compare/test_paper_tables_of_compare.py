@@ -164,7 +164,8 @@ def test_latex_is_a_table_with_rules_and_every_method(samples: tuple) -> None:
         assert text.count(f"\\begin{{{kind}}}") == text.count(f"\\end{{{kind}}}") == 1
     escaped = re.sub(r"\\[{}%&_#$]", "", text)
     assert escaped.count("{") == escaped.count("}")
-    start, end = lines.index("\\midrule"), lines.index("\\bottomrule")
+    start = lines.index("\\midrule")
+    end = lines.index("\\bottomrule")
     rows = [cells(line) for line in lines[start + 1 : end]]
     assert {len(row) for row in rows} == {len(cells(lines[start - 1]))} == {7}
     assert [row[0] for row in rows][-2:] == [

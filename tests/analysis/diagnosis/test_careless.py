@@ -35,7 +35,8 @@ def clear(items: int = 600, annotators: int = 6, seed: int = 0) -> Annotations:
 
 
 def test_noise_with_two_careless_annotators_is_seldom_called_structured() -> None:
-    alone, diagnosed = [], []
+    alone = []
+    diagnosed = []
     for seed in range(8):
         annotations = with_careless(clear(items=200, seed=seed), WHO, 0.4, seed)
         found = diagnose(annotations, permutations=39, random_state=seed)

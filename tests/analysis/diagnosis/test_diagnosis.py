@@ -120,7 +120,8 @@ def test_three_annotators_have_no_groups_by_items() -> None:
 
 def test_groups_that_were_looked_for_in_vain_are_no_lack_of_annotators() -> None:
     rng = np.random.default_rng(6)
-    draws, shares = rng.random((1000, 5)), rng.random((1000, 1)) * 0.6 + 0.2
+    draws = rng.random((1000, 5))
+    shares = rng.random((1000, 1)) * 0.6 + 0.2
     labels = draws < shares + np.array([-0.15, -0.1, 0, 0.1, 0.15])
     found = diagnose(Annotations.from_matrix(labels.astype(int)), permutations=0)
     assert "no two groups" in found.clusters["reason"]
@@ -222,7 +223,8 @@ def test_only_the_first_answer_of_a_person_to_an_item_counts_for_structure() -> 
     table = pd.DataFrame(annotations.to_table().to_pylist())
     twice = pd.concat([table, table.iloc[:50].assign(label="no")])
     again = Annotations.from_table(twice, duplicates="all")
-    one, other = diagnose(annotations, permutations=0), diagnose(again, permutations=0)
+    one = diagnose(annotations, permutations=0)
+    other = diagnose(again, permutations=0)
     assert one.variance == other.variance
     assert other.coverage["repeated"] == 50
     assert any("first one counts" in limit for limit in other.limits)

@@ -51,7 +51,8 @@ def test_true_shares_are_recovered_without_bias(regime: object) -> None:
     gaps = {name: [] for name in PARTS}
     for seed in range(4):
         simulation = simulate(regime, random_state=seed)
-        shares, known = declared(simulation.annotations), truth(simulation)
+        shares = declared(simulation.annotations)
+        known = truth(simulation)
         for name in PARTS:
             gaps[name].append(shares[name].share - known[name])
     for name in PARTS:
@@ -60,7 +61,8 @@ def test_true_shares_are_recovered_without_bias(regime: object) -> None:
 
 def test_other_numbers_of_classes_are_recovered_too() -> None:
     simulation = simulate(replace(PANEL, balance=(0.5, 0.3, 0.13, 0.07)), random_state=1)
-    shares, known = declared(simulation.annotations), truth(simulation)
+    shares = declared(simulation.annotations)
+    known = truth(simulation)
     for name in PARTS:
         assert shares[name].share == pytest.approx(known[name], abs=0.03)
 

@@ -27,7 +27,8 @@ from postgres import QUOTED, USER, Server, silence_workers
 from tests.commands import edo
 
 TRIALS = 20
-ITEMS, MEMBERS = 60, 4
+ITEMS = 60
+MEMBERS = 4
 
 
 @pytest.fixture(scope="module")

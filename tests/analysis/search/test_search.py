@@ -174,7 +174,8 @@ HOW: dict[str, Any] = {"trials": 4, "population": 2, "folds": 2, "space": QUICK}
 
 
 def test_from_files_to_a_folder_as_the_command_does(tmp_path: Path) -> None:
-    files, run = written(tmp_path), tmp_path / "run"
+    files = written(tmp_path)
+    run = tmp_path / "run"
     first = search(**files, **HOW, out=run)
     assert (first.done_before, first.storage) == (0, str(run / "search" / "journal.log"))
     names = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()}

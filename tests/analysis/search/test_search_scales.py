@@ -57,7 +57,8 @@ def test_ordered_classes_are_searched_by_rps_and_w1() -> None:
 
 def test_sets_are_searched_on_their_rows() -> None:
     rng = np.random.default_rng(0)
-    P, q = rng.random((50, 4, 3)), rng.integers(0, 4, (50, 3)) / 3
+    P = rng.random((50, 4, 3))
+    q = rng.integers(0, 4, (50, 3)) / 3
     y = (q > 0.5).astype(int)
     data = FitData.from_arrays(P, q, y, scale="multi-label")
     front = search_in_memory(data, SearchPlan(solver="exact", folds=3))
