@@ -48,8 +48,10 @@ def all_wrong_and_certain() -> Case:
 
 def denormals() -> Case:
     P, answers = ordinary(40, 4, 2)
-    P[:, 0, 0], P[:, 0, 1] = 5e-324, 1.0
-    P[:20, 1, 1], P[:20, 1, 0] = 1e-310, 1.0
+    P[:, 0, 0] = 5e-324
+    P[:, 0, 1] = 1.0
+    P[:20, 1, 1] = 1e-310
+    P[:20, 1, 0] = 1.0
     return P, answers
 
 

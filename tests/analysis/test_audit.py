@@ -218,7 +218,8 @@ def literal_test(
         for item, label in own.items():
             others = [x[item] for k, x in enumerate(labels) if k != person and item in x]
             if others:
-                model, human = score(answers[item], others), score(label, others)  # type: ignore[operator]
+                model = score(answers[item], others)  # type: ignore[operator]
+                human = score(label, others)
                 wins.append(model >= human - 1e-12)
                 gaps.append(int(human >= model - 1e-12) - int(model >= human - 1e-12))
         advantages.append(float(np.mean(wins)))

@@ -89,7 +89,8 @@ def test_the_held_out_loss_is_that_of_a_step_that_other_items_chose() -> None:
     folds = np.random.default_rng(0).permutation(200) % FOLDS
     # Each fold has a step of its own without loss, which loses everything on the others.
     losses = np.full((len(LOG_TEMPERATURES), 200), 2.0)
-    losses[0], losses[1 : FOLDS + 1] = 0.9, folds != np.arange(FOLDS)[:, None]
+    losses[0] = 0.9
+    losses[1 : FOLDS + 1] = folds != np.arange(FOLDS)[:, None]
     assert _fit_step(losses, None)[2] == pytest.approx(1.0)
 
 

@@ -157,7 +157,8 @@ def test_a_term_of_ordered_classes_is_something_to_optimise() -> None:
 
 
 def test_arrays_have_the_scale_that_is_declared() -> None:
-    (predictions, annotations), (sets, chosen) = ORDINAL, SETS
+    predictions, annotations = ORDINAL
+    sets, chosen = SETS
     for scale, members, labels in (
         (POINTS, predictions, annotations.soft_labels),
         (LABELS, sets, chosen.soft_labels),
@@ -195,7 +196,8 @@ def test_a_declared_scale_holds_for_data_without_one() -> None:
 
 
 def test_two_scales_are_an_error_that_names_both() -> None:
-    (predictions, annotations), (sets, chosen) = ORDINAL, SETS
+    predictions, annotations = ORDINAL
+    sets, chosen = SETS
     nominal = Annotations.from_soft_labels(
         annotations.soft_labels, items=ITEMS, classes=predictions.classes
     )

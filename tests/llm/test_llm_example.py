@@ -44,7 +44,8 @@ def test_the_example_runs_every_command_of_the_tutorial(
 def test_the_files_of_the_tutorial_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (votes,), (jury,) = blocks("csv"), blocks("toml")
+    (votes,) = blocks("csv")
+    (jury,) = blocks("toml")
     (tmp_path / "votes.csv").write_text(votes, encoding="utf-8")
     assert len(read_annotations(tmp_path / "votes.csv").items) == 2
     (tmp_path / "jury.toml").write_text(jury, encoding="utf-8")

@@ -321,7 +321,8 @@ def test_options_that_are_gone_by_now_do_not_matter(
 
 def test_a_decoder_reads_pairs_of_texts_and_knows_annotators(tmp_path: Path) -> None:
     model = tiny_model(tmp_path / "gemma", decoder=True)
-    (texts, _), (dev_texts, dev_classes) = texts_and_classes(64, 0), texts_and_classes(24, 1)
+    texts, _ = texts_and_classes(64, 0)
+    dev_texts, dev_classes = texts_and_classes(24, 1)
     pairs, dev = ([(text, "no thanks") for text in some] for some in (texts, dev_texts))
     tuned = member(model, **KNOWN, adversarial=0.1, layer_decay=0.9)
     tuned.fit(everyone(texts=pairs, dev_texts=dev), random_state=0)

@@ -241,7 +241,8 @@ def test_a_named_scale_keeps_its_order_and_numbers_may_widen_one() -> None:
 @pytest.mark.parametrize("scale", [POINTS, SETS], ids=["ordinal", "multi-label"])
 @pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
 def test_bare_arrays_take_the_scale_of_the_annotations(scale: Scale) -> None:
-    (dev, people), (test, others) = sample(scale, "dev"), sample(scale, "test")
+    dev, people = sample(scale, "dev")
+    test, others = sample(scale, "test")
     found = compare(dev, people, test, others, methods=["greedy", "log-pool"], samples=0)
     people, others = (replace(each, rows=Rows.from_names(range(60))) for each in (people, others))
     others = replace(others, rows=Rows.from_names(range(60, 120)))

@@ -95,7 +95,8 @@ def test_alpha_of_ratings_is_that_of_the_interval_level(seed: int, items: int) -
 @given(st.integers(0, 10_000))
 def test_alpha_of_sets_is_that_of_each_label(seed: int) -> None:
     chosen = np.random.default_rng(seed).random((8, 3, 3)) < 0.5
-    chosen[0, 0], chosen[0, 1] = True, False
+    chosen[0, 0] = True
+    chosen[0, 1] = False
     found = agreement(chosen_sets(chosen))
     each = [literal_alpha(chosen[:, :, k].astype(float).tolist(), squared=False) for k in range(3)]
     assert list(found["by_label"]) == ["mocking", "rude", "warm"]
