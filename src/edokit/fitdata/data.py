@@ -162,6 +162,8 @@ class FitData:
         self.prepared: dict[Hashable, Any] = {}
         """A cache for solvers, which call several times with the same data."""
         self._known_sums: dict[tuple[bool, bool], Summaries] = {}
+        self._rows_of_all: dict[Pool, Floats] = {}
+        self._rows_of_selection: dict[Pool, tuple[bytes, Floats]] = {}
 
     def __repr__(self) -> str:
         return f"FitData({counted(len(self), 'item')}, {counted(len(self.members), 'member')})"
@@ -449,24 +451,27 @@ class FitData:
         return Problem(sums, rows, q, class_weights, settings.pool, self.layout.steps)
 
     def _member_rows(self, kind: Pool, members: Ints | None = None) -> Floats:
-        """[K, n·C] the rows of the sample that a pool adds up, for these members in this order."""
-        key: Hashable = ("rows", kind)
-        if members is not None:
-            key = ("rows", kind, members.tobytes())
-        if key not in self.prepared:
-            if kind is Pool.LOG:
-                rows = log_probabilities(self._member_rows(Pool.LINEAR, members))
-            else:
-                rows = member_rows(self.sample.P, members)
-            self._drop_rows(kind)
-            self.prepared[key] = rows
-        return self.prepared[key]  # type: ignore[no-any-return]
+        """[K, n·C] the rows of the sample that a pool adds up, for these members in this order.
 
-    def _drop_rows(self, kind: Pool) -> None:
-        """Remove rows of selected members from the cache: they may be as large as the data."""
-        for key in list(self.prepared):
-            if isinstance(key, tuple) and key[:2] == ("rows", kind) and len(key) == 3:
-                del self.prepared[key]
+        The rows of all members are cached, and those of the latest selection of members.
+        """
+        if members is None:
+            if kind not in self._rows_of_all:
+                self._rows_of_all[kind] = self._make_rows(kind, None)
+                self._rows_of_selection.pop(kind, None)  # may be as large as the data
+            return self._rows_of_all[kind]
+        selection = members.tobytes()
+        known_selection, rows = self._rows_of_selection.get(kind, (None, None))
+        if rows is None or known_selection != selection:
+            rows = self._make_rows(kind, members)
+            self._rows_of_selection[kind] = (selection, rows)
+        return rows
+
+    def _make_rows(self, kind: Pool, members: Ints | None) -> Floats:
+        """The rows that `_member_rows` returns; None for all members."""
+        if kind is Pool.LOG:
+            return np.asarray(log_probabilities(self._member_rows(Pool.LINEAR, members)))
+        return np.asarray(member_rows(self.sample.P, members))
 
     def expansions(
         self,
