@@ -164,7 +164,7 @@ class CachedShard:
 
     number: int
     """The position of the shard among all of them."""
-    shards: Shards
+    predictions: Shards
     """All shards of predictions."""
     classes: tuple[str, ...]
     """Class names [C] in the order of the arrays; for multi-label data, the labels."""
@@ -177,12 +177,12 @@ class CachedShard:
     @property
     def name(self) -> str:
         """The name of the file of predictions."""
-        return self.shards.files[self.number].name
+        return self.predictions.files[self.number].name
 
     @property
     def scale(self) -> Scale:
         """The answer scale."""
-        return self.shards.scale
+        return self.predictions.scale
 
     def write(self) -> tuple[int, LabelCounts | None, Arrays]:
         """Read and check the shard, match its items with the annotations, and write the arrays.
@@ -191,7 +191,7 @@ class CachedShard:
         if labels were written before.
         """
         counts = None
-        predictions = self.shards.read(self.number)
+        predictions = self.predictions.read(self.number)
         if self.annotations is not None:
             annotations = read_shard_annotations(self.annotations, self.classes, self.reading)
             with errors_in(f"in shard {self.name}"):
@@ -312,17 +312,17 @@ def write_labels(source: Annotations, cached: Sequence[CachedShard]) -> list[Lab
         keys = group_keys(source)
     is_predicted = np.zeros(len(source.rows), dtype=bool)
     predicted_rows = 0
-    for part in cached:
-        rows = part.shards.read_rows(part.number)
+    for shard in cached:
+        rows = shard.predictions.read_rows(shard.number)
         places = source.rows.positions(rows)
         if (places < 0).any():
             missing = rows.take(places < 0)
-            raise different_rows("annotations", f"shard {part.name}", len(rows), missing=missing)
+            raise different_rows("annotations", f"shard {shard.name}", len(rows), missing=missing)
         is_predicted[places] = True
         predicted_rows += len(rows)
-        part.write_labels(q[places], y[places])
+        shard.write_labels(q[places], y[places])
         if keys is not None:
-            part.write_group_keys(keys[places])
+            shard.write_group_keys(keys[places])
     if not is_predicted.all():
         extra = source.rows.take(~is_predicted)
         raise different_rows("annotations", "predictions", predicted_rows, extra=extra)

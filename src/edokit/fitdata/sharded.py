@@ -176,10 +176,10 @@ class ShardedData(FitData):
         if not self.layout.are_pairs:
             return len(self)
         n_items = 0
-        for part in self._cached:
-            owners = part.owners()
+        for shard in self._cached:
+            owners = shard.owners()
             assert owners is not None
-            is_shown = self._view.is_shown(part)
+            is_shown = self._view.is_shown(shard)
             if is_shown is not None:
                 owners = owners[is_shown]
             n_items += len(np.unique(owners))  # all pairs of an item are in one shard
@@ -203,7 +203,7 @@ class ShardedData(FitData):
         """
         self._passes[0] += 1
         totals: list[Any] = []
-        tasks = [(part, self._view) for part in self._cached]
+        tasks = [(shard, self._view) for shard in self._cached]
         for sums in self._run(partial(shard_total, work=work, arguments=arguments), tasks, task):
             if sums:  # a shard may lack items of a fold
                 totals = _add_lists(totals, sums)
@@ -306,17 +306,17 @@ class ShardedData(FitData):
         width = self.rows_per_item
         first_labels = np.zeros((self._n_groups, width), dtype=np.int32)
         is_seen = np.zeros(self._n_groups, dtype=bool)
-        for part in self._cached:
-            groups = part.groups()
+        for shard in self._cached:
+            groups = shard.groups()
             assert groups is not None
             numbers, first_items = np.unique(groups, return_index=True)
             is_new = ~is_seen[numbers]
-            labels = part.arrays().y.reshape(-1, width)
+            labels = shard.arrays().y.reshape(-1, width)
             first_labels[numbers[is_new]] = labels[first_items[is_new]]
             is_seen[numbers] = True
         folds = self.layout.folds(first_labels.reshape(-1), count, random_state)
-        for part in self._cached:
-            part.write_folds(count, random_state, folds[part.groups()])
+        for shard in self._cached:
+            shard.write_folds(count, random_state, folds[shard.groups()])
 
     def grouped(self) -> ShardedData:
         return self._with_view(groups=self.member_groups())
@@ -327,9 +327,9 @@ class ShardedData(FitData):
     def _digest(self) -> str:
         sums = self.summaries()
         numbers = []
-        for part in (sums.class_counts, sums.soft_counts, sums.hits, sums.log_losses):
+        for total in (sums.class_counts, sums.soft_counts, sums.hits, sums.log_losses):
             # The last digits of a sum depend on the machine.
-            numbers.append(" ".join(f"{value:.9e}" for value in np.ravel(part)))
+            numbers.append(" ".join(f"{value:.9e}" for value in np.ravel(total)))
         return digest_text("".join(numbers))
 
     def _with_view(
@@ -363,8 +363,8 @@ class ShardedData(FitData):
             else:
                 self._summaries = self._summaries + summaries
         check_not_repeated(
-            [part.keys() for part in self._cached],
-            [part.name for part in self._cached],
+            [shard.keys() for shard in self._cached],
+            [shard.name for shard in self._cached],
             self._shards.read_rows,
         )
         if self._cached[0].owners() is not None:
@@ -383,23 +383,23 @@ class ShardedData(FitData):
 
     def _number_groups(self) -> None:
         """Number the item groups of all shards as those in memory are numbered."""
-        keys = np.concatenate([part.group_keys() for part in self._cached])
+        keys = np.concatenate([shard.group_keys() for shard in self._cached])
         distinct, numbers = np.unique(keys, return_inverse=True)
-        ends = np.cumsum([len(part.group_keys()) for part in self._cached])
-        for part, groups in zip(self._cached, np.split(numbers, ends[:-1]), strict=True):
-            part.write_groups(groups)
+        ends = np.cumsum([len(shard.group_keys()) for shard in self._cached])
+        for shard, groups in zip(self._cached, np.split(numbers, ends[:-1]), strict=True):
+            shard.write_groups(groups)
         self._n_groups = len(distinct)
         self.layout = replace(self.layout, has_item_groups=True)
 
 
-def write_shard(part: CachedShard) -> tuple[int, LabelCounts | None, Summaries]:
+def write_shard(shard: CachedShard) -> tuple[int, LabelCounts | None, Summaries]:
     """Write a shard into the cache; return its number of items, its label counts, and its sums.
 
     The label counts are None if labels were written before.
     """
-    items, counts, arrays = part.write()
+    items, counts, arrays = shard.write()
     with one_thread():
-        return items, counts, Summaries.from_arrays(*arrays, steps=part.scale.steps)
+        return items, counts, Summaries.from_arrays(*arrays, steps=shard.scale.steps)
 
 
 def shard_total(
@@ -408,9 +408,9 @@ def shard_total(
     arguments: tuple[Any, ...],
 ) -> list[Any]:
     """Add up ``work(block, *arguments)`` over blocks of a shard's items, in float64."""
-    part, view = task
-    arrays = view.arrays(part)
-    layout = Layout.from_scale(part.scale, part.classes)
+    shard, view = task
+    arrays = view.arrays(shard)
+    layout = Layout.from_scale(shard.scale, shard.classes)
     width = layout.rows_per_item
     totals: list[Any] = []
     # Shards already run in parallel; more threads within each would only wait for each other.
@@ -418,7 +418,7 @@ def shard_total(
         items = max(1, _BLOCK // max(1, arrays.P[:width].size))
         for s in slices(len(arrays.y), items * width):
             rows = Arrays(view.units(arrays.P[s]), arrays.q[s], arrays.y[s])
-            block = FitData(rows, classes=part.classes, scale=part.scale, layout=layout)
+            block = FitData(rows, classes=shard.classes, scale=shard.scale, layout=layout)
             addends = work(block, *arguments)
             if not isinstance(addends, list):
                 addends = [addends]
@@ -439,9 +439,9 @@ def _metric_sums(
     return [MetricSums.from_arrays(*block.per_item(rows), scale=block.scale)]
 
 
-def _lowest_keys(part: CachedShard, count: int) -> NDArray[np.uint64]:
+def _lowest_keys(shard: CachedShard, count: int) -> NDArray[np.uint64]:
     """The lowest keys of a shard's items, in any order."""
-    keys = part.keys()
+    keys = shard.keys()
     if len(keys) > count:
         return np.partition(keys, count - 1)[:count]
     return np.asarray(keys)
@@ -457,11 +457,11 @@ class DrawnItems(NamedTuple):
 
 def _items_up_to_key(task: tuple[CachedShard, np.uint64, View]) -> DrawnItems:
     """The items of a shard that the view shows and whose key is at most the highest one."""
-    part, highest_key, view = task
-    is_drawn = part.keys() <= highest_key
-    is_shown = view.is_shown(part)
+    shard, highest_key, view = task
+    is_drawn = shard.keys() <= highest_key
+    is_shown = view.is_shown(shard)
     if is_shown is not None:
         is_drawn = is_drawn & is_shown
     items = np.flatnonzero(is_drawn)
-    layout = part.layout().take(items)
-    return DrawnItems(part.arrays().take(layout.row_positions(items)), layout.groups)
+    layout = shard.layout().take(items)
+    return DrawnItems(shard.arrays().take(layout.row_positions(items)), layout.groups)
