@@ -119,6 +119,16 @@ class Panel:
         return f"{self.name} ({people})"
 
     @classmethod
+    def for_person(cls, annotator: str) -> Panel:
+        """Return the panel of one annotator, whose name says that it is a person."""
+        return cls((annotator,), name=f"annotator {annotator!r}")
+
+    @property
+    def is_person(self) -> bool:
+        """Whether `for_person` made it, and not a condition that one annotator meets."""
+        return self.name == f"annotator {self.annotators[0]!r}"
+
+    @classmethod
     def from_shares(
         cls,
         shares: Mapping[str, Mapping[str, float]],

@@ -322,7 +322,7 @@ class PredictOptions:
 
         panels = [self._panel(text, people, columns or {}) for text in self.panel or ()]
         for person in self.as_annotator or ():
-            panels.append(Panel((person,), name=f"annotator {person!r}"))
+            panels.append(Panel.for_person(person))
         if self.by is not None:
             panels += level_panels(self.by, people)
         return panels

@@ -155,9 +155,7 @@ class PanelTable:
         notes = [note]
         small = []
         for panel in self._panels:
-            # A panel of one person who was asked for by name is called "annotator …".
-            is_named_person = panel.name.startswith("annotator ")
-            if len(panel.annotators) < FEW_PEOPLE and not is_named_person:
+            if len(panel.annotators) < FEW_PEOPLE and not panel.is_person:
                 small.append(panel.name)
         if small:
             notes.append(few_people_sentence(small))
