@@ -21,7 +21,7 @@ from edokit._errors import InputError, counted, examples, option
 from edokit._types import Floats, Ints
 from edokit.config import FitConfig, settings_document
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
-from edokit.ensemble.fitted import GIVEN, Constant, Fitted, Kind, Reason, on_simplex
+from edokit.ensemble.fitted import GIVEN, Constant, Fitted, Reason, on_simplex
 from edokit.ensemble.held_out import HeldOut
 from edokit.ensemble.opposites import warn_of_opposites
 from edokit.ensemble.people import PeopleEffects
@@ -427,32 +427,33 @@ def explain(
     ranks = rankdata(member_ce, "min")
     reasons = []
     for k in np.argsort(-weights, kind="stable"):
-        kind: Kind = "excluded_by_size"
-        details: dict[str, Any] = {}
+        reason = Reason(
+            member=units.members[k],
+            weight=float(weights[k]),
+            kind="kept",
+            ce=float(member_ce[k]),
+            rank=int(ranks[k]),
+        )
         if weights[k] >= SMALLEST_WEIGHT:
             if is_unlearned:
-                kind = "not_learned"
+                reason = replace(reason, kind="not_learned")
             elif weights[k] > DOMINANT and len(weights) > 1:
-                kind = "dominant"
-            else:
-                kind = "kept"
+                reason = replace(reason, kind="dominant")
         elif k not in within_limit:
-            kind = "beyond_max_members"
-            details = {"limit": max_members}
+            reason = replace(reason, kind="beyond_max_members", limit=max_members)
         elif loss_changes[k] > 0:
             changes = {name: float(change[k]) for name, change in term_changes.items()}
             worst_term = max(changes, key=lambda name: changes[name])
-            kind = "excluded_by_loss"
-            details = {
-                "price": float(loss_changes[k]),
-                "term": worst_term,
-                "term_change": changes[worst_term],
-            }
+            reason = replace(
+                reason,
+                kind="excluded_by_loss",
+                price=float(loss_changes[k]),
+                term=worst_term,
+                term_change=changes[worst_term],
+            )
         else:
-            details = {"limit": solution.size}
-        weight = float(weights[k])
-        ce = float(member_ce[k])
-        reasons.append(Reason(units.members[k], weight, kind, ce, int(ranks[k]), **details))
+            reason = replace(reason, kind="excluded_by_size", limit=solution.size)
+        reasons.append(reason)
     return tuple(reasons)
 
 
