@@ -405,3 +405,29 @@ def test_a_fold_of_shards_is_not_divided_again(tmp_path: Path) -> None:
         train, _ = data.folds(4)[0]
         with pytest.raises(NotImplementedError):
             train.folds(4)
+
+
+@pytest.mark.parametrize("n_annotators", [1, 2])
+def test_pairs_in_shards_are_pairs_and_their_items_are_counted_by_fold(
+    tmp_path: Path, n_annotators: int
+) -> None:
+    pairs = [(f"i{i}", f"r{(i + k) % 4}") for i in range(40) for k in range(n_annotators)]
+    items, people = (list(names) for names in zip(*pairs, strict=True))
+    rng = np.random.default_rng(0)
+    yes = rng.random((len(pairs), 2))
+    predictions = Predictions.from_arrays(
+        np.stack([1 - yes, yes], axis=2), layout="NKC", items=items, annotators=people
+    )
+    (tmp_path / "shards").mkdir()
+    half = len(pairs) // 2
+    for number, rows in enumerate((range(half), range(half, len(pairs)))):
+        write_predictions(predictions.take(list(rows)), tmp_path / "shards" / f"{number}.npz")
+    table = {"item": items, "annotator": people, "label": rng.integers(0, 2, len(pairs))}
+    annotations = Annotations.from_table(table)
+    with FitData.open(tmp_path / "shards", annotations, learn="pairs", jobs=1) as data:
+        assert data.layout.are_pairs
+        assert (len(data), data.n_items) == (len(pairs), 40)
+        for rest, fold in data.folds(5):
+            assert (rest.n_items, fold.n_items) == (32, 8)
+        with raises_code("too-many-folds", "40 items"):
+            data.folds(41)
