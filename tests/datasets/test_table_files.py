@@ -115,3 +115,16 @@ def test_a_cell_of_a_table_with_a_column_per_annotator_is_named_by_its_row(tmp_p
     path.write_text("Study\nitem,ann,ben\na,no,no\nb,,maybe\n")
     with raises_code("unknown-class", "row 4 has label 'maybe'"):
         read_annotations(path, skip_rows=1, annotator_columns=["ann", "ben"], classes=["no", "yes"])
+
+
+def test_a_folder_may_have_tables_of_several_formats(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("item,annotator,label\na,x,no\nb,x,yes\n")
+    (tmp_path / "b.jsonl").write_text('{"item":"c","annotator":"x","label":"yes"}\n')
+    write_table(
+        pa.table({"item": ["d"], "annotator": ["x"], "label": ["no"]}), tmp_path / "c.parquet"
+    )
+    annotations = read_annotations(tmp_path)
+    assert annotations.items.tolist() == ["a", "b", "c", "d"]
+    (tmp_path / "a.csv").write_text("item,annotator,label\na,x,no\n")
+    with raises_code("unknown-class", "line 1 of b.jsonl has label 'yes'"):
+        read_annotations(tmp_path, classes=["no"])

@@ -798,7 +798,7 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path, *, raw: bool = Fal
         # Parquet keeps dictionaries of repeated text, and metadata.
         schema = part.schema
         if suffix != ".parquet":
-            schema = _plain_schema(schema)
+            schema = plain_schema(schema)
         try:
             with _open_writer(temporary, suffix, schema, raw) as writer:
                 rows = _write_rows(part, schema, writer)
@@ -826,7 +826,8 @@ def _write_rows(table: pa.Table, schema: pa.Schema, writer: Any) -> int:
     return int(table.num_rows)
 
 
-def _plain_schema(schema: pa.Schema) -> pa.Schema:
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema without dictionaries of repeated values."""
     return pa.schema([(field.name, plain_type(field.type)) for field in schema])
 
 

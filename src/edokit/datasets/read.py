@@ -21,6 +21,7 @@ from edokit._io.tables import (
     READABLE_SUFFIXES,
     class_columns,
     parquet_columns,
+    plain_schema,
     read_file_table,
     write_table,
 )
@@ -470,7 +471,7 @@ def read_annotation_table(
         places_by_file[file] = part.place
     with errors_in(path):
         try:
-            table = pa.concat_tables(tables, promote_options="permissive")
+            table = _concatenated(tables)
         except pa.ArrowException as error:
             raise InputError(
                 f"the tables in the folder have different columns: {error}",
@@ -481,6 +482,17 @@ def read_annotation_table(
         lengths = [part.num_rows for part in tables]
         place = _place_in_files(places_by_file, lengths)
         return from_long_table(table, columns=columns, place=place, **options)
+
+
+def _concatenated(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of several tables; a column that one of them lacks has gaps."""
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException:
+        # CSV files are read with dictionaries of repeated text, which Arrow does not merge with
+        # the plain text of JSONL files.
+        plain_tables = [table.cast(plain_schema(table.schema)) for table in tables]
+        return pa.concat_tables(plain_tables, promote_options="permissive")
 
 
 def _place_in_files(places_by_file: Mapping[Path, Place], lengths: Sequence[int]) -> Place:
