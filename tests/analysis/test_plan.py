@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, Scale, write_annotations
 from edokit.analysis.human_labels import HumanLabels
 from edokit.analysis.plan import best_counts
-from edokit.analysis.plan.learning import TrainingRuns, planned_losses
+from edokit.analysis.plan.learning import TrainingRuns, planned_losses, train_on_parts
 from edokit.analysis.plan.options import PlanOptions
 from edokit.analysis.plan.soft_labels import (
     answers_given_another,
@@ -434,3 +435,36 @@ def test_one_planned_number_of_annotators_is_not_called_the_best() -> None:
     plan = edokit.plan(pilot, budget=300, annotators=(3,), samples=50)
     assert plan.best["model"] == [3]
     assert not any("best" in line for line in plan.headline)
+
+
+def test_copies_of_items_that_are_kept_together_make_no_pilot_larger() -> None:
+    rng = np.random.default_rng(0)
+    share = rng.beta(0.7, 0.7, 80)
+    votes = (rng.random((80, 4)) < share[:, None]).astype(int)
+    answers = {name: np.clip(share + rng.normal(0, 0.15, 80), 0.02, 0.98) for name in ("m", "n")}
+    widths = []
+    for copies in (1, 5):
+        pilot = Annotations.from_matrix(np.repeat(votes, copies, axis=0))
+        pilot = replace(pilot, item_groups=np.repeat(np.arange(80), copies).astype(str))
+        models = {}
+        for name, p in answers.items():
+            models[name] = np.repeat(np.column_stack([1 - p, p]), copies, axis=0)
+        jury = Predictions.from_arrays(models, items=pilot.items, classes=pilot.classes)
+        plan = edokit.plan(pilot, predictions=jury, budget=400, annotators=(1, 3), **QUICK)
+        row = plan.curve[1]
+        values = (row["soft_label"]["bs"], row["comparison"]["ce"])
+        widths.append([high - low for _, low, high in values])
+    np.testing.assert_allclose(widths[1], widths[0], rtol=0.35)
+
+
+def test_models_of_a_plan_are_tested_on_other_groups_than_they_learned_from() -> None:
+    crowd = edokit.simulate("crowd", random_state=0, items=(120, 1, 1)).annotations
+    groups = np.arange(len(crowd.items)) // 4
+    runs = train_on_parts(crowd, HumanLabels(crowd), np.random.default_rng(0), groups)
+    assert runs.item_groups is not None
+    for losses in runs.losses:
+        is_tested = ~np.isnan(losses)
+        assert is_tested.any()
+        for group in np.unique(runs.item_groups):
+            members = is_tested[runs.item_groups == group]
+            assert members.all() or not members.any()

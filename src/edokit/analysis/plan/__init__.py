@@ -16,6 +16,7 @@ from edokit.analysis.plan.learning import FEWEST_TEXTS, planned_losses, train_on
 from edokit.analysis.plan.options import PlanOptions
 from edokit.analysis.plan.result import CurveRow, Plan
 from edokit.analysis.plan.soft_labels import soft_label_errors
+from edokit.datasets.item_groups import item_clusters
 from edokit.fitdata.inputs import load_annotations, load_predictions
 from edokit.fitdata.reading import (
     AnnotationsLike,
@@ -45,6 +46,8 @@ def plan(
     **settings: object,
 ) -> Plan:
     """Plan annotation from a pilot: how many annotators an item needs, and how many items.
+
+    Near-duplicate texts and items of a group are kept together where the pilot is resampled.
 
     Parameters
     ----------
@@ -100,6 +103,9 @@ def plan(
             "have at least 50 items labelled by two annotators or more",
             code="too-few-labels",
         )
+    item_groups = item_clusters(pilot)
+    if item_groups is not None:
+        item_groups = np.unique(item_groups, return_inverse=True)[1]
     if options.budget is None:
         cost = len(pilot) * options.price + len(pilot.items) * options.item_price
         options = replace(options, budget=cost)
@@ -114,7 +120,7 @@ def plan(
         notes.append(text.NO_PREDICTIONS)
     else:
         compared, models = _models_to_compare(jury, labels)
-        spreads = difference_spreads(labels, *models, counts, samples)
+        spreads = difference_spreads(labels, *models, counts, samples, item_groups)
         for name, spread in spreads.items():
             comparison[name] = detectable(spread, item_counts, options.level, options.power)
     model: dict[str, Floats] = {}
@@ -125,12 +131,17 @@ def plan(
             notes.append(text.FEW_TEXTS)
         else:
             rng = np.random.default_rng(options.random_state)
-            runs = train_on_parts(pilot, labels, rng)
+            runs = train_on_parts(pilot, labels, rng, item_groups)
             model[metric] = planned_losses(runs, item_counts, counts, samples, rng)
     if not (labels.variance > _ROUNDING).any():
         notes.append(text.unanimous_note(int(labels.has_several.sum())))
     soft_label = soft_label_errors(
-        labels, counts, options.samples, options.random_state, level=options.level
+        labels,
+        counts,
+        options.samples,
+        options.random_state,
+        level=options.level,
+        item_groups=item_groups,
     )
     curve: list[CurveRow] = []
     for position, count in enumerate(counts):

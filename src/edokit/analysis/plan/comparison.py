@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.analysis.human_labels import HumanLabels
 from edokit.metrics import item_values, main_metrics
 from edokit.metrics.resampling import resampled_means
@@ -19,6 +19,7 @@ def difference_spreads(
     other_model: Floats,
     counts: Sequence[int],
     samples: int,
+    item_groups: Ints | None = None,
 ) -> dict[str, Floats]:
     """By metric, the standard deviation over items of the difference of two models [N, C].
 
@@ -26,11 +27,15 @@ def difference_spreads(
     The variance is *between + within / annotators* (components of variance of a one-way
     random-effects model); this is exact for metrics that are linear in the soft label. Both parts
     follow from the variance with one label per item and that with all of them. The resamples are
-    always the same, so that recommendations do not depend on a seed.
+    always the same, so that recommendations do not depend on a seed; they keep items together that
+    have the same number in ``item_groups`` [N].
     """
     scale = labels.scale
     several = labels.has_several
     codes = labels.item_codes
+    clusters = None
+    if item_groups is not None:
+        clusters = np.unique(item_groups[several], return_inverse=True)[1]
     hard_labels = scale.hard(labels.soft_labels)
     single_hard_labels = scale.hard(labels.shares)
     inverse_count = float((1 / labels.counts[several]).mean())
@@ -52,7 +57,7 @@ def difference_spreads(
             gaps**2,
         ]
         rng = np.random.default_rng(0)
-        single_mean, single_square, mean, square = resampled_means(columns, samples, rng, None)
+        single_mean, single_square, mean, square = resampled_means(columns, samples, rng, clusters)
         variance_with_one = single_square - single_mean**2
         variance_with_all = square - mean**2
         within = np.maximum(variance_with_one - variance_with_all, 0) / (1 - inverse_count)

@@ -35,12 +35,16 @@ class TrainingRuns:
     inverse_counts : list of float
         Mean of 1 / (annotators of the item) over these items [R].
     losses : Floats
-        Held-out loss of each model by item of the pilot [R, N]; NaN for its training items.
+        Held-out loss of each model by item of the pilot [R, N]; NaN for items that it was trained
+        on, or that are in a group with these.
+    item_groups : Ints or None
+        Items of the pilot with the same number belong together [N]; None: no items do.
     """
 
     sizes: Sequence[int]
     inverse_counts: Sequence[float]
     losses: Floats
+    item_groups: Ints | None = None
 
 
 def planned_losses(
@@ -63,13 +67,20 @@ def planned_losses(
     planned = _curve_terms(items, 1 / np.array(counts))
     is_held_out = ~np.isnan(runs.losses)
     losses = np.nan_to_num(runs.losses)
-    pilot_items = losses.shape[1]
+    unit_of_item = np.arange(losses.shape[1])
+    if runs.item_groups is not None:
+        unit_of_item = np.unique(runs.item_groups, return_inverse=True)[1]
+    n_units = int(unit_of_item.max()) + 1
     resampled = np.zeros((samples, len(counts)))
     for sample in range(samples):
-        weights = rng.multinomial(pilot_items, np.full(pilot_items, 1 / pilot_items))
-        means = (losses @ weights) / (is_held_out @ weights)
-        run_weights = np.sqrt(rng.gamma(_INDEPENDENT_REPEATS / _REPEATS, size=len(means)))
-        coefficients, _ = nnls(design * run_weights[:, None], means * run_weights)
+        weights = rng.multinomial(n_units, np.full(n_units, 1 / n_units))[unit_of_item]
+        totals = is_held_out @ weights
+        run_weights = np.sqrt(rng.gamma(_INDEPENDENT_REPEATS / _REPEATS, size=len(totals)))
+        # With few groups, no held-out item of a run may be drawn.
+        is_drawn = totals > 0
+        means = (losses @ weights)[is_drawn] / totals[is_drawn]
+        run_weights = run_weights[is_drawn]
+        coefficients, _ = nnls(design[is_drawn] * run_weights[:, None], means * run_weights)
         resampled[sample] = planned @ coefficients
     return resampled
 
@@ -81,9 +92,15 @@ def _curve_terms(items: Sequence[int], inverse_counts: Floats) -> Floats:
 
 
 def train_on_parts(
-    pilot: Annotations, labels: HumanLabels, rng: np.random.Generator
+    pilot: Annotations,
+    labels: HumanLabels,
+    rng: np.random.Generator,
+    item_groups: Ints | None = None,
 ) -> TrainingRuns:
-    """Train TF-IDF members on parts of the items, with one label each and with the usual number."""
+    """Train TF-IDF members on parts of the items, with one label each and with the usual number.
+
+    Items with the same number in ``item_groups`` [N] are not both trained and tested on.
+    """
     from edokit.members.recipe import MemberData
     from edokit.members.registry import find_recipe
 
@@ -100,8 +117,10 @@ def train_on_parts(
     losses = []
     for share in _TRAINED_SHARES * _REPEATS:
         for limit in label_limits:
-            trained = rng.permutation(items)[: int(len(items) * share)]
+            trained = _shuffled(items, item_groups, rng)[: int(len(items) * share)]
             tested = np.setdiff1d(items, trained)
+            if item_groups is not None:
+                tested = tested[~np.isin(item_groups[tested], item_groups[trained])]
             targets, label_counts = _fewer_labels(labels, limit, rng)
             data = MemberData(
                 [texts[i] for i in trained],
@@ -113,12 +132,23 @@ def train_on_parts(
             member = find_recipe("linear")(classes)  # type: ignore[call-arg]
             p = np.full((len(pilot.items), classes), 1 / classes)
             p[tested] = member.fit(data).predict_proba([texts[i] for i in tested])
-            item_losses = labels.losses(p)
-            item_losses[trained] = np.nan
+            item_losses = np.full(len(pilot.items), np.nan)
+            item_losses[tested] = labels.losses(p)[tested]
             sizes.append(len(trained))
             inverse_counts.append(float((1 / label_counts[trained]).mean()))
             losses.append(item_losses[np.sort(items)])
-    return TrainingRuns(sizes, inverse_counts, np.array(losses))
+    sorted_groups = None
+    if item_groups is not None:
+        sorted_groups = item_groups[np.sort(items)]
+    return TrainingRuns(sizes, inverse_counts, np.array(losses), sorted_groups)
+
+
+def _shuffled(items: Ints, item_groups: Ints | None, rng: np.random.Generator) -> Ints:
+    """The items in random order; those of a group follow each other."""
+    if item_groups is None:
+        return rng.permutation(items)
+    place_of_group = rng.permutation(int(item_groups.max()) + 1)
+    return items[np.argsort(place_of_group[item_groups[items]], kind="stable")]
 
 
 @dataclass(frozen=True, eq=False)

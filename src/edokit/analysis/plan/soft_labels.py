@@ -67,13 +67,15 @@ def soft_label_errors(
     random_state: int,
     reference: int | None = None,
     level: float = 0.95,
+    item_groups: Ints | None = None,
 ) -> dict[str, SoftLabelError]:
     """By metric, the error of the soft label of each number of annotators.
 
     The soft label is compared with that of ``reference`` other annotators; None: of all who could
-    be asked. Each sample of the interval draws the items of the pilot again, and the distribution
-    of each item. The items to draw from include one that is not in the pilot, on which two
-    annotators differ: a pilot that shows no disagreement does not show that there is none.
+    be asked. Each sample of the interval draws the items of the pilot again, those with the same
+    number in ``item_groups`` [N] together, and the distribution of each item. The items to draw
+    from include one that is not in the pilot, on which two annotators differ: a pilot that shows no
+    disagreement does not show that there is none.
     """
     rng = np.random.default_rng(random_state)
     pilot = _Items(labels.soft_labels[labels.has_several], labels.counts[labels.has_several])
@@ -82,12 +84,16 @@ def soft_label_errors(
     repeats = math.ceil(_ESTIMATE_DRAWS / len(pilot.counts))
     repeated_items = np.tile(np.arange(len(pilot.counts)), repeats)
     estimates = simulation.errors(pilot.take(repeated_items), rng)
+    groups = None
+    if item_groups is not None:
+        pilot_groups = np.unique(item_groups[labels.has_several], return_inverse=True)[1]
+        # The item that is not in the pilot is a group of its own.
+        groups = np.append(pilot_groups, pilot_groups.max() + 1)
     resampled: dict[str, list[Floats]] = {name: [] for name in estimates}
     observed = []
     for _ in range(samples):
         extended = pilot.with_divided_item(labels.scale, rng)
-        items = rng.integers(len(extended.counts), size=min(len(extended.counts), _MOST_ITEMS))
-        sampled_items = extended.take(items)
+        sampled_items = extended.take(_draw_items(len(extended.counts), groups, rng))
         for name, values in simulation.errors(sampled_items, rng).items():
             resampled[name].append(values)
         rows, row_counts = sampled_items.rows(labels.scale)
@@ -105,6 +111,18 @@ def soft_label_errors(
             estimate, np.minimum(low, estimate), np.maximum(high, estimate)
         )
     return errors
+
+
+def _draw_items(n_items: int, groups: Ints | None, rng: np.random.Generator) -> Ints:
+    """Positions of items, drawn with replacement; whole groups [N] where there are some."""
+    if groups is None:
+        return rng.integers(n_items, size=min(n_items, _MOST_ITEMS))
+    n_groups = int(groups.max()) + 1
+    by_group = np.argsort(groups, kind="stable")
+    ends = np.cumsum(np.bincount(groups))
+    members = np.split(by_group, ends[:-1])
+    drawn = [members[group] for group in rng.integers(n_groups, size=n_groups)]
+    return np.concatenate(drawn)[:_MOST_ITEMS]
 
 
 @dataclass(frozen=True, eq=False)
