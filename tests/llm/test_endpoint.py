@@ -235,9 +235,10 @@ def test_a_server_that_counts_more_than_a_request_allows_exceeds_a_budget_once()
     assert budget.spent == 9.0
 
 
-def test_a_budget_of_nothing_sends_nothing_and_says_how_to_go_on() -> None:
+def test_a_budget_of_nothing_sends_nothing_that_costs_and_says_how_to_go_on() -> None:
     with raises_code("exceeded-budget", "0"):
         Budget(0.0).reserve(10)
+    assert Budget(0.0).reserve(0).amount == 0
     with raises_code("invalid-number", "budget", "1"), session(budget=-1):
         pass
 

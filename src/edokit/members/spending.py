@@ -80,11 +80,11 @@ class Reservation:
 class Budget:
     """A limit on what the requests of one command cost together.
 
-    Before a request is sent, the most that it can cost is reserved. It is sent if that fits beside
-    what was spent and what is reserved for requests under way; it waits while one of those may
-    still turn out cheaper, and is refused otherwise. Only a server that counts more tokens than a
-    request allows can exceed the limit; after the first such answer requests are sent one by one,
-    and as much more is reserved for each.
+    Before a request is sent, the most that it can cost is reserved. It is sent if the limit covers
+    this, what was spent, and what is reserved for requests under way. Otherwise it waits for these,
+    which may turn out cheaper, and is refused if none is left. Only a server that counts more
+    tokens than a request allows can exceed the limit: after the first such answer, requests are
+    sent one by one, and more is reserved for each, in proportion.
 
     Parameters
     ----------
@@ -151,7 +151,8 @@ class Budget:
         )
 
     def _fits(self, amount: float) -> bool:
-        if self.limit is None:
+        """Whether a request that costs at most this may be sent now."""
+        if self.limit is None or amount == 0:  # what is free fits any limit
             return True
         # Until one answer has shown how the server counts, requests are sent one by one.
         is_trusted = self._excess is not None and self._excess <= 1

@@ -53,6 +53,7 @@ class Reader:
         """The arrays [L] of each text: token ids, masks, and segments if the model needs them."""
         check_texts(texts)
         tokens: dict[Text, NamedArrays] = {}
+        # A tokenizer takes either texts or pairs at a time.
         for kind in (str, tuple):
             distinct = list(dict.fromkeys(text for text in texts if isinstance(text, kind)))
             if distinct:
