@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from edokit._types import Floats
 from edokit.members.arrays import NamedArrays
 from edokit.members.recipes._tokens import Reader
 from edokit.scales import NOMINAL, Scale
+
+if TYPE_CHECKING:
+    from edokit.members.recipes.transformer import TransformerMember
 
 _DROPOUT = 0.1
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT
@@ -290,7 +293,9 @@ _LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d+)\.")
 _ANNOTATORS = ("head.vectors", "head.offsets")
 
 
-def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> list[dict[str, Any]]:
+def parameter_groups(
+    network: nn.Module, options: TransformerMember, weight_decay: float
+) -> list[dict[str, Any]]:
     """Parameters for an optimizer, by learning rate and by whether weight decay applies.
 
     Heads and parameters of annotators have their own learning rates. The learning rate of the

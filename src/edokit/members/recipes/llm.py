@@ -183,8 +183,9 @@ class LanguageModel(Member):
         # Numbers of items, requests, failures (answers that name no label) and tokens so far.
         self._usage: Counter[str] = Counter()
         self._has_named_labels = False  # whether an answer has named a label before
-        # Alternatives that the server returns at each token; 0: answers are sampled.
-        self._top: int | None = None
+        # Number of alternatives that the server returns at each token; 0 if answers are sampled,
+        # None before it is known.
+        self._n_alternatives: int | None = None
 
     def extra_parameters(self) -> dict[str, Any]:
         """The option ``extra``, a JSON object."""
@@ -237,12 +238,14 @@ class LanguageModel(Member):
             info["persona"] = self.persona_name or _short(self.persona)
         if self.examples:
             info["examples"] = self.examples
-        if self._top is not None:
-            info["probabilities"] = "logprobs" if self._top else f"{self.samples} samples"
+        if self._n_alternatives == 0:
+            info["probabilities"] = f"{self.samples} samples"
+        elif self._n_alternatives is not None:
+            info["probabilities"] = "logprobs"
         info |= {name: usage[name] for name in ("requests", "failures", "tokens_in", "tokens_out")}
         if usage["without_usage"]:
             info["tokens"] = "estimated"
-        if self._top == 0:
+        if self._n_alternatives == 0:
             info["answers"] = usage["requests"] - usage["failures"]
         cost = self._server.cost(usage["tokens_in"], usage["tokens_out"])
         if cost is not None and usage["items"]:
@@ -277,7 +280,7 @@ class LanguageModel(Member):
             "options": {name: getattr(self, name) for name in known_options(type(self))},
             "classes": list(questions.classes),
             "scale": questions.scale.to_text(questions.classes),
-            "top": self._top,
+            "top": self._n_alternatives,
             "examples": self._examples,
         }
         write_json(content, folder / _FILE)
@@ -298,7 +301,7 @@ class LanguageModel(Member):
             member = cls(len(saved.classes), **options)
             member._ask_about(saved.classes, DeclaredScale(saved.scale).resolve(saved.classes))
         member._examples = saved.examples
-        member._top = saved.top
+        member._n_alternatives = saved.top
         member._has_named_labels = True
         return member
 
@@ -339,9 +342,10 @@ class LanguageModel(Member):
         pairs, _ = self._pairs(texts, annotators)
         prompts = self._prompts(list(dict.fromkeys(pairs)))
         forecast: dict[str, list[endpoints.Request]] = {}
-        if self._may_use_logprobs and self._top != 0:
-            forecast["log-probabilities"] = self._requests(prompts, self._top or _ALTERNATIVES[0])
-        if not self._may_use_logprobs or not self._top:
+        if self._may_use_logprobs and self._n_alternatives != 0:
+            n_alternatives = self._n_alternatives or _ALTERNATIVES[0]
+            forecast["log-probabilities"] = self._requests(prompts, n_alternatives)
+        if not self._may_use_logprobs or not self._n_alternatives:
             forecast["samples"] = self._requests(prompts, 0)
         return forecast
 
@@ -381,7 +385,7 @@ class LanguageModel(Member):
     def _predict_pairs(self, pairs: Sequence[tuple[Text, str]]) -> Floats:
         """Probabilities [P, C] of distinct pairs of a text and an annotator (see `_pairs`)."""
         prompts = self._prompts(pairs)
-        self._top = self._find_top(prompts[0])
+        self._n_alternatives = self._find_alternatives(prompts[0])
         n_answers = len(prompts) * self._answers_per_prompt
         failures_before = self._usage["failures"]
         # The first answers show whether the model names labels at all, before others are paid for.
@@ -417,7 +421,7 @@ class LanguageModel(Member):
     @property
     def _answers_per_prompt(self) -> int:
         """Number of answers to each prompt."""
-        if self._top:
+        if self._n_alternatives:
             return 1
         return self.samples
 
@@ -432,7 +436,7 @@ class LanguageModel(Member):
             elif session.report is not None:
                 session.report(f"{session.member}, request {done + answers} of {total}")
 
-        requests = self._requests(prompts, self._top or 0)
+        requests = self._requests(prompts, self._n_alternatives or 0)
         answers = self._server.ask(requests, report)
         self._usage["requests"] += len(answers)
         for request, answer in zip(requests, answers, strict=True):
@@ -445,7 +449,7 @@ class LanguageModel(Member):
 
     def _shares(self, answers: Sequence[Completion]) -> Floats:
         """Probabilities from the answers to one prompt; failures are counted and left out."""
-        if self._top:
+        if self._n_alternatives:
             return self._shares_of_tokens(answers[0])
         choices = self._questions.choices
         n_choices = len(choices.names)
@@ -468,21 +472,21 @@ class LanguageModel(Member):
         self._has_named_labels = True
         return shares
 
-    def _requests(self, prompts: Sequence[Prompt], top: int) -> list[endpoints.Request]:
+    def _requests(self, prompts: Sequence[Prompt], n_alternatives: int) -> list[endpoints.Request]:
         """The requests for prompts: one each for log-probabilities, else as many as samples."""
         body: dict[str, object] = {"model": self.model}
         if self.max_tokens is not None:
             body["max_tokens"] = self.max_tokens
             has_keys = self._questions.by_label or len(self._questions.choices.keys) > 0
-            if top and has_keys:
+            if n_alternatives and has_keys:
                 body["max_tokens"] = min(self.max_tokens, _KEY_TOKENS)
         if self.temperature is not None:
-            body["temperature"] = 0.0 if top else self.temperature
-        if top:
+            body["temperature"] = 0.0 if n_alternatives else self.temperature
+        if n_alternatives:
             body["logprobs"] = True
-            body["top_logprobs"] = top
+            body["top_logprobs"] = n_alternatives
         body.update(self.extra_parameters())
-        draws = 1 if top else self.samples
+        draws = 1 if n_alternatives else self.samples
         requests: list[endpoints.Request] = []
         for text, messages in prompts:
             for draw in range(draws):
@@ -494,16 +498,18 @@ class LanguageModel(Member):
         """Whether the log-probabilities of tokens can tell labels apart, if a server has them."""
         return self.probabilities == "auto" and self._questions.choices.first_token_decides
 
-    def _find_top(self, prompt: Prompt) -> int:
+    def _find_alternatives(self, prompt: Prompt) -> int:
         """How many alternatives the server returns at each token; 0: answers must be sampled."""
         if not self._may_use_logprobs:
             return 0
-        if self._top is not None:
-            return self._top
-        for top in _ALTERNATIVES:
+        if self._n_alternatives is not None:
+            return self._n_alternatives
+        for n_alternatives in _ALTERNATIVES:
             with suppress(endpoints.RequestRefusedError):
-                answer = self._server.ask(self._requests([prompt], top))[0]
-                return 0 if answer.logprobs is None else top
+                answer = self._server.ask(self._requests([prompt], n_alternatives))[0]
+                if answer.logprobs is None:
+                    return 0
+                return n_alternatives
         return 0
 
 

@@ -104,7 +104,11 @@ class SklearnMember(Member):
         self._n = len(targets)
         texts = with_context(data.texts, data.context)
         self._corpus = data.corpus
+        self._always = np.asarray((targets == 1).all(axis=0)) & self._scale.is_multi_label
+        self._seen = np.flatnonzero(targets.any(axis=0) & ~self._always)
         self._fitted = self._new_estimator()
+        if self._scale.is_multi_label and not is_regressor(self._fitted):
+            self._fitted = MultiOutputClassifier(self._fitted)
         rows, answers, weights = self._learning_rows(targets)
         if self.features == "tfidf":
             counts = counts_of(texts, self._corpus)
@@ -135,18 +139,11 @@ class SklearnMember(Member):
         return self
 
     def _learning_rows(self, targets: Floats) -> tuple[Ints, Any, Floats]:
-        """The item of each row to learn from, the answer there, and the weight of the row.
-
-        Sets which classes, or labels, there are to learn.
-        """
-        occurs = targets.any(axis=0)
-        self._always = np.asarray((targets == 1).all(axis=0)) & self._scale.is_multi_label
-        self._seen = np.flatnonzero(occurs & ~self._always)
+        """The item of each row to learn from, the answer there, and the weight of the row."""
         if is_regressor(self._fitted):
             return np.arange(self._n), targets[:, self._seen], np.ones(self._n)
         if self._scale.is_multi_label:
             rows, sets, weights = _sets_of(targets)
-            self._fitted = MultiOutputClassifier(self._fitted)
             return rows, sets[:, self._seen].astype(np.int64), weights
         rows, classes = np.nonzero(targets)
         return rows, classes, targets[rows, classes]
