@@ -207,16 +207,17 @@ def _refuse_test_options(
         if value is not None:
             raise InputError(
                 f"{option(name)} is about test items, but there is no {option('test_predictions')}",
-                "add them, or leave it out to cross-validate",
+                "add test predictions, or leave this out to cross-validate",
                 code="missing-option",
             )
 
 
 @dataclass(frozen=True)
 class _RequestedMetrics:
-    """The metrics that tables show, those that are means over items, and the others.
+    """Metrics of a comparison.
 
-    ``item_means`` and ``whole_set`` are computed; they include the main metrics.
+    Tables show ``names``. Computed are these and the main metrics: ``item_means``, which are means
+    over items, and ``whole_set``, which are not.
     """
 
     names: tuple[str, ...]
@@ -230,12 +231,16 @@ def _requested_metrics(names: Iterable[str] | None, scale: Scale) -> _RequestedM
     if names is None:
         return _RequestedMetrics(main, main, ())
     requested = tuple(dict.fromkeys(checked_names(names, scale)))
-    further = [name for name in requested if name not in main]
-    return _RequestedMetrics(
-        requested,
-        (*main, *(name for name in further if METRIC[name].is_mean)),
-        tuple(name for name in further if not METRIC[name].is_mean),
-    )
+    item_means = list(main)
+    whole_set: list[str] = []
+    for name in requested:
+        if name in main:
+            continue
+        if METRIC[name].is_mean:
+            item_means.append(name)
+        else:
+            whole_set.append(name)
+    return _RequestedMetrics(requested, tuple(item_means), tuple(whole_set))
 
 
 def _with_enough_samples(options: CompareOptions, tests: int) -> CompareOptions:

@@ -84,14 +84,14 @@ def read_test_samples(
     if is_same_kind and test_labels.classes != classes:
         test_labels = test_labels.with_classes(classes)
     check_same_scale(dev.annotations.scale, "annotations", test_labels.scale, "test annotations")
-    members = inputs.select_members(
+    matched_test = inputs.select_members(
         test.predictions.order_classes(classes), dev.predictions.members, "test predictions"
     )
-    inputs.check_disjoint(dev.predictions, members)
+    inputs.check_disjoint(dev.predictions, matched_test)
     return Samples(
         dev=dev.predictions,
         dev_labels=dev.annotations,
-        test=members,
+        test=matched_test,
         test_labels=test_labels,
         inputs={**dev.inputs, **test.inputs},
     )

@@ -112,9 +112,10 @@ def read_answers(
     if members is not None:
         if ensemble is not None:
             members = select_members(members, ensemble.members_, "predictions")
-        members = members.order_classes(labels.classes).panel_means()
-        by_name[UNIFORM] = _aligned(members, labels.rows)
+        item_means = members.order_classes(labels.classes).panel_means()
+        by_name[UNIFORM] = _aligned(item_means, labels.rows)
     by_annotator = None
+    # Rows of pairs name an annotator; those without a name are for nobody in particular.
     is_named = answers.rows.is_named
     if is_named.any():
         by_annotator = _aligned(answers.pairs(), labels.pairs().rows)
