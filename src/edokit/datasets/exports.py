@@ -195,8 +195,13 @@ def read_export(
     unlabelled = [name for name in dict.fromkeys(names) if name not in labelled]
     if unlabelled:
         total = len(labelled) + len(unlabelled)
-        note = f"no annotation and are left out: {examples(unlabelled)}"
-        warn(f"{are(len(unlabelled), total, HAVE, 'item')} {note}")
+        verb = "are"
+        if len(unlabelled) == 1:
+            verb = "is"
+        warn(
+            f"{are(len(unlabelled), total, HAVE, 'item')} no annotation and {verb} left out:"
+            f" {examples(unlabelled)}"
+        )
     n_empty = sum(row["label"] == "[]" for row in rows)
     _warn_of(table.n_without_label, f"without a label for {question!r} left out")
     _warn_of(n_empty, "without a choice counted as the empty set")
@@ -272,17 +277,20 @@ def _choose(name: str | None, items: Sequence[Item]) -> str:
     hint = f"name one with {option('question', next(iter(counts), 'NAME'))}"
     if name is not None:
         raise InputError(
-            f"no annotation labels a whole item as an answer to {name!r}; those with labels are"
-            f" {listed or 'none'}",
+            f"no annotation labels a whole item as an answer to {name!r}; the questions with labels"
+            f" are {listed or 'none'}",
             hint,
             code="ambiguous-question",
         )
-    names = {tuple(item.ids) for item in items}
-    problem = f"{counted(len(counts), 'question')} have labels of the {counted(len(names), 'item')}"
+    n_items = len({tuple(item.ids) for item in items})
     if not counts:
-        raise InputError(f"{problem}; those with labels are none", hint, code="ambiguous-question")
+        raise InputError(
+            f"no annotation of the {counted(n_items, 'item')} has a label",
+            "check that it is the right export",
+            code="ambiguous-question",
+        )
     decision = Decision(
-        f"{problem}; those with labels are {listed}",
+        f"the labels of the {counted(n_items, 'item')} answer {len(counts)} questions: {listed}",
         hint,
         {"question": next(iter(counts))},
         can_be_tried=False,  # other decisions follow from the question
