@@ -253,7 +253,7 @@ def test_the_same_user_twice_follows_the_policy() -> None:
             ("wrong-content", "[0].responses.tone.status[0]", "'maybe'"),
         ),
         (flat({"a": [(ANN, "", "submitted")]}), ("missing-value", "item 'a'")),
-        (flat({"a": [(ANN, [True], "submitted")]}), ("ambiguous-question")),
+        (flat({"a": [(ANN, [True], "submitted")]}), ("ambiguous-question", "1 item")),
         (
             flat({"a": [([], "calm", "submitted")]}),
             ("wrong-content", "[0].responses.tone.users[0] should"),
