@@ -83,8 +83,8 @@ class TransformerMember(Member):
         targets, or the sum of two. For multi-label data, the mean over labels.
     pooling : {"first", "last", "mean", "mean+target"}, default="mean"
         Which tokens' last hidden states the classifier gets: the first, the last (in a decoder the
-        only one that depends on the whole text), the mean over all, or that joined with the mean
-        over the utterance of (utterance, context).
+        only one that depends on the whole text), the mean over all, or that mean joined with the
+        mean over the text of a pair (text, context).
     adversarial : float, default=0
         Norm of the adversarial step on the word embeddings (FGM); 0: no such step.
     adapter_rank : int, default=0
@@ -93,16 +93,16 @@ class TransformerMember(Member):
     layer_decay : float, default=1
         The learning rate of each layer is this share of that of the layer above; 1: all the same.
     speaker_tags : bool, default=False
-        Name the speaker in each line of (utterance, context).
+        Name the speaker in each line of a pair (text, context).
     context_first : bool, default=False
-        Read the context before the utterance, as people do; recommended for decoders, which were
+        Read the context before the text, as people do; recommended for decoders, which were
         trained to read forwards.
     instruction : str, default=""
         Read before every text, such as a question that an instruction-tuned model answers.
     head_learning_rate : float, default=None
         None: that of the encoder.
     annotators : bool, default=False
-        Learn who labelled: the member predicts for nobody in particular, and for each annotator.
+        Whether to learn individual annotators: the member then also predicts for each of them.
     annotator_learning_rate : float, default=1e-3
         Learning rate of an annotator's vector beside the features of a text, and bias per class.
     device : str, default=None
@@ -174,8 +174,8 @@ class TransformerMember(Member):
             )
         if self.annotators and self.epoch_metric == "f1":
             raise InputError(
-                f"{option('epoch_metric', 'f1')} is the micro-F1 of nobody in particular, which"
-                f" says little about {option('annotators', True)}",
+                f"{option('epoch_metric', 'f1')} is the micro-F1 of anonymous answers, which says"
+                f" little about {option('annotators', True)}",
                 f"choose {option('epoch_metric', 'loss')}",
                 code="conflicting-options",
             )
@@ -194,7 +194,7 @@ class TransformerMember(Member):
         return float(np.random.default_rng(seed).uniform(*WEIGHT_DECAY))
 
     def count_warmup_steps(self, steps: int) -> int:
-        """Warm-up steps of a run of ``steps`` steps."""
+        """Number of warm-up steps in a run of ``steps`` steps."""
         return min(self.warmup_steps, int(self.warmup_share * steps))
 
     @property
@@ -252,7 +252,7 @@ class TransformerMember(Member):
     def predict_proba(
         self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
     ) -> Floats:
-        """Probabilities [N, C] for nobody in particular; each label's own for multi-label data.
+        """Anonymous probabilities [N, C]; each label's own for multi-label data.
 
         With ``annotators`` of each text, the mean over what each of them would answer. Annotators
         that the member does not know get exactly the anonymous answer, and so do texts without any.
