@@ -17,6 +17,26 @@ from edokit.metrics import headline_metric, item_values
 from edokit.metrics.formulas import decisions
 from edokit.predictions.core import Predictions
 from edokit.rows import sums
+from edokit.scales import Scale
+
+WIDTHS = (0.05, 0.1, 0.2, 0.4)
+"""Distances, as shares of an ordinal scale, at which a label counts about a third (1/e)."""
+
+
+def nearness_kernels(scale: Scale, is_used: Bools) -> list[Floats]:
+    """How much a label counts for each of the classes in use [C, C].
+
+    In the first kernel, it counts for its class alone; on an ordinal scale, there is one more for
+    each of the `WIDTHS`, in which it also counts for near classes.
+    """
+    kernels = [np.eye(int(is_used.sum()))]
+    if scale.span is not None:
+        places = np.array(scale.positions)[is_used] / scale.span
+        distances = np.abs(places[:, None] - places)
+        for width in WIDTHS:
+            nearness = np.exp(-distances / width)
+            kernels.append(nearness / nearness.sum(axis=1, keepdims=True))
+    return kernels
 
 
 def match_jury(

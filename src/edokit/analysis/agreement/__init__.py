@@ -19,6 +19,7 @@ from edokit.analysis.agreement.coefficients import (
     cohen_kappas,
     fleiss_kappa,
     gwet_ac,
+    interval_or_unknown,
     item_agreement,
     krippendorff_alpha,
     mean_estimate,
@@ -107,11 +108,11 @@ def agreement(
     class_agreement = _class_agreement(kind, labels.scale, tables[0].shape[1])
     by_table = [item_agreement(table, class_agreement) for table in tables]
     alphas = [krippendorff_alpha(table, class_agreement) for table in tables]
-    alpha = _interval(_mean(alphas), level, clusters)
+    alpha = interval_or_unknown(_mean(alphas), level, clusters)
     observed = [observed_agreement(table, class_agreement) for table in tables]
     fleiss = [fleiss_kappa(table, class_agreement) for table in tables]
     gwet = [gwet_ac(table, class_agreement) for table in tables]
-    gwet_ac1, gwet_ac2 = _gwet_by_name(_interval(_mean(gwet), level, clusters), kind)
+    gwet_ac1, gwet_ac2 = _gwet_by_name(interval_or_unknown(_mean(gwet), level, clusters), kind)
     kappa, pairs, per_annotator, cohen_reason = _cohen(
         labels, class_agreement, min_shared, level, clusters
     )
@@ -122,9 +123,9 @@ def agreement(
     return Agreement(
         weights=kind,
         level=level,
-        observed=_interval(_mean(observed), level, clusters),
+        observed=interval_or_unknown(_mean(observed), level, clusters),
         krippendorff_alpha=alpha,
-        fleiss_kappa=_interval(_mean(fleiss), level, clusters),
+        fleiss_kappa=interval_or_unknown(_mean(fleiss), level, clusters),
         cohen_kappa=kappa,
         gwet_ac1=gwet_ac1,
         gwet_ac2=gwet_ac2,
@@ -194,15 +195,6 @@ def _mean(estimates: Sequence[CoefficientEstimate | None]) -> CoefficientEstimat
     return mean_estimate([estimate for estimate in estimates if estimate is not None])
 
 
-def _interval(
-    estimate: CoefficientEstimate | None, level: float, clusters: Ints | None
-) -> Interval:
-    """An estimate with its interval; all unknown where it is undefined."""
-    if estimate is None:
-        return UNKNOWN
-    return estimate.interval(level, clusters)
-
-
 def _count_tables(labels: HumanLabels) -> list[Floats]:
     """How many annotators gave each item each class [N, C]; for multi-label data, by label."""
     items = len(labels.counts)
@@ -269,7 +261,7 @@ def _cohen(
             estimates.append(
                 mean_kappa(kappas, label_pairs, annotator_pairs, item_codes, len(labels.counts))
             )
-        return _interval(_mean(estimates), level, clusters)
+        return interval_or_unknown(_mean(estimates), level, clusters)
 
     per_annotator: list[AnnotatorKappa] = []
     for a, annotator_pairs in label_pairs.by_annotator().items():

@@ -61,6 +61,15 @@ class CoefficientEstimate:
         return Interval(self.value, max(low, -1.0), min(high, 1.0))
 
 
+def interval_or_unknown(
+    estimate: CoefficientEstimate | None, level: float, clusters: Ints | None
+) -> Interval:
+    """A coefficient with its interval; all unknown where it is undefined."""
+    if estimate is None:
+        return Interval(None, None, None)
+    return estimate.interval(level, clusters)
+
+
 def mean_estimate(estimates: Sequence[CoefficientEstimate]) -> CoefficientEstimate | None:
     """The mean of several coefficients of the same items; None for none."""
     if not estimates:

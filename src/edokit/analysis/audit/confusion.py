@@ -11,11 +11,11 @@ from edokit.analysis.agreement import agreement_weights
 from edokit.analysis.agreement.coefficients import (
     CoefficientEstimate,
     cohen_kappas,
+    interval_or_unknown,
     mean_estimate,
 )
 from edokit.analysis.audit.result import ConfusionRow, JudgeRow
 from edokit.analysis.human_labels import HumanLabels
-from edokit.metrics import Interval
 
 # What annotators said of one label of multi-label data.
 CHOICES = ("not chosen", "chosen")
@@ -40,8 +40,8 @@ def judge_rows(
             {
                 "judge": name,
                 "labels": len(labels.item_codes),
-                "agreement": _interval(mean_estimate(observed), level, clusters),
-                "cohen_kappa": _interval(mean_estimate(kappas), level, clusters),
+                "agreement": interval_or_unknown(mean_estimate(observed), level, clusters),
+                "cohen_kappa": interval_or_unknown(mean_estimate(kappas), level, clusters),
             }
         )
     return rows
@@ -111,11 +111,3 @@ def _kappa(
     varied = labels.item_codes[kappas.is_varied]
     is_counted = np.bincount(varied, minlength=items) > 0
     return CoefficientEstimate(float(kappas.values[0]), influence, labels.counts > 0, is_counted)
-
-
-def _interval(
-    estimate: CoefficientEstimate | None, level: float, clusters: Ints | None
-) -> Interval:
-    if estimate is None:
-        return Interval(None, None, None)
-    return estimate.interval(level, clusters)

@@ -10,6 +10,7 @@ from scipy.special import chdtrc
 
 from edokit._types import Bools, Floats, Ints
 from edokit.analysis.diagnose.vectors import LabelVectors, peer_agreement, squares, totals
+from edokit.analysis.human_labels import nearness_kernels
 from edokit.annotations.core import Annotations
 from edokit.scales import Scale
 
@@ -19,8 +20,6 @@ SMALLEST_RATE = 0.1
 RATES = np.linspace(0.0, 1.0, 21)
 # How many labels the shares of all labels count as: numbers that are tried.
 _CONCENTRATIONS = 2.0 ** np.arange(-3, 6)
-# Distances, as shares of an ordinal scale, at which a label counts about a third (1/e).
-_WIDTHS = (0.05, 0.1, 0.2, 0.4)
 _STRICTNESS_ROUNDS = 10
 
 
@@ -104,23 +103,15 @@ def chance_of_gain(gain: Floats, tables: int) -> Floats:
 
 
 def _tables(labels: Floats, scale: Scale) -> list[tuple[Floats, list[Floats]]]:
-    """Labels as distributions over the classes in use [M, C], and kernels [C, C] of these classes.
+    """Labels as distributions over the classes in use [M, C], and kernels of these classes.
 
-    There is one table, for multi-label data one per label. A kernel says how much a label counts
-    for each class: for its class alone or, on an ordinal scale, also for near ones.
+    There is one table, for multi-label data one per label.
     """
     tables = []
     for table in scale.tables(labels):
-        is_used = table.any(axis=0)
-        kernels = [np.eye(int(is_used.sum()))]
-        if scale.span is not None:
-            place = np.array(scale.positions)[is_used] / scale.span
-            distance = np.abs(place[:, None] - place)
-            for width in _WIDTHS:
-                nearness = np.exp(-distance / width)
-                kernels.append(nearness / nearness.sum(axis=1, keepdims=True))
+        is_used = np.asarray(table.any(axis=0))
         if is_used.sum() > 1:
-            tables.append((table[:, is_used], kernels))
+            tables.append((table[:, is_used], nearness_kernels(scale, is_used)))
     return tables
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from edokit._types import Floats, Ints
-from edokit.analysis.human_labels import HumanLabels
+from edokit.analysis.human_labels import HumanLabels, nearness_kernels
 from edokit.annotations.core import Annotations, take_rows
 from edokit.datasets.item_groups import item_clusters
 from edokit.ensemble.people import PeopleEffects
@@ -27,8 +27,6 @@ from edokit.scales import Scale
 
 STRENGTHS = 2.0 ** np.arange(-4, 10)
 """Prior strengths, in labels, that are tried."""
-WIDTHS = (0.05, 0.1, 0.2, 0.4)
-"""Distances, as shares of an ordinal scale, at which a label counts about a third (1/e)."""
 SMALLEST_PROBABILITY = 1e-6
 FOLDS = 5
 FEWEST_LABELS = 50
@@ -124,7 +122,7 @@ def _likeliest_prediction(
     best_strength = float(STRENGTHS[-1])
     highest = -np.inf
     n_others = others.sum(axis=1, keepdims=True)
-    for kernel in _kernels(scale, prior.shape[1]):
+    for kernel in nearness_kernels(scale, np.ones(prior.shape[1], dtype=bool)):
         near_others = others @ kernel
         for strength in STRENGTHS:
             prediction = (strength * prior + near_others) / (strength + n_others)
@@ -135,18 +133,6 @@ def _likeliest_prediction(
                 best_strength = float(strength)
                 highest = likelihood
     return best / best.sum(axis=1, keepdims=True), best_strength
-
-
-def _kernels(scale: Scale, classes: int) -> list[Floats]:
-    """How much a label counts for each class [C, C]: for its class alone, or also for near ones."""
-    kernels = [np.eye(classes)]
-    if scale.span is not None:
-        places = np.array(scale.positions) / scale.span
-        distances = np.abs(places[:, None] - places)
-        for width in WIDTHS:
-            nearness = np.exp(-distances / width)
-            kernels.append(nearness / nearness.sum(axis=1, keepdims=True))
-    return kernels
 
 
 def _shift_by_annotator(labels: HumanLabels, anonymous: Floats) -> Floats:
