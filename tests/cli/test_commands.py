@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from commands import Done, answer, assert_one_line, edo
+from commands import Done, answer, assert_one_line, edo, printed
 from edokit import read_predictions
 from edokit._io.tables import read_table
 from edokit.cli.app import COMMANDS, make_app
 from edokit.cli.console import print_table
+from tests.errors import raises_code
 
 ANNOTATIONS = """item,annotator,label,text
 a,ann1,no,nice weather in the north
@@ -83,7 +84,7 @@ def test_the_installed_script_ends_with_the_exit_code(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert_one_line(Done(done.returncode, done.stdout, done.stderr), "there is no file")
+    assert_one_line(Done(done.returncode, done.stdout, done.stderr), "nowhere.csv")
 
 
 def test_version_is_the_packages() -> None:
@@ -181,8 +182,8 @@ def test_split_gives_every_item_one_split(tmp_path: Path) -> None:
         "dev": 1,
         "test": 15,
     }
-    twice = edo("data", "split", source, again, "--into", "train=0.5,dev=0.5,dev=0.5")
-    assert_one_line(twice, "'dev' twice")
+    with raises_code("repeated-option", "'dev'"):
+        printed("data", "split", source, again, "--into", "train=0.5,dev=0.5,dev=0.5")
 
 
 def test_join_and_info_put_models_side_by_side(model: Path, tmp_path: Path) -> None:
@@ -204,12 +205,12 @@ def test_join_takes_logits_names_and_gaps_file_by_file(tmp_path: Path) -> None:
     soft.write_text("item,p_no,p_yes\na,0.78,0.22\nb,0.5,0.5\nc,1,0\n", encoding="utf-8")
     raw.write_text("nr,No,p_yes\nb,-1,2\na,0,0\n", encoding="utf-8")
     names = ("--column", "item=nr", "--column", "p_No=No", "--label-map", "No=no", "--out", out)
-    wrong = edo("predictions", "join", soft, raw, *names, "--logits")
-    assert_one_line(wrong, "soft.csv", "are probabilities, not logits", "FILE:logits")
-    wrong = edo("predictions", "join", soft, f"b={raw}", *names)
-    assert_one_line(wrong, "member 'b'", "are negative", "FILE:logits")
-    wrong = edo("predictions", "join", soft, f"b={raw}:logits", *names)
-    assert_one_line(wrong, "b (", "1 of 3 is missing: 'c'", "--missing drop")
+    with raises_code("not-logits", "soft.csv", "FILE:logits"):
+        printed("predictions", "join", soft, raw, *names, "--logits")
+    with raises_code("invalid-probabilities", "member 'b'", "FILE:logits"):
+        printed("predictions", "join", soft, f"b={raw}", *names)
+    with raises_code("items-differ", "b (", "1 of 3", "'c'", "missing='drop'"):
+        printed("predictions", "join", soft, f"b={raw}:logits", *names)
     done = edo("predictions", "join", soft, f"b={raw}:logits", *names, "--missing", "drop")
     assert done.returncode == 0
     assert "1 of 3 items is left out for every member (--missing drop): 'c'" in done.stderr
@@ -270,30 +271,30 @@ def test_a_label_outside_the_classes_gets_one_line_and_nothing_is_written(
 def test_items_that_do_not_match_are_counted_and_named(people: Path, tmp_path: Path) -> None:
     model = tmp_path / "other.csv"
     model.write_text("item,p_no,p_yes\na,0.5,0.5\nx,0.5,0.5\n", encoding="utf-8")
-    done = edo("evaluate", "--probabilities", model, "--annotations", people)
-    assert_one_line(done, "2 of 3 are missing", "'b'", "1 is extra", "'x'")
+    with raises_code("items-differ", "2 of 3", "'b'", "'x'"):
+        printed("evaluate", "--probabilities", model, "--annotations", people)
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("row", "code", "facts"),
     [
-        ("c,nan,0.4", ["finite", "'c'"]),
-        ("c,-0.2,1.2", ["are negative", "'c'"]),
-        ("c,0.2,0.2", ["do not sum to 1", "'c'", "--normalize"]),
-        ("c,many,0.2", ["p_no", "'many'", "row 4"]),
+        ("c,nan,0.4", "invalid-probabilities", ["finite", "'c'"]),
+        ("c,-0.2,1.2", "invalid-probabilities", ["negative", "'c'"]),
+        ("c,0.2,0.2", "invalid-probabilities", ["sum", "'c'", "normalize"]),
+        ("c,many,0.2", "not-a-number", ["p_no", "'many'", "row 4"]),
     ],
 )
-def test_bad_probabilities_get_one_line(
-    row: str, words: list[str], people: Path, tmp_path: Path
+def test_bad_probabilities_are_refused_by_item(
+    row: str, code: str, facts: list[str], people: Path, tmp_path: Path
 ) -> None:
     model = tmp_path / "bad.csv"
     model.write_text(f"item,p_no,p_yes\na,0.5,0.5\nb,0.5,0.5\n{row}\n", encoding="utf-8")
-    done = edo("evaluate", "--probabilities", model, "--annotations", people)
-    assert_one_line(done, *words)
+    with raises_code(code, *facts):
+        printed("evaluate", "--probabilities", model, "--annotations", people)
 
 
 def test_unknown_options_and_missing_files_get_one_line(tmp_path: Path) -> None:
-    assert_one_line(edo("data", "info", tmp_path / "nowhere.csv"), "there is no file")
+    assert_one_line(edo("data", "info", tmp_path / "nowhere.csv"), "nowhere.csv")
     assert_one_line(edo("data", "info", "x.csv", "--colour", "red"), "--colour", "--help")
     assert_one_line(edo("conjure"), "conjure", "--help")
     assert_one_line(edo("data", "get", "everything"), "'lewidi2023'")
@@ -463,10 +464,8 @@ def test_bad_fits_and_predictions_get_one_line_and_write_nothing(
     done = edo("predict", out, "--predictions", other, "--out", tmp_path / "p.csv")
     assert_one_line(done, "'good'", "'good'")
     assert not (tmp_path / "p.csv").exists()
-    assert_one_line(
-        edo("predict", tmp_path / "no", "--predictions", other, "--out", tmp_path / "p.csv"),
-        "there is no folder",
-    )
+    with raises_code("missing-file", str(tmp_path / "no")):
+        printed("predict", tmp_path / "no", "--predictions", other, "--out", tmp_path / "p.csv")
 
 
 def test_members_go_from_texts_to_pooled_probabilities(tmp_path: Path) -> None:

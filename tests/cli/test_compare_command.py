@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commands import answer, assert_one_line, edo
+from commands import answer, assert_one_line, edo, printed
 from edokit import Annotations, Predictions, compare, write_predictions
 from edokit._io.digests import digest_input
 from edokit._io.tables import write_table
 from edokit.runs.record import RunRecord
+from tests.errors import raises_code
 
 METHODS = "top-5,greedy,linear-pool,edo"
 
@@ -164,8 +165,8 @@ def test_a_training_wants_a_folder_without_other_runs(files: Path) -> None:
     assert edo("fit", "--predictions", files / "dev.npz", *where).returncode == 0
     assert edo(*words(files, "--methods", "top-5", "--out", files / "compared")).returncode == 0
     for held, name in (("a fitted ensemble", "fitted"), ("a comparison", "compared")):
-        refused = edo("train", files / "people.csv", "--out", files / name)
-        assert_one_line(refused, "trained members needs a separate folder", held)
+        with raises_code("existing-folder", held):
+            printed("train", files / "people.csv", "--out", files / name)
         assert not (files / name / "members").exists()
 
 
@@ -187,7 +188,6 @@ def test_evaluate_by_an_item_column(files: Path) -> None:
     shown = edo("evaluate", *pooled, *given, "--by", "lang").stdout
     assert "lang: it" in shown
     assert "constant: the shares of the items of the fit" in shown
-    assert_one_line(
-        edo("evaluate", *pooled, *given, "--by", "lnag"), "one value per item are 'lang'"
-    )
+    with raises_code("missing-column", "'lnag'", "'lang'"):
+        printed("evaluate", *pooled, *given, "--by", "lnag")
     assert_one_line(edo("evaluate", *given), "--probabilities")

@@ -81,7 +81,7 @@ def test_a_single_decision_is_one_line_that_ends_in_the_command(tmp_path: Path) 
     path = tmp_path / "votes.csv"
     path.write_text("item,annotator,label\na,x,no\na,x,no\nb,x,yes\n", encoding="utf-8")
     command = f"edo data info {path} --duplicates first"
-    assert_one_line(edo("data", "info", path), "loses no label", command)
+    assert_one_line(edo("data", "info", path), command)
 
 
 def test_a_name_that_only_people_know_stays_open(tmp_path: Path) -> None:

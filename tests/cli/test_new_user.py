@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands import answer, assert_one_line, edo
+from commands import answer, assert_one_line, edo, printed
 from edokit import Annotations, Predictions, read_predictions, simulate, write_predictions
 from edokit._errors import option
 from edokit._io.tables import write_table
 from edokit.cli.app import Options, make_app
 from edokit.rows import Rows
+from tests.errors import raises_code
 
 SIZES = (60, 40, 30)
 
@@ -94,7 +95,8 @@ def test_a_fit_replaces_an_ensemble(shelf: Path, tmp_path: Path) -> None:
     assert edo(*fit, "--ce", "all").returncode == 0
     assert (out / "ensemble.json").read_bytes() != first
     (out / "ensemble.json").write_text("{}", encoding="utf-8")
-    assert_one_line(edo(*fit), "does not contain a fitted ensemble", "--overwrite")
+    with raises_code("existing-folder", str(out), "overwrite"):
+        printed(*fit)
     assert edo(*fit, "--overwrite").returncode == 0
 
 
@@ -106,13 +108,15 @@ def test_a_fit_a_search_and_a_comparison_keep_out_of_each_others_folders(
     assert edo("fit", *words(shelf, "--out", fitted / "ensemble")).returncode == 0
     assert edo(*search(shelf, searched, 2, "--no-report")).returncode == 0
     before = (fitted / "ensemble" / "ensemble.json").read_bytes()
-    refused = edo(*search(shelf, fitted, 2))
-    assert_one_line(refused, "does not contain a search", "--overwrite")
+    with raises_code("existing-folder", str(fitted), "overwrite"):
+        printed(*search(shelf, fitted, 2))
     assert (fitted / "ensemble" / "ensemble.json").read_bytes() == before
-    assert_one_line(edo("fit", *words(shelf, "--out", searched)), "contains a search")
+    with raises_code("existing-folder", str(searched)):
+        printed("fit", *words(shelf, "--out", searched))
     test = ("--test-predictions", shelf / "test.npz", "--test-split", "test")
     compared = ["compare", *words(shelf, *test, "--methods", "top-5", "--bootstrap", 0)]
-    assert_one_line(edo(*compared, "--out", fitted), "does not contain a comparison", "--overwrite")
+    with raises_code("existing-folder", str(fitted), "overwrite"):
+        printed(*compared, "--out", fitted)
 
 
 # Training
@@ -127,8 +131,8 @@ def test_a_single_class_is_refused_before_anything_is_trained(tmp_path: Path) ->
             table.writerows(
                 [f"{split}-{i}", "ann", "no", split, f"tea number {i}"] for i in range(count)
             )
-    done = edo("train", tmp_path / "one.csv", "--members", 2, "--out", tmp_path / "m")
-    assert_one_line(done, "one class, 'no'", "--classes no,yes")
+    with raises_code("too-few-classes", "'no'", "classes=['no', 'yes']"):
+        printed("train", tmp_path / "one.csv", "--members", 2, "--out", tmp_path / "m")
     assert not (tmp_path / "m").exists()
 
 
@@ -304,20 +308,20 @@ def test_tied_items_are_noted_once_a_file(shelf: Path, tmp_path: Path) -> None:
 def test_a_source_is_not_replaced_by_what_is_made_of_it(shelf: Path) -> None:
     before = (shelf / "data.csv").read_bytes()
     for what in ("split", "convert"):
-        done = edo("data", what, shelf / "data.csv", shelf / ".." / shelf.name / "data.csv")
-        assert_one_line(done, "input and output are the same file")
+        with raises_code("overwritten-input", "data.csv"):
+            printed("data", what, shelf / "data.csv", shelf / ".." / shelf.name / "data.csv")
     assert (shelf / "data.csv").read_bytes() == before
     before = (shelf / "dev.npz").read_bytes()
-    done = edo("predictions", "join", shelf / "dev.npz", "--logits", "--out", shelf / "dev.npz")
-    assert_one_line(done, "input and output are the same file")
+    with raises_code("overwritten-input", "dev.npz"):
+        printed("predictions", "join", shelf / "dev.npz", "--logits", "--out", shelf / "dev.npz")
     assert (shelf / "dev.npz").read_bytes() == before
 
 
 def test_judges_are_for_members_that_are_asked(shelf: Path, tmp_path: Path) -> None:
     assert edo("fit", *words(shelf, "--out", tmp_path / "e")).returncode == 0
     given = ("predict", tmp_path / "e", "--out", tmp_path / "p.csv", "--judges", shelf / "data.csv")
-    done = edo(*given, "--predictions", shelf / "dev.npz")
-    assert_one_line(done, "--judges is for members")
+    with raises_code("inapplicable-option", "judges"):
+        printed(*given, "--predictions", shelf / "dev.npz")
     train = ("train", shelf / "data.csv", "--out", tmp_path / "m", "--members", 2, "--jobs", 1)
     assert edo(*train).returncode == 0
     dev = tmp_path / "m" / "predictions" / "dev.npz"
@@ -339,23 +343,19 @@ def test_simulated_items_are_not_taken_for_published_ones() -> None:
 
 def test_a_demo_keeps_out_of_other_results(shelf: Path, tmp_path: Path) -> None:
     assert edo(*search(shelf, tmp_path / "run", 4, "--no-report")).returncode == 0
-    refused = edo("demo", "--out", tmp_path / "run")
-    assert_one_line(refused)
-    assert "a demo needs a separate folder" in refused.stderr
+    with raises_code("existing-folder", str(tmp_path / "run")):
+        printed("demo", "--out", tmp_path / "run")
     trained = edo("train", shelf / "data.csv", "--members", 2, "--out", tmp_path / "members")
     assert trained.returncode == 0
-    refused = edo("demo", "--out", tmp_path / "members")
-    assert_one_line(refused)
-    assert "trained members" in refused.stderr
+    with raises_code("existing-folder", str(tmp_path / "members")):
+        printed("demo", "--out", tmp_path / "members")
 
 
 def test_a_demo_is_not_run_for_a_place_that_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     for place in ("notes.txt", "notes.txt/demo"):
-        refused = edo("demo", "--out", tmp_path / place)
-        assert_one_line(refused)
-        assert "written into a folder, but" in refused.stderr
-        assert "notes.txt is a file" in refused.stderr
+        with raises_code("not-a-folder", str(tmp_path / "notes.txt")):
+            printed("demo", "--out", tmp_path / place)
 
 
 def test_training_again_says_what_was_kept(shelf: Path, tmp_path: Path) -> None:
@@ -389,8 +389,8 @@ def test_items_without_predictions_are_left_out_by_a_command_that_the_error_name
     few = tmp_path / "few.npz"
     write_predictions(pool.take(np.arange(2, len(pool))), few)
     learn = ["fit", "--predictions", few, "--split", "dev", "--out", tmp_path / "out"]
-    refused = edo(*learn, "--annotations", shelf / "data.csv")
-    assert_one_line(refused, "2 are extra", "edo data convert ANNOTATIONS OUT --items PREDICTIONS")
+    with raises_code("items-differ", "edo data convert ANNOTATIONS OUT --items PREDICTIONS"):
+        printed(*learn, "--annotations", shelf / "data.csv")
     kept = tmp_path / "kept.csv"
     made = edo("data", "convert", shelf / "data.csv", kept, "--items", few)
     assert f"of {len(pool) - 2} items" in made.stdout
@@ -398,5 +398,5 @@ def test_items_without_predictions_are_left_out_by_a_command_that_the_error_name
     assert edo(*learn, "--annotations", kept).returncode == 0
     other = tmp_path / "other.npz"
     write_predictions(replace(pool, rows=Rows.from_names(pool.items + "x")), other)
-    nothing = edo("data", "convert", shelf / "data.csv", tmp_path / "no.csv", "--items", other)
-    assert_one_line(nothing, "no item of", "check the ids")
+    with raises_code("unknown-item", "data.csv", "other.npz"):
+        printed("data", "convert", shelf / "data.csv", tmp_path / "no.csv", "--items", other)

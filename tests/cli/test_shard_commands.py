@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from commands import answer, assert_one_line, edo
+from commands import answer, assert_one_line, edo, printed
 from edokit import write_predictions
 from edokit._io.tables import read_table, write_table
 from edokit.cli.console import progress
 from edokit.cli.options import Streaming
 from shard_cases import Cut, cut
+from tests.errors import raises_code
 
 
 @pytest.fixture
@@ -89,7 +90,8 @@ def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) ->
     # The annotation file of the shard does not know the item.
     assert_one_line(edo(*fit, "--stream"), "part-1.npz", "'item-20'")
     part.unlink()
-    assert_one_line(edo(*fit, "--stream"), "'part-1' has no predictions")
+    with raises_code("missing-shard", "'part-1'"):
+        printed(*fit, "--stream")
     for name in ("part-0.npz", "part-2.npz"):
         (made.predictions / name).unlink()
     all_refuse("does not contain .npz or .parquet shards")
@@ -99,13 +101,15 @@ def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) ->
 
 def test_bad_options_get_one_line(made: Cut, tmp_path: Path) -> None:
     words = fit_words(made, tmp_path / "e")
-    assert_one_line(edo(*words, "--stream", "--jobs", 0), "0 is less than 1")
-    assert_one_line(edo(*words, "--engine", "spark://x"), "neither 'local' nor")
+    with raises_code("invalid-number", "jobs=0"):
+        printed(*words, "--stream", "--jobs", 0)
+    with raises_code("invalid-address", "spark://x"):
+        printed(*words, "--engine", "spark://x")
     assert_one_line(edo(*words, "--stream", "--ce", "median"), "--ce", "mean")
     inside = tmp_path / "file"
     inside.write_text("no folder", encoding="utf-8")
-    done = edo(*words, "--stream", "--scratch", inside / "x")
-    assert_one_line(done, "can't write")
+    with raises_code("unwritable-file", str(inside)):
+        printed(*words, "--stream", "--scratch", inside / "x")
     assert not (tmp_path / "e").exists()
 
 
