@@ -77,11 +77,12 @@ def test_it_answers_as_it_did(folder: Path) -> None:
     assert answer("report", "RUN")["missing"] == []
 
 
-def test_it_is_known_as_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_known_as_finished(folder: Path) -> None:
     before = read(folder / "RUN" / "summary.json")
-    monkeypatch.setattr(pipeline, "train_members", None)  # nothing is left to do
+    times = [path.stat().st_mtime_ns for path in sorted((folder / "RUN").rglob("*.npz"))]
     assert edokit.run("votes.csv", "RUN", jobs=1, quality="fast").results == before
     assert Run.load("RUN").results == before
+    assert [path.stat().st_mtime_ns for path in sorted((folder / "RUN").rglob("*.npz"))] == times
 
 
 @pytest.mark.parametrize("lost", [("ensemble", "comparison", "bundle"), ("bundle",), ()])
