@@ -645,9 +645,12 @@ def _totals(values: Reals) -> Floats:
         return np.asarray(np.einsum("...c->...", values, dtype=np.float64))
 
 
-def number_list(values: Reals) -> str:
-    """The first few numbers, for a message."""
-    return examples((f"{value:g}" for value in values), 10).replace("'", "")
+def number_list(values: Reals, most: int = 10) -> str:
+    """The first numbers and how many more there are, for a message."""
+    text = ", ".join(f"{value:g}" for value in values[:most])
+    if len(values) > most:
+        text += f" and {len(values) - most} more"
+    return text
 
 
 def split_points(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:

@@ -115,6 +115,7 @@ def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
     reference = draw_features(np.random.default_rng(0), _REFERENCE_POSTS, regime.hostile_share)
     sides = standard_sides(reference, reference)
     group = _groups(rng, regime)
+    # Standard normal draws: for the views of each side, the strictness, and last the noise level.
     z = ndtri(np.clip(rng.random((count, len(VIEW_NAMES) + 2)), 1e-12, None))
     # The noise level of an annotator is a lasting trait, so it scales with the lasting part.
     factor = np.exp(regime.noise_spread * math.sqrt(regime.structured) * z[:, -1])
