@@ -17,18 +17,20 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from results import machine, write_section
 from threadpoolctl import threadpool_limits
 
 from edokit import EDOEnsemble
+from edokit._types import Floats, Ints
 from edokit.fitdata.data import FitData
 from edokit.objective.settings import Objective
 from edokit.solvers.exact import solve_exact
 
 SIZES = [(1_104, 10, 2), (10_000, 50, 2), (5_000, 20, 11), (100_000, 20, 2), (100_000, 200, 2)]
+T = TypeVar("T")
 PUBLIC_SIZES = [
     (1_000, 5, 2),
     (1_000, 100, 2),
@@ -44,22 +46,22 @@ SETTINGS = {
 }
 
 
-def pool(items: int, members: int, classes: int) -> tuple[Any, Any, Any]:
+def pool(items: int, members: int, classes: int) -> tuple[Floats, Floats, Ints]:
     """Members that see the same leaning of each item through more or less noise."""
     rng = np.random.default_rng(0)
     leaning = rng.normal(size=(items, classes)) * 1.5
     noise = rng.normal(size=(items, members, classes)) * rng.uniform(0.3, 2, (1, members, 1))
-    P, q = (_softmax(scores) for scores in (leaning[:, None] + noise, leaning))
-    q = rng.multinomial(5, q) / 5.0
+    P = _softmax(leaning[:, None] + noise)
+    q = rng.multinomial(5, _softmax(leaning)) / 5.0
     return P, q, q.argmax(axis=1)
 
 
-def _softmax(scores: Any) -> Any:
+def _softmax(scores: Floats) -> Floats:
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def timed(work: Callable[[], Any], rounds: int = 1) -> tuple[float, Any]:
+def timed(work: Callable[[], T], rounds: int = 1) -> tuple[float, T]:
     """The least time of the process in several rounds, and the last result."""
     best = np.inf
     for _ in range(rounds):
@@ -69,7 +71,7 @@ def timed(work: Callable[[], Any], rounds: int = 1) -> tuple[float, Any]:
     return best, result
 
 
-def in_turns(works: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+def in_turns(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
     """The least time of the process for each, one after the other in every round."""
     best = dict.fromkeys(works, np.inf)
     for _ in range(rounds):
@@ -80,7 +82,7 @@ def in_turns(works: dict[str, Callable[[], Any]], rounds: int) -> dict[str, floa
 
 
 def solver() -> None:
-    """A row per size and objective, of the solver alone."""
+    """Print a row per size and objective, for the solver alone."""
     print(
         "| items × members × classes | objective | solve / build | solve (s) | size | certificate |"
     )
@@ -91,8 +93,10 @@ def solver() -> None:
         build, _ = timed(lambda fit=fit: fit.problem(SETTINGS["default"]))
         for name, settings in SETTINGS.items():
             solve, solution = timed(lambda fit=fit, s=settings: solve_exact(fit, s))
-            proof = solution.certificate
-            kind = f"gap {proof.gap:.0e}" if proof.convex else "best vertex or local optimum"
+            certificate = solution.certificate
+            kind = "best vertex or local optimum"
+            if certificate.convex:
+                kind = f"gap {certificate.gap:.0e}"
             print(
                 f"| {shape[0]:,} × {shape[1]} × {shape[2]} | {name} | {solve / build:.1f} |"
                 f" {solve:.2f} | {solution.size} | {kind} |",
@@ -101,7 +105,7 @@ def solver() -> None:
 
 
 def public() -> None:
-    """A row per size, of the public call."""
+    """Measure the public call for every size, and write the section."""
     from peers_methods import Data, slsqp
 
     warnings.simplefilter("ignore")

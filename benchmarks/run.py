@@ -61,7 +61,7 @@ RIVALS = ("soft", "by hand", "constant")
 
 @dataclass
 class FoldResult:
-    """What the methods answered for the items of one fold.
+    """The answers of all methods for the items of one fold.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class FoldResult:
     answers : dict of str to list of list of float
         The probabilities of each method, by held-out item.
     processor_seconds, seconds : dict of str to float
-        What the runs took: of the processor, and on the clock.
+        The time of the runs: of the processor, and on the clock.
     summaries : dict of str to str
         The sentence in which each run ended.
     """
@@ -140,7 +140,7 @@ class Table:
         return replace(train, splits=None), held_out
 
     def file(self, cache: Path, fold: int) -> Path:
-        """Where the result of a fold is kept."""
+        """The file of the result of a fold."""
         return cache / f"{self.name}-{len(self.annotations.items)}-{fold}.json"
 
 
@@ -154,12 +154,12 @@ def read(folder: Path, name: str, most: int) -> Annotations:
     if len(annotations.items) <= most:
         return annotations
     # The pool was chosen on the first ones.
-    drawn = np.random.default_rng(0).permutation(len(annotations.items))[-most:]
-    return annotations.take(np.sort(drawn))
+    drawn_items = np.random.default_rng(0).permutation(len(annotations.items))[-most:]
+    return annotations.take(np.sort(drawn_items))
 
 
 def answer_by_hand(train: Annotations, texts: Sequence[str]) -> Floats:
-    """What one would write without EDO: words and pairs of words, each share a weighted row."""
+    """Answers of a model written without EDO: words and pairs of words, shares as weighted rows."""
     shares = train.soft_labels
     rows, classes = np.nonzero(shares)
     model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(max_iter=1000))
@@ -182,8 +182,8 @@ def inputs(annotations: Annotations) -> list[str] | list[tuple[str, str]]:
 def processor_seconds() -> float:
     """Processor seconds of this process and of those that it started and that have ended."""
     total = 0.0
-    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
-        usage = resource.getrusage(who)
+    for processes in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        usage = resource.getrusage(processes)
         total += usage.ru_utime + usage.ru_stime
     return total
 
@@ -205,11 +205,13 @@ def measure_fold(table: Table, fold: int) -> FoldResult:
             qualities[AUTO] = table.encoder
         # The second run keeps the members of the first.
         for method, encoder in qualities.items():
-            quality = "fast" if encoder is None else "auto"
-            used = processor_seconds()
+            quality = "auto"
+            if encoder is None:
+                quality = "fast"
+            before = processor_seconds()
             started = time.perf_counter()
             run = edokit.run(train, folder / "run", jobs=1, quality=quality, encoder=encoder)
-            result.processor_seconds[method] = processor_seconds() - used
+            result.processor_seconds[method] = processor_seconds() - before
             result.seconds[method] = time.perf_counter() - started
             result.summaries[method] = run.summary
             result.add(method, run.predict_proba(texts))
@@ -302,20 +304,24 @@ def table_lines(results: Mapping[str, Measured]) -> Iterator[str]:
     for name, measured in results.items():
         has_encoder = measured.has(AUTO)
         for metric in dict.fromkeys(["ce", measured.headline]):
+            # The first fold embeds the texts; later ones find them in the cache.
+            seconds = measured.folds[0].processor_seconds
+            encoder_mean = "–"
+            encoder_seconds = "–"
+            if has_encoder:
+                encoder_mean = f"{measured.mean(AUTO, metric):.4f}"
+                encoder_seconds = f"{seconds[AUTO]:.0f}"
             cells = [name, f"{measured.items:,}", METRIC[metric].short]
-            cells.append(f"{measured.mean(FAST, metric):.4f}")
+            cells += [f"{measured.mean(FAST, metric):.4f}", encoder_mean]
             pairs = [(AUTO, FAST), (FAST, "uniform-fast"), (AUTO, "uniform-auto")]
-            pairs += [(FAST, rival) for rival in RIVALS] + [(AUTO, rival) for rival in RIVALS]
-            cells.append(f"{measured.mean(AUTO, metric):.4f}" if has_encoder else "–")
-            for method, other in pairs:
+            pairs += [(FAST, rival) for rival in RIVALS]
+            pairs += [(AUTO, rival) for rival in RIVALS]
+            for method, other_method in pairs:
                 if method == AUTO and not has_encoder:
                     cells.append("–")
                 else:
-                    cells.append(measured.difference(method, other, metric))
-            # The first fold embeds the texts; later ones find them in the cache.
-            seconds = measured.folds[0].processor_seconds
-            cells.append(f"{seconds[FAST]:.0f}")
-            cells.append(f"{seconds[AUTO]:.0f}" if has_encoder else "–")
+                    cells.append(measured.difference(method, other_method, metric))
+            cells += [f"{seconds[FAST]:.0f}", encoder_seconds]
             yield f"| {' | '.join(cells)} |"
 
 
@@ -326,18 +332,24 @@ def verdict(results: Mapping[str, Measured]) -> Iterator[str]:
     gained = []
     for name, measured in results.items():
         metric = measured.headline
-        method = AUTO if measured.has(AUTO) else FAST
-        others = [rival for rival in measured.folds[0].answers if not rival.startswith("run")]
-        best = min(others, key=lambda other: measured.mean(other, metric))
+        method = FAST
+        if measured.has(AUTO):
+            method = AUTO
+        rivals = [name for name in measured.folds[0].answers if not name.startswith("run")]
+        best = min(rivals, key=lambda rival: measured.mean(rival, metric))
         if measured.standing(method, best, metric) == "▼":
             worse.append(name)
         if measured.standing(method, "soft", metric) == "▲":
             better.append(name)
         if measured.has(AUTO) and measured.standing(AUTO, FAST, metric) == "▲":
             gained.append(name)
-    reached = f"Missed on {', '.join(worse)}" if worse else "Reached"
+    reached = "Reached"
+    if worse:
+        reached = f"Missed on {', '.join(worse)}"
     yield f"- Aim: never clearly worse than the best of the others. {reached}."
-    reached = "Reached" if len(better) > 3 else "Missed"
+    reached = "Missed"
+    if len(better) > 3:
+        reached = "Reached"
     yield (
         "- Aim: clearly better than one soft-label regression on at least four of six."
         f" {reached}: {len(better)} ({', '.join(better) or 'none'})."
@@ -364,7 +376,7 @@ def parser_of(description: str) -> argparse.ArgumentParser:
     parser.add_argument("lewidi2023", type=Path)
     parser.add_argument("lewidi2025", type=Path)
     parser.add_argument("--encoder", help="a folder with onnx/model.onnx")
-    parser.add_argument("--items", type=int, default=1000, help="of each dataset at most")
+    parser.add_argument("--items", type=int, default=1000, help="the most items of each dataset")
     parser.add_argument("--cache", type=Path, default=Path("run-benchmark"))
     parser.add_argument("--outer", type=int, default=FOLDS, help="how many outer folds")
     parser.add_argument("--datasets", nargs="*", help="only these; nothing is written then")

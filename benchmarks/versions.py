@@ -199,10 +199,10 @@ def run_command(checkout: Path, arguments: list[str], data: Path, out: Path) -> 
 
 def old_defaults(checkout: Path, command: str) -> list[str]:
     """The flags of `OLD_DEFAULTS` that a command of this checkout has."""
-    shown = subprocess.run(
+    page = subprocess.run(
         [*EDO, command, "--help"], env=environment(checkout), capture_output=True, text=True
     )
-    return [flag for flag in OLD_DEFAULTS if flag in shown.stdout]
+    return [flag for flag in OLD_DEFAULTS if flag in page.stdout]
 
 
 def serve(checkout: Path, bundle: Path) -> float:
@@ -244,9 +244,9 @@ def ask(port: int, attempts: int = 1) -> None:
 
 
 def processor_seconds(pid: int) -> float:
-    """What a process has used of the processor so far."""
-    used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
+    """Processor seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # --- Side by side ---------------------------------------------------------------------------------
@@ -291,12 +291,12 @@ def write_results(seconds: dict[str, list[list[float]]], earlier: str, rounds: i
         if ratio > SLOWER:
             slower.append(f"{name} ({ratio:.2f})")
     print(rows[-1], flush=True)
-    about = (__doc__ or "").split("\n\n")
+    paragraphs = (__doc__ or "").split("\n\n")
     lines = [
         f"    python benchmarks/versions.py EARLIER . --rounds {rounds}",
         machine("numpy", "scipy", "scikit-learn", "optuna"),
         f"Beside commit {earlier}, slower than {SLOWER} times is {', '.join(slower) or 'nothing'}.",
-        *about[2:],
+        *paragraphs[2:],
         "\n".join(
             ["| task | earlier (s) | later (s) | later / earlier |", "|---|---|---|---|", *rows]
         ),
