@@ -37,8 +37,8 @@ def people_and_pool(items: int = 80, members: int = 3) -> tuple[Annotations, Pre
     ]
     names = [f"item-{i}" for i in range(items)]
     people = Annotations.from_matrix(answers.astype(str), items=names)
-    made = Predictions.from_arrays(np.stack(columns, axis=1), items=names, layout="NK")
-    return people, made
+    predictions = Predictions.from_arrays(np.stack(columns, axis=1), items=names, layout="NK")
+    return people, predictions
 
 
 @pytest.fixture

@@ -276,12 +276,12 @@ def test_examples_of_predictions_are_read(tmp_path: Path) -> None:
     assert len(join_models([tmp_path / "own.csv"], logits=True, columns=columns)) == 2
     (tmp_path / "asked.csv").write_text(sampled, encoding="utf-8")
     with pytest.warns(EDOWarning, match="1 of 12 answers"):
-        asked = join_models(
+        predictions = join_models(
             [tmp_path / "asked.csv"],
             classes=["no", "yes"],
             unparsed="drop",
         )
-    assert asked.probabilities[0, 0].tolist() == [1.5 / 4, 2.5 / 4]
+    assert predictions.probabilities[0, 0].tolist() == [1.5 / 4, 2.5 / 4]
 
 
 def test_no_page_has_a_gap_to_be_filled() -> None:

@@ -152,10 +152,10 @@ def test_copies_of_a_text_do_not_narrow_an_interval():
 
 def test_a_comparison_resamples_groups():
     annotations = grouped_annotations()
-    found = compare(noisy_predictions(annotations), annotations, methods=["edo"], samples=100)
-    assert found.clusters is not None
-    assert len(np.unique(found.clusters)) == N_GROUPS
-    assert folds_per_group(annotations, found.clusters) == 1
+    comparison = compare(noisy_predictions(annotations), annotations, methods=["edo"], samples=100)
+    assert comparison.clusters is not None
+    assert len(np.unique(comparison.clusters)) == N_GROUPS
+    assert folds_per_group(annotations, comparison.clusters) == 1
     alone = replace(annotations, item_groups=None)
     assert compare(noisy_predictions(alone), alone, methods=["edo"], samples=100).clusters is None
 

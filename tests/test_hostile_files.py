@@ -92,10 +92,10 @@ def refused(read: Any, path: Path) -> str:
     finally:
         tracemalloc.stop()
     assert peak < 64 << 20
-    said = str(caught.value)
-    assert len(said.splitlines()) == 1
-    assert len(said) < 600
-    return said
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    assert len(message) < 600
+    return message
 
 
 @pytest.mark.parametrize(
@@ -183,11 +183,11 @@ def test_a_changed_byte_never_changes_what_is_read(tmp_path: Path) -> None:
     for place in range(0, len(content), 7):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
         try:
-            other = read_predictions(path)
+            other_predictions = read_predictions(path)
         except InputError:
             continue
-        np.testing.assert_array_equal(other.probabilities, same.probabilities)
-        assert other.items.tolist() == same.items.tolist()
+        np.testing.assert_array_equal(other_predictions.probabilities, same.probabilities)
+        assert other_predictions.items.tolist() == same.items.tolist()
 
 
 DEEP = 50_000

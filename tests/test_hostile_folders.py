@@ -37,9 +37,9 @@ SECRET = "a sentence that only its owner should read"
 def refused(read: Any, *arguments: Any) -> str:
     with pytest.raises(InputError) as caught:
         read(*arguments)
-    said = str(caught.value)
-    assert len(said.splitlines()) == 1
-    return said
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    return message
 
 
 # --- run.json --------------------------------------------------------------------------------
@@ -163,8 +163,8 @@ def skops_file(path: Path, schema: dict[str, Any], **entries: bytes) -> Path:
 
 def schema_of(path: Path) -> dict[str, Any]:
     with zipfile.ZipFile(path) as archive:
-        found: dict[str, Any] = json.loads(archive.read("schema.json"))
-    return found
+        content: dict[str, Any] = json.loads(archive.read("schema.json"))
+    return content
 
 
 @pytest.fixture

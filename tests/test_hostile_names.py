@@ -137,11 +137,11 @@ def test_a_comparison_prints_no_name_raw(made: tuple[Path, Annotations, Predicti
         for name in NAMES.values()
         if ":" not in name
     }
-    found = compare(
+    comparison = compare(
         *parts[0], *parts[1], methods=["uniform"], extra=extra, samples=0, ties="random"
     )
-    assert "<script" not in found.markdown()
-    assert not steers(found.markdown())
+    assert "<script" not in comparison.markdown()
+    assert not steers(comparison.markdown())
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
@@ -160,9 +160,9 @@ def test_a_table_for_a_spreadsheet_holds_no_formula(
             ]
         assert "'=HYPERLINK(1)" in cells
         assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t"))]
-    again = read_annotations(tmp_path / f"people.{ending}")
-    assert again.items.tolist() == people.items.tolist()
-    assert again.annotators.tolist() == people.annotators.tolist()
+    second_annotations = read_annotations(tmp_path / f"people.{ending}")
+    assert second_annotations.items.tolist() == people.items.tolist()
+    assert second_annotations.annotators.tolist() == people.annotators.tolist()
     predict_to_file(ensemble, pool, out, raw=True)
     assert "'=HYPERLINK" not in out.read_text(encoding="utf-8")
 

@@ -96,8 +96,8 @@ def test_columns_are_matched_by_class() -> None:
     other = ItemArray(P, ["a", "b", "c"], ["no", "yes"])
     with raises_code("classes-differ", "'no', 'yes'", "'0', '1'"):
         metrics.ce(other, LABELS.soft_labels)
-    found = edokit.evaluate(turned, LABELS, samples=0, ties="random")
-    assert found.metrics["ce"] == metrics.ce(BY_ID, LABELS.soft_labels)
+    evaluation = edokit.evaluate(turned, LABELS, samples=0, ties="random")
+    assert evaluation.metrics["ce"] == metrics.ce(BY_ID, LABELS.soft_labels)
 
 
 def test_ids_follow_selected_rows_and_nothing_else() -> None:
@@ -148,8 +148,10 @@ def test_a_fit_matches_soft_labels_by_id() -> None:
         np.stack([P, P[::-1]], axis=1), layout="NKC", items=["a", "b", "c"]
     )
     wanted = EDOEnsemble(objective=Objective(f1=0), ties="random").fit(members, LABELS).weights_
-    found = EDOEnsemble(objective=Objective(f1=0), ties="random").fit(members, LABELS.soft_labels)
-    np.testing.assert_allclose(found.weights_, wanted)
+    ensemble = EDOEnsemble(objective=Objective(f1=0), ties="random").fit(
+        members, LABELS.soft_labels
+    )
+    np.testing.assert_allclose(ensemble.weights_, wanted)
 
 
 # Item ids that are numbers: only rows in order of the table may pass for them.
@@ -298,24 +300,24 @@ def test_members_are_never_exchanged() -> None:
 def test_members_keep_the_classes_of_any_of_them() -> None:
     without_classes = ItemArray(P, ["a", "b", "c"])
     for values in ([BY_ID, without_classes], [without_classes, BY_ID]):
-        named = Predictions.from_arrays(
+        named_predictions = Predictions.from_arrays(
             [values[0], values[1]], annotators=["x", "y", "x"], members=["m", "n"]
         )
-        assert named.classes == ("0", "1")
+        assert named_predictions.classes == ("0", "1")
     other = ItemArray(P[:, ::-1], ["a", "b", "c"], ["yes", "no"])
-    named = Predictions.from_arrays([other, ItemArray(P, ["a", "b", "c"])])
-    assert named.classes == ("yes", "no")
+    named_predictions = Predictions.from_arrays([other, ItemArray(P, ["a", "b", "c"])])
+    assert named_predictions.classes == ("yes", "no")
 
 
 def test_annotators_join_the_items_of_an_array_with_ids() -> None:
-    named = Predictions.from_arrays([BY_ID], annotators=["x", "y", "x"])
-    assert named.items.tolist() == ["a", "b", "c"]
-    assert named.rows.names == ["a · x", "b · y", "c · x"]
+    named_predictions = Predictions.from_arrays([BY_ID], annotators=["x", "y", "x"])
+    assert named_predictions.items.tolist() == ["a", "b", "c"]
+    assert named_predictions.rows.names == ["a · x", "b · y", "c · x"]
     with raises_code("items-differ"):
         Predictions.from_arrays([BY_ID], items=["c", "b", "a"], annotators=["x", "y", "x"])
-    pairs = ItemArray(P, named.rows, ["0", "1"])
-    again = Predictions.from_arrays([pairs], annotators=["x", "y", "x"])
-    assert again.rows.names == named.rows.names
+    pairs = ItemArray(P, named_predictions.rows, ["0", "1"])
+    second_predictions = Predictions.from_arrays([pairs], annotators=["x", "y", "x"])
+    assert second_predictions.rows.names == named_predictions.rows.names
     with raises_code("items-differ", "annotators"):
         Predictions.from_arrays([pairs], annotators=["y", "x", "x"])
 

@@ -131,8 +131,8 @@ def named(case: Case) -> tuple[Annotations, Predictions]:
     items = [f"i{i}" for i in range(len(P))]
     classes = [str(c) for c in range(P.shape[2])]
     people = Annotations.from_matrix(answers.astype(str), items=items, classes=classes)
-    made = Predictions.from_arrays(P, items=items, classes=classes, layout="NKC")
-    return people, made
+    predictions = Predictions.from_arrays(P, items=items, classes=classes, layout="NKC")
+    return people, predictions
 
 
 def finite(value: Any) -> bool:
@@ -170,23 +170,23 @@ def test_no_weights_are_better_than_the_certificate_allows(
         pool=settings.pool,
         class_weights=settings.class_weights,
     )
-    found = solve_exact(
+    solution = solve_exact(
         FitData.from_arrays(
             made.probabilities, people.soft_labels, people.soft_labels.argmax(axis=1)
         ),
         settings,
     )
-    assert found.certificate is not None
-    assert found.certificate.convex
-    best = found.terms["total"]
+    assert solution.certificate is not None
+    assert solution.certificate.convex
+    best = solution.terms["total"]
     scale = max(1.0, abs(best))
-    assert -1e-12 * scale <= found.certificate.gap < 1e-6 * scale
-    assert abs(found.weights.sum() - 1) < 1e-9
-    assert (found.weights >= 0).all()
+    assert -1e-12 * scale <= solution.certificate.gap < 1e-6 * scale
+    assert abs(solution.weights.sum() - 1) < 1e-9
+    assert (solution.weights >= 0).all()
     tried = weights_to_try(problem.members)
     losses = np.array([float(joint_loss(v, problem, settings).total) for v in tried])
     assert np.isfinite(losses).all()
-    assert losses.min() >= best - found.certificate.gap - 1e-9 * scale
+    assert losses.min() >= best - solution.certificate.gap - 1e-9 * scale
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,8 @@ def test_commands_load_only_what_they_use(tmp_path: Path) -> None:
     (tmp_path / "texts.csv").write_text(f"item,annotator,label,text,split\n{texts}", "utf-8")
     P = np.random.default_rng(0).dirichlet([1.0, 1.0], size=(40, 3))
     items = [f"i{k}" for k in range(40)]
-    made = Predictions.from_arrays(P, items=items, classes=["0", "1"], layout="NKC")
-    write_predictions(made, tmp_path / "dev.npz")
+    predictions = Predictions.from_arrays(P, items=items, classes=["0", "1"], layout="NKC")
+    write_predictions(predictions, tmp_path / "dev.npz")
     for command, unwanted in NOT_LOADED.items():
         code = f"""import sys
 sys.argv = {["edo", *command.replace("DIR", str(tmp_path)).split()]}

@@ -76,8 +76,10 @@ def sentence_of(annotations: Annotations, folder: Path) -> str:
     """What `edo run` would say of two quick members."""
     groups = parse_groups("linear:2")
     trained = edokit.train_members(annotations, groups, out=folder / "m", cross_fit=3, jobs=1)
-    found = edokit.compare(trained.predictions["fit"], annotations, methods=["edo"], samples=50)
-    return result_sentence(found.gains)
+    comparison = edokit.compare(
+        trained.predictions["fit"], annotations, methods=["edo"], samples=50
+    )
+    return result_sentence(comparison.gains)
 
 
 def test_no_signal_is_not_called_a_gain(tmp_path: Path) -> None:

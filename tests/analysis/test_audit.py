@@ -51,10 +51,10 @@ def correlated(
 
 @pytest.mark.parametrize("correlation", [0.2, 0.5, 0.9])
 def test_the_known_number_of_judges_is_recovered(correlation: float) -> None:
-    found = edokit.audit(*correlated(0, correlation, items=8000), samples=50)
-    assert found.judges is not None
-    assert found.judges.estimate == pytest.approx(8 / (1 + 7 * correlation), rel=0.2)
-    assert found.correlation == pytest.approx(correlation, abs=0.06)
+    audit_result = edokit.audit(*correlated(0, correlation, items=8000), samples=50)
+    assert audit_result.judges is not None
+    assert audit_result.judges.estimate == pytest.approx(8 / (1 + 7 * correlation), rel=0.2)
+    assert audit_result.correlation == pytest.approx(correlation, abs=0.06)
 
 
 def test_the_interval_holds_the_truth_on_few_items() -> None:
@@ -71,10 +71,10 @@ def test_the_interval_holds_the_truth_on_few_items() -> None:
 def test_the_interval_holds_the_truth_nearly_always() -> None:
     inside = 0
     for seed in range(40):
-        found = edokit.audit(*correlated(seed, 0.5, 200), samples=100)
-        assert found.judges is not None
-        low = found.judges.low or 0.0
-        high = found.judges.high or np.inf
+        audit_result = edokit.audit(*correlated(seed, 0.5, 200), samples=100)
+        assert audit_result.judges is not None
+        low = audit_result.judges.low or 0.0
+        high = audit_result.judges.high or np.inf
         inside += low <= 8 / 4.5 <= high
     assert inside >= 34  # 38 are expected
 
@@ -128,10 +128,10 @@ def test_correlations_have_an_interval_and_near_copies_are_near_copies() -> None
 def test_copies_are_one_judge() -> None:
     jury, people = correlated(1, 0.5)
     copies = jury_of(np.repeat(jury.probabilities[:, :1, 1], 3, axis=1), people)
-    found = edokit.audit(copies, people, samples=50)
-    assert found.judges is not None
-    assert found.judges.estimate == pytest.approx(1)
-    assert found.correlations["0"]["1"] == pytest.approx(1)
+    audit_result = edokit.audit(copies, people, samples=50)
+    assert audit_result.judges is not None
+    assert audit_result.judges.estimate == pytest.approx(1)
+    assert audit_result.correlations["0"]["1"] == pytest.approx(1)
 
 
 def test_a_member_with_a_view_of_its_own_is_missed_and_a_useless_one_is_not() -> None:
@@ -140,9 +140,9 @@ def test_a_member_with_a_view_of_its_own_is_missed_and_a_useless_one_is_not() ->
     people = people_of(q, 5, rng)
     p = np.column_stack([q, np.clip(q + rng.normal(0, 0.05, 600), 0.05, 0.95), 0 * q + 0.5])
     names = ["true", "near", "coin"]
-    found = edokit.audit(jury_of(p, people, members=names), people, samples=50)
-    assert [row["member"] for row in found.members] == names  # lowest loss first
-    verdicts = {row["member"]: row["uniform"]["verdict"] for row in found.members}
+    audit_result = edokit.audit(jury_of(p, people, members=names), people, samples=50)
+    assert [row["member"] for row in audit_result.members] == names  # lowest loss first
+    verdicts = {row["member"]: row["uniform"]["verdict"] for row in audit_result.members}
     assert verdicts["true"] == "worse"
     assert verdicts["coin"] == "better"
 
@@ -181,9 +181,9 @@ def test_evaluate_by_agreement_has_the_same_strata() -> None:
     strata = agreement_strata(people)
     assert list(strata) == ["2:0", "3:0", "2:1"]
     p = {"item": list(people.items), "p_0": [0.5] * 12, "p_1": [0.5] * 12}
-    found = edokit.evaluate(p, people, by="agreement", samples=0, order="annotations")
-    assert [part.value for part in found.slices] == list(strata)
-    assert {part.value: part.items for part in found.slices} == {
+    evaluation = edokit.evaluate(p, people, by="agreement", samples=0, order="annotations")
+    assert [part.value for part in evaluation.slices] == list(strata)
+    assert {part.value: part.items for part in evaluation.slices} == {
         name: int(mask.sum()) for name, mask in strata.items() if name
     }
 
@@ -273,8 +273,8 @@ def test_the_alternative_annotator_test_is_the_published_one(
         p[:, None], items=annotations.items, members=["model"], classes=names, layout="NKC",
         scale=annotations.scale,
     )  # fmt: skip
-    found = edokit.audit(jury, annotations, replace=True, epsilon=0.1, min_items=20)
-    (row,) = (row for row in found.replacement if row["candidate"] == "model")
+    audit_result = edokit.audit(jury, annotations, replace=True, epsilon=0.1, min_items=20)
+    (row,) = (row for row in audit_result.replacement if row["candidate"] == "model")
     by_name = {person["annotator"]: person for person in row["annotators"]}
     advantages, p_values = literal_test(people, answers, score, 0.1)
     for k in range(4):
@@ -295,8 +295,10 @@ def winning_rates(candidate_noise: float, epsilon: float) -> list[float]:
         jury = Predictions.from_arrays(
             np.eye(3)[answers[:, 6:]], items=people.items, classes=people.classes, layout="NKC"
         )
-        found = edokit.audit(jury, people, replace=True, epsilon=epsilon, samples=50)
-        rates.append(next(r for r in found.replacement if r["candidate"] == "0")["winning_rate"])
+        audit_result = edokit.audit(jury, people, replace=True, epsilon=epsilon, samples=50)
+        rates.append(
+            next(r for r in audit_result.replacement if r["candidate"] == "0")["winning_rate"]
+        )
     return rates
 
 
@@ -312,8 +314,8 @@ def test_a_constant_that_passes_is_said() -> None:
     votes = np.zeros((60, 4), dtype=int)
     votes[::20, 0] = 1
     people = Annotations.from_matrix(votes)
-    found = edokit.audit(jury_of(np.full((60, 2), 0.1), people), people, replace=True)
-    assert any("constant" in line for line in found.headline)
+    audit_result = edokit.audit(jury_of(np.full((60, 2), 0.1), people), people, replace=True)
+    assert any("constant" in line for line in audit_result.headline)
 
 
 # --- Bad input ------------------------------------------------------------------------------------
@@ -322,9 +324,9 @@ def test_a_constant_that_passes_is_said() -> None:
 def test_everybody_may_agree() -> None:
     people = Annotations.from_matrix([[0, 0, 0], [1, 1, 1]] * 20)
     p = np.tile([[0.3, 0.1], [0.6, 0.8]], (20, 1))
-    found = edokit.audit(jury_of(p, people), people, replace=True, samples=50)
-    assert [row["stratum"] for row in found.strata] == ["3:0", "all"]
-    assert found.judges is not None
+    audit_result = edokit.audit(jury_of(p, people), people, replace=True, samples=50)
+    assert [row["stratum"] for row in audit_result.strata] == ["3:0", "all"]
+    assert audit_result.judges is not None
 
 
 @pytest.mark.parametrize("votes", [[[0], [1]], [[0, None], [None, 1]]], ids=["one", "no overlap"])
@@ -339,19 +341,19 @@ def test_a_jury_of_one_is_one_judge_and_may_still_stand_in() -> None:
     jury = jury_of(np.tile([[0.2], [0.9]], (20, 1)), people)
     with raises_code("too-few-members"):
         edokit.audit(jury, people)
-    found = edokit.audit(jury, people, replace=True)
-    assert found.judges is None
+    audit_result = edokit.audit(jury, people, replace=True)
+    assert audit_result.judges is None
     # Its uniform mean is the member itself.
-    assert {row["candidate"] for row in found.replacement} == {"0", "constant"}
-    assert found.headline[0].startswith("0 can")
+    assert {row["candidate"] for row in audit_result.replacement} == {"0", "constant"}
+    assert audit_result.headline[0].startswith("0 can")
 
 
 def test_a_jury_without_error_is_not_counted_and_its_copies_are_free() -> None:
     people = Annotations.from_matrix([[0, 0, 1], [1, 1, 0]] * 20)
     jury = jury_of(np.tile([[1 / 3] * 3, [2 / 3] * 3], (20, 1)), people)
-    found = edokit.audit(jury, people, samples=50)
-    assert found.headline[0].endswith("can't be estimated from these items.")
-    assert {row["uniform"]["verdict"] for row in found.members} == {"free"}
+    audit_result = edokit.audit(jury, people, samples=50)
+    assert audit_result.headline[0].endswith("can't be estimated from these items.")
+    assert {row["uniform"]["verdict"] for row in audit_result.members} == {"free"}
 
 
 def test_too_few_shared_items_are_counted() -> None:
@@ -380,10 +382,12 @@ def test_the_command_shows_what_python_finds(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "independent judges" in done.stdout
     assert "replace an annotator" in done.stdout
-    found = edokit.audit(jury, people, replace=True, samples=50)
-    assert any(line.startswith("The plain average of the members") for line in found.headline)
+    audit_result = edokit.audit(jury, people, replace=True, samples=50)
+    assert any(
+        line.startswith("The plain average of the members") for line in audit_result.headline
+    )
     content = answer(*words)
-    assert content == json.loads(json.dumps(found.to_dict()))
+    assert content == json.loads(json.dumps(audit_result.to_dict()))
     assert {"judges", "correlations", "members", "strata", "replacement", "headline"} <= set(
         content
     )
@@ -397,8 +401,8 @@ def test_the_advantage_of_a_candidate_that_always_wins_is_not_certain() -> None:
     rng = np.random.default_rng(0)
     people = people_of(rng.choice([0.02, 0.98], 50), 4, rng)
     jury = jury_of(people.soft_labels[:, [1]].round(), people, members=["oracle"])
-    found = edokit.audit(jury, people, replace=True)
-    (row,) = [row for row in found.replacement if row["candidate"] == "oracle"]
+    audit_result = edokit.audit(jury, people, replace=True)
+    (row,) = [row for row in audit_result.replacement if row["candidate"] == "oracle"]
     low, high = row["interval"]
     assert row["advantage"] > 0.98
     assert low < 0.97
@@ -414,8 +418,10 @@ def test_annotators_who_share_items_count_once_in_the_interval_of_the_advantage(
     widths = []
     for matrix in (votes, np.tile(votes, (1, 4))):
         people = Annotations.from_matrix(matrix, classes=[0, 1])
-        found = edokit.audit(jury_of(p, people, members=["model"]), people, replace=True)
-        low, high = next(r for r in found.replacement if r["candidate"] == "model")["interval"]
+        audit_result = edokit.audit(jury_of(p, people, members=["model"]), people, replace=True)
+        low, high = next(r for r in audit_result.replacement if r["candidate"] == "model")[
+            "interval"
+        ]
         widths.append(high - low)
     assert widths[1] > 0.8 * widths[0]
 
@@ -425,7 +431,7 @@ def test_the_interval_of_a_dropped_member_is_that_of_a_mean_over_items(level: fl
     """Student's t where the values are hardly skewed, and longer at one end where they are."""
     people = Annotations.from_matrix([[0, 0], [0, 1], [1, 1], [1, 0], [1, 1]] * 8, classes=[0, 1])
     p = np.array([[0.2, 0.4], [0.5, 0.3], [0.9, 0.6], [0.4, 0.4], [0.7, 0.9]] * 8)
-    found = edokit.audit(jury_of(p, people, members=["a", "b"]), people, level=level)
+    audit_result = edokit.audit(jury_of(p, people, members=["a", "b"]), people, level=level)
     yes = people.soft_labels[:, 1]
 
     def losses(answer: np.ndarray) -> np.ndarray:
@@ -433,7 +439,7 @@ def test_the_interval_of_a_dropped_member_is_that_of_a_mean_over_items(level: fl
 
     gaps = losses(p[:, 1]) - losses(p.mean(axis=1))
     margin = t.ppf((1 + level) / 2, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
-    (row,) = [row for row in found.members if row["member"] == "a"]
+    (row,) = [row for row in audit_result.members if row["member"] == "a"]
     assert row["uniform"]["difference"] == pytest.approx(gaps.mean())
     low, high = row["uniform"]["interval"]
     shorter, longer = sorted([gaps.mean() - low, high - gaps.mean()])
@@ -484,10 +490,10 @@ def test_an_interval_from_the_first_to_the_last_quarter_cannot_tell(
 
 
 def test_the_mean_correlation_of_the_headline_is_that_of_the_members() -> None:
-    found = edokit.audit(*correlated(3, 0.5, items=2000), samples=50)
-    rows = [row["correlation"] for row in found.members]
-    assert found.correlation == pytest.approx(np.mean(rows))
-    assert f"{found.correlation:.2f}" in found.headline[0]
+    audit_result = edokit.audit(*correlated(3, 0.5, items=2000), samples=50)
+    rows = [row["correlation"] for row in audit_result.members]
+    assert audit_result.correlation == pytest.approx(np.mean(rows))
+    assert f"{audit_result.correlation:.2f}" in audit_result.headline[0]
 
 
 def test_a_jury_that_agrees_more_than_a_person_and_cannot_replace_one_is_explained() -> None:
@@ -495,13 +501,13 @@ def test_a_jury_that_agrees_more_than_a_person_and_cannot_replace_one_is_explain
     q = rng.choice([0.1, 0.4, 0.9], 40)
     people = people_of(q, 5, rng)
     p = np.clip(q[:, None] + rng.normal(0, 0.1, (40, 3)), 0.01, 0.99)
-    found = edokit.audit(jury_of(p, people), people, replace=True, epsilon=0.0)
-    average = next(row for row in found.replacement if row["candidate"] == "uniform")
-    overall = next(row for row in found.strata if row["stratum"] == "all")
+    audit_result = edokit.audit(jury_of(p, people), people, replace=True, epsilon=0.0)
+    average = next(row for row in audit_result.replacement if row["candidate"] == "uniform")
+    overall = next(row for row in audit_result.strata if row["stratum"] == "all")
     assert not average["passes"]
     assert overall["interval"] is not None
     assert overall["interval"][0] > 0
-    assert any("one by one" in line for line in found.headline)
+    assert any("one by one" in line for line in audit_result.headline)
 
 
 def test_judges_stand_beside_annotators_in_a_confusion_table_and_kappa() -> None:
@@ -517,18 +523,18 @@ def test_judges_stand_beside_annotators_in_a_confusion_table_and_kappa() -> None
         classes=annotations.classes,
         layout="NKC",
     )
-    found = edokit.audit(predictions, annotations)
+    audit_result = edokit.audit(predictions, annotations)
     human = votes.ravel()
     for k, name in enumerate(predictions.members):
         answers = np.repeat(p[:, k] > 0.5, 3).astype(int)
-        row = next(row for row in found.judges_and_people if row["judge"] == name)
+        row = next(row for row in audit_result.judges_and_people if row["judge"] == name)
         kappa = row["cohen_kappa"]
         assert kappa.estimate == pytest.approx(cohen_kappa_score(human, answers))
         assert kappa.low < kappa.estimate < kappa.high
-        table = [row["answers"] for row in found.confusion if row["judge"] == name]
+        table = [row["answers"] for row in audit_result.confusion if row["judge"] == name]
         counts = [list(answers_.values()) for answers_ in table]
         assert counts == confusion_matrix(human, answers).tolist()
-    titles = [table.title for table in found.tables()]
+    titles = [table.title for table in audit_result.tables()]
     assert "Judges beside annotators" in titles
     assert "Labels by the answer of uniform" in titles
 
@@ -541,18 +547,18 @@ def test_repeated_labels_of_one_annotator_are_not_labels_of_two() -> None:
 
 
 def test_the_limit_of_many_members_has_the_interval_of_the_judges() -> None:
-    found = edokit.audit(*correlated(3, 0.5, items=4000), samples=50)
-    assert found.judges is not None
-    lowest = 1 / equal_correlation(found.judges.low, 8)
-    highest = 1 / equal_correlation(found.judges.high, 8)
-    sentence = f"count as {found.judges_limit:.1f} ({lowest:.1f} to {highest:.1f})"
-    assert sentence in found.headline[0]
+    audit_result = edokit.audit(*correlated(3, 0.5, items=4000), samples=50)
+    assert audit_result.judges is not None
+    lowest = 1 / equal_correlation(audit_result.judges.low, 8)
+    highest = 1 / equal_correlation(audit_result.judges.high, 8)
+    sentence = f"count as {audit_result.judges_limit:.1f} ({lowest:.1f} to {highest:.1f})"
+    assert sentence in audit_result.headline[0]
 
 
 def test_errors_are_hardly_correlated_only_if_the_interval_says_so() -> None:
-    found = edokit.audit(*correlated(3, 0.5, items=400), samples=50)
-    sure = replace(found, correlation=0.02, judges=Interval(7.8, 7.0, 8.0))
-    unsure = replace(found, correlation=0.02, judges=Interval(7.0, 3.0, 8.0))
+    audit_result = edokit.audit(*correlated(3, 0.5, items=400), samples=50)
+    sure = replace(audit_result, correlation=0.02, judges=Interval(7.8, 7.0, 8.0))
+    unsure = replace(audit_result, correlation=0.02, judges=Interval(7.0, 3.0, 8.0))
     unknown = replace(sure, correlation=None)
     assert "hardly correlated" in sure.headline[0]
     assert "correlate by 0.02" in unsure.headline[0]
@@ -565,9 +571,9 @@ def test_the_headline_is_about_the_jury_not_about_the_constant_answer() -> None:
     member = Predictions.from_arrays(
         {"wren": np.tile([0.2, 0.8], (60, 1))}, items=people.items, classes=people.classes
     )
-    found = edokit.audit(member, people, replace=True)
-    assert found.replacement[0]["candidate"] == "constant"
-    assert found.headline[0].startswith("wren is not shown")
+    audit_result = edokit.audit(member, people, replace=True)
+    assert audit_result.replacement[0]["candidate"] == "constant"
+    assert audit_result.headline[0].startswith("wren is not shown")
 
 
 @pytest.mark.parametrize("name", ["uniform", "constant", "ensemble"])

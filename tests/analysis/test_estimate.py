@@ -184,13 +184,13 @@ def test_labels_and_answers_give_shares_that_sum_to_one(
 
 def test_the_command_shows_what_python_finds(small_run: Path, files: Path) -> None:
     words = ("estimate", small_run, "--texts", files / "all.csv", "--labels", files / "some.csv")
-    found = answer(*words, "--by", "country")
+    output = answer(*words, "--by", "country")
     result = edokit.estimate(small_run, files / "all.csv", labels=files / "some.csv", by="country")
-    assert found["shares"] == result.to_dict()["shares"]
-    assert found["labels_worth"] == result.labels_worth
-    assert [part["value"] for part in found["slices"]] == ["island", "north", "south"]
-    assert found["slices"][0]["basis"] == "fit"  # no labels of its own
-    assert any("island" in note for note in found["notes"])
+    assert output["shares"] == result.to_dict()["shares"]
+    assert output["labels_worth"] == result.labels_worth
+    assert [part["value"] for part in output["slices"]] == ["island", "north", "south"]
+    assert output["slices"][0]["basis"] == "fit"  # no labels of its own
+    assert any("island" in note for note in output["notes"])
     shown = edo(*words).stdout
     assert "People would label" in shown
     assert "random sample" in shown

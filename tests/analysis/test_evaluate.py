@@ -32,8 +32,8 @@ def test_the_form_of_the_probabilities_does_not_matter(tmp_path: Path) -> None:
         P, LABELS.soft_labels, LABELS.hard_labels(), order="annotations"
     )
     for array in (P, P.tolist()):
-        found = edokit.evaluate(array, LABELS, samples=0, order="annotations")
-        assert found.metrics == pytest.approx(wanted)
+        evaluation = edokit.evaluate(array, LABELS, samples=0, order="annotations")
+        assert evaluation.metrics == pytest.approx(wanted)
     forms: list[Any] = [BY_ID, BY_ID[::-1], TABLE, frame, frame.set_index("item"), pa.table(TABLE)]
     for form in [*forms, tmp_path / "p.csv", str(tmp_path / "p.csv")]:
         assert edokit.evaluate(form, LABELS, samples=0).metrics == pytest.approx(wanted)
@@ -47,15 +47,26 @@ def test_annotations_may_be_a_file_or_a_table(tmp_path: Path) -> None:
 
 
 def test_intervals_floor_and_annotators_come_with_it() -> None:
-    found = edokit.evaluate(BY_ID, LABELS, samples=50, level=0.9, random_state=3)
+    evaluation = edokit.evaluate(BY_ID, LABELS, samples=50, level=0.9, random_state=3)
     q = LABELS.soft_labels
     y = LABELS.hard_labels()
-    assert found.intervals == metrics.bootstrap(BY_ID, q, y, samples=50, level=0.9, random_state=3)
-    assert found.ce_floor == metrics.entropy(LABELS.soft_labels)
-    assert [one["n"] for one in found.annotators] == [3, 3, 2]
-    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert plain["intervals"]["ce"] == [found.intervals["ce"].low, found.intervals["ce"].high]
-    assert {"items", "level", "ce_floor", "annotators", *metrics.metrics_of()} <= plain.keys()
+    assert evaluation.intervals == metrics.bootstrap(
+        BY_ID, q, y, samples=50, level=0.9, random_state=3
+    )
+    assert evaluation.ce_floor == metrics.entropy(LABELS.soft_labels)
+    assert [one["n"] for one in evaluation.annotators] == [3, 3, 2]
+    plain_content = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
+    assert plain_content["intervals"]["ce"] == [
+        evaluation.intervals["ce"].low,
+        evaluation.intervals["ce"].high,
+    ]
+    assert {
+        "items",
+        "level",
+        "ce_floor",
+        "annotators",
+        *metrics.metrics_of(),
+    } <= plain_content.keys()
     assert "intervals" not in edokit.evaluate(BY_ID, LABELS, samples=0).to_dict()
 
 
@@ -95,50 +106,52 @@ MEMBERS = Predictions.from_arrays(
 
 
 def test_a_constant_answer_is_evaluated_beside_the_probabilities() -> None:
-    found = edokit.evaluate(MEMBERS.select(["0"]), PEOPLE, samples=100)
+    evaluation = edokit.evaluate(MEMBERS.select(["0"]), PEOPLE, samples=100)
     shares = PEOPLE.soft_labels.mean(axis=0)
-    own, constant = found.scores
+    own, constant = evaluation.scores
     assert (own.name, constant.name) == ("predictions", "constant")
     assert constant.ce == pytest.approx(
         metrics.ce(np.tile(shares, (60, 1)), np.asarray(PEOPLE.soft_labels))
     )
     assert own.against_constant["ce"].high < 0
-    assert found.constant.source == "items"
-    assert found.headline == []
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert [one["name"] for one in told["methods"]] == ["predictions", "constant"]
+    assert evaluation.constant.source == "items"
+    assert evaluation.headline == []
+    content = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
+    assert [one["name"] for one in content["methods"]] == ["predictions", "constant"]
     train = PEOPLE.take(range(20))
     table = PEOPLE.to_table().to_pandas()
     table["split"] = np.where(table["item"].isin(train.items), "train", "test")
     probabilities = dict(zip(("p_0", "p_1"), MEMBERS.probabilities[20:, 0].T, strict=True))
-    other = edokit.evaluate(
+    other_evaluation = edokit.evaluate(
         {"item": PEOPLE.items[20:], **probabilities},
         Annotations.from_table(table),
         split="test",
         train_split="train",
         samples=0,
     )
-    assert other.constant.source == "train"
-    assert other.constant.shares == pytest.approx(train.soft_labels.mean(axis=0))
+    assert other_evaluation.constant.source == "train"
+    assert other_evaluation.constant.shares == pytest.approx(train.soft_labels.mean(axis=0))
 
 
 def test_an_ensemble_knows_the_constant_and_pools_what_it_is_given(tmp_path: Path) -> None:
     fit_on = MEMBERS.take(range(30)), PEOPLE.take(range(30))
     ensemble = EDOEnsemble().fit(*fit_on)
     ensemble.save(tmp_path / "e")
-    found = edokit.evaluate(None, PEOPLE, predictions=MEMBERS, ensemble=tmp_path / "e", samples=100)
-    assert [score.name for score in found.scores] == ["edo", "uniform", "constant"]
+    evaluation = edokit.evaluate(
+        None, PEOPLE, predictions=MEMBERS, ensemble=tmp_path / "e", samples=100
+    )
+    assert [score.name for score in evaluation.scores] == ["edo", "uniform", "constant"]
     p = ensemble.predict_proba(MEMBERS)
-    assert found.metrics["ce"] == pytest.approx(metrics.ce(p, PEOPLE.soft_labels))
-    assert found.scores[1].ce == pytest.approx(metrics.ce(MEMBERS.uniform, PEOPLE.soft_labels))
-    assert found.constant.source == "fit"
-    assert found.constant.shares == pytest.approx(fit_on[1].soft_labels.mean(axis=0))
+    assert evaluation.metrics["ce"] == pytest.approx(metrics.ce(p, PEOPLE.soft_labels))
+    assert evaluation.scores[1].ce == pytest.approx(metrics.ce(MEMBERS.uniform, PEOPLE.soft_labels))
+    assert evaluation.constant.source == "fit"
+    assert evaluation.constant.shares == pytest.approx(fit_on[1].soft_labels.mean(axis=0))
     with raises_code("missing-option"):
         edokit.evaluate(None, PEOPLE, predictions=MEMBERS)
     other = {"item": ITEMS, "p_no": [0.5] * 60, "p_yes": [0.5] * 60}
-    named = Annotations.from_matrix([["no", "yes"]] * 60, items=ITEMS)
+    named_annotations = Annotations.from_matrix([["no", "yes"]] * 60, items=ITEMS)
     with raises_code("classes-differ", "'0'", "'1'"):
-        edokit.evaluate(other, named, ensemble=ensemble)
+        edokit.evaluate(other, named_annotations, ensemble=ensemble)
 
 
 def test_probabilities_that_label_every_item_the_same_are_called_so() -> None:
@@ -166,7 +179,7 @@ def test_random_ties_of_the_train_split_have_the_seed_of_the_evaluation() -> Non
     train = people.split("train")
     p = ItemArray(np.full((3, 2), 0.5), people.split("test").items, ["no", "yes"])
     for seed in range(4):
-        found = edokit.evaluate(
+        evaluation = edokit.evaluate(
             p,
             people,
             split="test",
@@ -176,7 +189,7 @@ def test_random_ties_of_the_train_split_have_the_seed_of_the_evaluation() -> Non
             samples=0,
         )
         share = (train.hard_labels(ties="random", random_state=seed) == 1).mean()
-        assert found.constant.label == int(share > 0.5)
+        assert evaluation.constant.label == int(share > 0.5)
 
 
 def test_classes_that_nobody_chose_may_have_probabilities() -> None:
@@ -190,9 +203,9 @@ def test_answers_for_annotators_are_matched_by_pair() -> None:
     own = np.array([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9], [0.1, 0.8, 0.1], [0.3, 0.4, 0.3]])
     table = pd.DataFrame(own, columns=["p_1", "p_2", "p_3"])
     table = table.assign(item=votes["item"], annotator=votes["annotator"])
-    found = edokit.evaluate(table[::-1], people, ties="random", samples=0)
+    evaluation = edokit.evaluate(table[::-1], people, ties="random", samples=0)
     # The distribution of an item is the mean over its annotators, each has an error.
-    assert found.metrics["md"] == pytest.approx(np.mean([0.05 + 0.1 + 0.05, 0.2 + 0.4 + 0.2]))
-    assert [one["error"] for one in found.annotators] == [0, 0]
+    assert evaluation.metrics["md"] == pytest.approx(np.mean([0.05 + 0.1 + 0.05, 0.2 + 0.4 + 0.2]))
+    assert [one["error"] for one in evaluation.annotators] == [0, 0]
     with raises_code("items-differ", "1", "4"):
         edokit.evaluate(table[:3], people, ties="random", samples=0)

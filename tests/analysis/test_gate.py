@@ -98,14 +98,14 @@ def test_the_judge_that_drifted_is_named(tmp_path: Path) -> None:
     judges = np.clip(truth[:, None] + rng.normal(0, 0.1, (500, 3)), 0.02, 0.98)
     judges[400:, 1] = rng.permutation(judges[400:, 1])  # of the new items
     P = np.stack([1 - judges, judges], axis=2)
-    whole = Predictions.from_arrays(
+    full_predictions = Predictions.from_arrays(
         P, items=labels.items, members=["ann", "bo", "cy"], classes=[0, 1], layout="NKC"
     )
     edokit.write_annotations(labels.take(np.arange(400)), tmp_path / "labels.csv")
-    edokit.write_predictions(whole.take(np.arange(400)), tmp_path / "dev.npz")
+    edokit.write_predictions(full_predictions.take(np.arange(400)), tmp_path / "dev.npz")
     edokit.fit(tmp_path / "dev.npz", tmp_path / "labels.csv", out=tmp_path / "jury")
     week = labels.take(np.arange(400, 500))
-    edokit.write_predictions(whole.take(np.arange(400, 500)), tmp_path / "week.npz")
+    edokit.write_predictions(full_predictions.take(np.arange(400, 500)), tmp_path / "week.npz")
     found = edokit.gate(tmp_path / "jury", week, predictions=tmp_path / "week.npz")
     assert [row.value for row in found.members if row.is_fall] == ["bo"]
     assert any("bo" in sentence for sentence in found.headline)

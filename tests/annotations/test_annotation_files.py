@@ -35,8 +35,8 @@ def test_probabilities_come_back_bit_for_bit(suffix: str, tmp_path: Path) -> Non
     shares = np.random.default_rng(0).dirichlet([1, 1, 1], 50)
     made = Annotations.from_soft_labels(shares)
     write_table(made.to_table(), tmp_path / f"shares{suffix}")
-    again = Annotations.from_table(read_table(tmp_path / f"shares{suffix}"))
-    assert_same(again, made)
+    second_annotations = Annotations.from_table(read_table(tmp_path / f"shares{suffix}"))
+    assert_same(second_annotations, made)
 
 
 def test_numbers_in_json_lines_and_text_in_csv_are_the_same_names(tmp_path: Path) -> None:

@@ -138,9 +138,12 @@ def test_empty_sets_alone_and_a_single_rating_need_a_declaration():
 def test_tables_keep_the_scale(annotations, suffix, tmp_path: Path):
     path = tmp_path / f"annotations.{suffix}"
     write_table(annotations.to_table(), path)
-    again = read_annotations(path)
-    assert (again.scale, again.classes) == (annotations.scale, annotations.classes)
-    np.testing.assert_allclose(again.soft_labels, annotations.soft_labels)
+    second_annotations = read_annotations(path)
+    assert (second_annotations.scale, second_annotations.classes) == (
+        annotations.scale,
+        annotations.classes,
+    )
+    np.testing.assert_allclose(second_annotations.soft_labels, annotations.soft_labels)
 
 
 def test_lists_in_a_column_are_sets(tmp_path: Path):
@@ -160,9 +163,12 @@ def test_lists_in_a_column_are_sets(tmp_path: Path):
 def test_files_of_predictions_keep_the_scale(values, scale, suffix, tmp_path: Path):
     predictions = Predictions.from_arrays(values, layout="NKC", scale=scale)
     write_predictions(predictions, tmp_path / f"p.{suffix}")
-    again = read_predictions(tmp_path / f"p.{suffix}")
-    assert (again.scale, again.classes) == (predictions.scale, predictions.classes)
-    np.testing.assert_array_equal(again.probabilities, values)
+    second_predictions = read_predictions(tmp_path / f"p.{suffix}")
+    assert (second_predictions.scale, second_predictions.classes) == (
+        predictions.scale,
+        predictions.classes,
+    )
+    np.testing.assert_array_equal(second_predictions.probabilities, values)
 
 
 def test_rows_of_sets_are_one_label_each():
@@ -190,9 +196,11 @@ def test_classes_in_another_order_than_the_scale_are_refused():
     predictions = Predictions.from_arrays([[[0.2, 0.3, 0.5]]], layout="NKC", scale="ordinal:1,2,3")
     with raises_code("classes-differ", "1, 2, 3"):
         predictions.order_classes(["3", "2", "1"])
-    named = Predictions.from_arrays([[[0.2, 0.8]]], layout="NKC", classes=["high", "low"])
+    named_predictions = Predictions.from_arrays(
+        [[[0.2, 0.8]]], layout="NKC", classes=["high", "low"]
+    )
     with raises_code("classes-differ", "ordinal:low,high"):
-        named.on_scale("ordinal:low,high")
+        named_predictions.on_scale("ordinal:low,high")
 
 
 def test_sigmoids_and_softmaxes_have_different_remedies():

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDO
 @given(long_tables())
 def test_a_table_comes_back_as_it_went(table: pa.Table) -> None:
     made = Annotations.from_table(table)
-    again = Annotations.from_table(made.to_table())
-    assert_same(again, made)
-    assert again.annotators.tolist() == made.annotators.tolist()
-    np.testing.assert_array_equal(again.item_codes, made.item_codes)
-    np.testing.assert_array_equal(again.label_codes, made.label_codes)
+    second_annotations = Annotations.from_table(made.to_table())
+    assert_same(second_annotations, made)
+    assert second_annotations.annotators.tolist() == made.annotators.tolist()
+    np.testing.assert_array_equal(second_annotations.item_codes, made.item_codes)
+    np.testing.assert_array_equal(second_annotations.label_codes, made.label_codes)
 
 
 @given(long_tables(), st.randoms())
@@ -42,8 +42,8 @@ def test_items_taken_in_any_order_keep_all_that_is_known_of_them(
     for name, values in known(taken).items():
         assert values == {key: known(made)[name][key] for key in values}
     # A table keeps the order, too.
-    again = Annotations.from_table(taken.to_table(), classes=made.classes)
-    assert_same(again, taken)
+    second_annotations = Annotations.from_table(taken.to_table(), classes=made.classes)
+    assert_same(second_annotations, taken)
 
 
 @given(long_tables(), st.randoms())

@@ -173,16 +173,18 @@ def test_probabilities_that_differ_in_the_last_bit_are_tied() -> None:
 
 @given(long_tables())
 def test_a_class_is_a_probability_of_one(table: pa.Table) -> None:
-    plain = Annotations.from_table(table.drop_columns(["hard_label"]))
-    sure = np.eye(len(plain.classes))[plain.label_codes]
-    if len(plain.classes) == 1:
+    plain_annotations = Annotations.from_table(table.drop_columns(["hard_label"]))
+    sure = np.eye(len(plain_annotations.classes))[plain_annotations.label_codes]
+    if len(plain_annotations.classes) == 1:
         return
     data = {"item": table["item"], "annotator": table["annotator"]}
-    data |= {f"p_{name}": sure[:, k] for k, name in enumerate(plain.classes)}
+    data |= {f"p_{name}": sure[:, k] for k, name in enumerate(plain_annotations.classes)}
     soft = Annotations.from_table(data)
-    assert soft.classes == plain.classes
-    np.testing.assert_array_equal(soft.soft_labels, plain.soft_labels)
-    np.testing.assert_array_equal(soft.hard_labels("random"), plain.hard_labels("random"))
+    assert soft.classes == plain_annotations.classes
+    np.testing.assert_array_equal(soft.soft_labels, plain_annotations.soft_labels)
+    np.testing.assert_array_equal(
+        soft.hard_labels("random"), plain_annotations.hard_labels("random")
+    )
 
 
 def test_published_labels_against_the_annotators_are_told_once() -> None:
@@ -281,8 +283,8 @@ def test_several_labels_in_a_cell_are_not_a_class(mark: str) -> None:
     table = spelled("entailment", "neutral", both, both)
     with raises_code("undeclared-sets", "row 3", "2 such rows"):
         Annotations.from_table(table)
-    first = Annotations.from_table(table, label_map={both: "neutral"})
-    assert first.hard_labels().tolist() == [0, 1, 1, 1]
+    first_annotations = Annotations.from_table(table, label_map={both: "neutral"})
+    assert first_annotations.hard_labels().tolist() == [0, 1, 1, 1]
     declared = Annotations.from_table(table, classes=["entailment", "neutral", both])
     assert declared.classes == ("entailment", "neutral", both)
 

@@ -466,8 +466,10 @@ def test_any_frame_gives_annotations_or_one_clear_line(
     else:
         lines = ["fine"]
         np.testing.assert_allclose(made.soft_labels.sum(axis=1), 1)
-        again = Annotations.from_table(made.to_table(), classes=made.classes, duplicates="all")
-        assert_same(again, made)
+        second_annotations = Annotations.from_table(
+            made.to_table(), classes=made.classes, duplicates="all"
+        )
+        assert_same(second_annotations, made)
     assert len(lines) == 1 or lines[0].endswith("decisions are open:")
 
 
@@ -498,5 +500,5 @@ def test_a_column_that_varies_in_dropped_rows_only_describes_the_annotator():
     }
     annotations = Annotations.from_table(rows, duplicates="first")
     assert annotations.attributes["age"].tolist() == ["30", "50"]
-    again = Annotations.from_table(annotations.to_table())
-    assert again.attributes["age"].tolist() == ["30", "50"]
+    second_annotations = Annotations.from_table(annotations.to_table())
+    assert second_annotations.attributes["age"].tolist() == ["30", "50"]

@@ -52,7 +52,7 @@ def test_long_becomes_wide_again_with_a_pivot(matrix: list[list[str | None]]) ->
 
 @given(matrices())
 def test_every_way_to_write_a_gap_means_the_same(matrix: list[list[str | None]]) -> None:
-    plain = Annotations.from_matrix(matrix)
+    plain_annotations = Annotations.from_matrix(matrix)
     holes = np.array([[cell is None for cell in row] for row in matrix])
     filled = np.array([["-" if cell is None else cell for cell in row] for row in matrix], object)
     as_nan = filled.copy()
@@ -60,7 +60,7 @@ def test_every_way_to_write_a_gap_means_the_same(matrix: list[list[str | None]])
     as_empty = filled.copy()
     as_empty[holes] = ""
     for same in (as_nan, as_empty, np.ma.array(filled, mask=holes), as_empty.astype(str)):
-        assert_same(Annotations.from_matrix(same), plain)
+        assert_same(Annotations.from_matrix(same), plain_annotations)
 
 
 NUMBERS = [[0, 1, None], [1, None, None], [10, 9, 9]]
@@ -89,9 +89,9 @@ def test_a_frame_brings_its_index_and_columns() -> None:
     made = Annotations.from_matrix(frame)
     assert made.items.tolist() == ["7", "007"]
     assert made.annotators.tolist() == ["x", "y"]
-    named = Annotations.from_matrix(frame, items=["i", "j"], annotators=[1, 2])
-    assert named.items.tolist() == ["i", "j"]
-    assert named.annotators.tolist() == ["1", "2"]
+    named_annotations = Annotations.from_matrix(frame, items=["i", "j"], annotators=[1, 2])
+    assert named_annotations.items.tolist() == ["i", "j"]
+    assert named_annotations.annotators.tolist() == ["1", "2"]
 
 
 def test_an_annotator_without_answers_stays_and_covers_nothing() -> None:

@@ -24,11 +24,11 @@ PAIRS = (("Sure.", "The bus is late."), ("No way!", "A song."))
 def test_contexts_are_kept_and_read_as_pairs(ending: str, tmp_path: Path):
     path = tmp_path / f"pairs.{ending}"
     write_annotations(Annotations.from_table(ROWS), path)
-    again = read_annotations(path)
-    assert again.contexts.tolist() == ["The bus is late.", "A song."]
-    assert again.take([1]).contexts.tolist() == ["A song."]
-    assert "context" not in again.item_columns
-    assert TrainingData.from_annotations(again).texts == PAIRS
+    second_annotations = read_annotations(path)
+    assert second_annotations.contexts.tolist() == ["The bus is late.", "A song."]
+    assert second_annotations.take([1]).contexts.tolist() == ["A song."]
+    assert "context" not in second_annotations.item_columns
+    assert TrainingData.from_annotations(second_annotations).texts == PAIRS
     assert read_texts(path).texts == PAIRS
 
 
@@ -44,9 +44,9 @@ def test_any_column_may_hold_the_contexts(tmp_path: Path):
 
 def test_a_context_without_a_text_is_an_item_column():
     rows = {name: values for name, values in ROWS.items() if name != "text"}
-    found = Annotations.from_table(rows)
-    assert found.contexts is None
-    assert found.item_columns["context"].tolist() == ["The bus is late.", "A song."]
+    annotations = Annotations.from_table(rows)
+    assert annotations.contexts is None
+    assert annotations.item_columns["context"].tolist() == ["The bus is late.", "A song."]
 
 
 def test_one_reply_to_two_posts_is_no_duplicate():
@@ -74,6 +74,6 @@ def test_a_field_of_an_export_is_the_context(tmp_path: Path):
     ]
     path = tmp_path / "tasks.json"
     path.write_text(json.dumps(tasks))
-    found = read_annotations(path, columns={"text": "reply", "context": "post"})
-    assert (found.texts[0], found.contexts[0]) == PAIRS[0]
-    assert not found.item_columns
+    annotations = read_annotations(path, columns={"text": "reply", "context": "post"})
+    assert (annotations.texts[0], annotations.contexts[0]) == PAIRS[0]
+    assert not annotations.item_columns

@@ -123,12 +123,12 @@ def test_shards_of_pairs_learn_the_same(tmp_path: Path):
         write_predictions(predictions.take(mask), folder / f"part-{number}.npz")
     whole = FitData.from_predictions(predictions.pairs(), annotations.pairs())
     with FitData.open(Shards.open(folder, learn="pairs"), annotations) as data:
-        one = EDOEnsemble(objective=Objective(reg=0.01)).fit(data)
+        ensemble = EDOEnsemble(objective=Objective(reg=0.01)).fit(data)
         for rest, held_out in data.folds(3):
             assert len(rest) + len(held_out) == ITEMS * PEOPLE
             assert len(held_out) % PEOPLE == 0
-    other = EDOEnsemble(objective=Objective(reg=0.01)).fit(whole)
-    np.testing.assert_allclose(one.weights_, other.weights_, atol=1e-6)
+    other_ensemble = EDOEnsemble(objective=Objective(reg=0.01)).fit(whole)
+    np.testing.assert_allclose(ensemble.weights_, other_ensemble.weights_, atol=1e-6)
 
 
 def test_panels_and_persons_answer(files: Path):
@@ -157,12 +157,12 @@ def test_two_views_are_compared(files: Path):
     (files / "even.csv").write_text("annotator\nr0\nr2\nr4\n")
     ask = ("predict", files / "e", "--predictions", files / "p.npz", "--out", files / "apart.csv")
     views = ("--panel", files / "odd.txt", "--panel", files / "even.csv")
-    shown = edo(*ask, *views)
+    completed = edo(*ask, *views)
     table = pd.read_csv(files / "apart.csv")
     assert len(table) == ITEMS
     assert (np.diff(table["distance"]) <= 1e-12).all()
     differ = (table["label (odd)"] != table["label (even)"]).sum()
-    assert f"differently on {differ} of {ITEMS} items" in shown
+    assert f"differently on {differ} of {ITEMS} items" in completed
     # A person beside a panel; three views are too many.
     edo(*ask, "--panel", files / "odd.txt", "--as", "r0", "--overwrite")
     assert "label (annotator 'r0')" in pd.read_csv(files / "apart.csv")
@@ -258,8 +258,8 @@ def test_each_annotator_has_an_error_with_an_interval(files: Path):
     rows.loc[odd, "label"] = rows.loc[odd, "label"].map({"yes": "no", "no": "yes"})
     rows.to_csv(files / "odd.csv", index=False)
     given = ("evaluate", "--probabilities", files / "p.npz", "--annotations", files / "odd.csv")
-    found = json.loads(edo(*given, "--json"))
-    known, anonymous, _ = found["pairs"]
+    content = json.loads(edo(*given, "--json"))
+    known, anonymous, _ = content["pairs"]
     labels = {
         (item, name): int(label == "yes")
         for item, name, label in zip(rows["item"], rows["annotator"], rows["label"], strict=True)
@@ -274,16 +274,16 @@ def test_each_annotator_has_an_error_with_an_interval(files: Path):
             nobody.append(-np.log(0.5))
     assert known["ce"] == pytest.approx(np.mean([loss for _, loss in own]))
     assert anonymous["ce"] == pytest.approx(np.mean(nobody))
-    for one in found["annotators"]:
+    for one in content["annotators"]:
         values = [loss for name, loss in own if name == one["annotator"]]
         assert one["ce"] == pytest.approx(np.mean(values))
         assert one["ce_interval"][0] < one["ce"] < one["ce_interval"][1]
         assert one["anonymous_ce"] == pytest.approx(np.log(2))
-    shown = edo(*given)
-    assert "Error by annotator" in shown
+    completed = edo(*given)
+    assert "Error by annotator" in completed
     # The distribution of an item is that of its annotators.
     means = predictions.panel_means().uniform
-    assert found["ce"] == pytest.approx(
+    assert content["ce"] == pytest.approx(
         -np.mean(np.sum(Annotations.from_table(rows).soft_labels * np.log(means), axis=1))
     )
 
@@ -291,8 +291,8 @@ def test_each_annotator_has_an_error_with_an_interval(files: Path):
 def test_known_answers_that_do_not_help_are_named():
     predictions, annotations = pairs_case()
     wrong = replace(predictions, probabilities=1 - predictions.probabilities)
-    found = evaluate(wrong.select(["knows"]), annotations)
-    assert any("known annotators are worse than anonymous" in line for line in found.headline)
+    evaluation = evaluate(wrong.select(["knows"]), annotations)
+    assert any("known annotators are worse than anonymous" in line for line in evaluation.headline)
     right = evaluate(predictions.select(["knows"]), annotations)
     assert not any("anonymous" in line for line in right.headline)
 
@@ -315,9 +315,9 @@ def test_an_ensemble_is_evaluated_on_pairs(files: Path, learn: str):
 def test_pairs_where_items_were_asked_for_are_one_clear_message(tmp_path: Path, command: str):
     given = split_files(tmp_path)
     given = given if command == "compare" else given[:4]
-    shown = edo(command, *given, "--out", tmp_path / "out", code=2)
-    assert "'i00 · r0', not for items" in shown
-    assert "--learn items" in shown
+    completed = edo(command, *given, "--out", tmp_path / "out", code=2)
+    assert "'i00 · r0', not for items" in completed
+    assert "--learn items" in completed
 
 
 @pytest.mark.parametrize("ending", ["npz", "parquet", "csv"])
@@ -335,9 +335,9 @@ def test_a_pair_given_twice_is_named(tmp_path: Path, ending: str):
         table.drop(columns="member").to_csv(file, index=False)
     (tmp_path / "a.csv").write_text("item,annotator,label\na,x,no\nb,x,yes\n")
     given = ("--probabilities", file, "--annotations", tmp_path / "a.csv")
-    shown = edo("evaluate", *given, code=2)
-    assert "'a" in shown
-    assert "x'" in shown
+    completed = edo("evaluate", *given, code=2)
+    assert "'a" in completed
+    assert "x'" in completed
 
 
 @pytest.mark.parametrize(
@@ -376,8 +376,8 @@ def test_a_table_says_who_the_annotators_of_a_panel_are(files: Path):
 def test_annotators_without_a_panel_are_for_members(files: Path):
     fit(files, "pairs")
     asked = ("--predictions", files / "p.npz", "--annotators", files / "a.csv")
-    shown = edo("predict", files / "e", *asked, "--out", files / "x.csv", code=2)
-    assert "--annotators and --predictions are given, but no --panel" in shown
+    completed = edo("predict", files / "e", *asked, "--out", files / "x.csv", code=2)
+    assert "--annotators and --predictions are given, but no --panel" in completed
 
 
 # How much there is: pairs are not items
@@ -386,26 +386,26 @@ def test_annotators_without_a_panel_are_for_members(files: Path):
 def test_pairs_and_items_are_counted_apart(files: Path):
     given = ("--predictions", files / "p.npz", "--annotations", files / "a.csv", "--learn", "pairs")
     out = ("--out", files / "ensemble")
-    shown = edo("fit", *given, *out)
-    assert "(300 pairs of 60 items)" in shown
-    assert "cross-validation on 300 pairs" in shown
-    found = json.loads(edo("fit", *given, *out, "--overwrite", "--json"))
-    assert (found["items"], found["pairs"]) == (60, 300)
+    completed = edo("fit", *given, *out)
+    assert "(300 pairs of 60 items)" in completed
+    assert "cross-validation on 300 pairs" in completed
+    content = json.loads(edo("fit", *given, *out, "--overwrite", "--json"))
+    assert (content["items"], content["pairs"]) == (60, 300)
     assert "Learned from 300 pairs of 60 items" in (files / "ensemble/README.md").read_text()
     assert "300 pairs of 60 items" in repr(load(files / "ensemble").fitted_.learned_from)
     predict = ("predict", files / "ensemble", "--predictions", files / "p.npz", "--out")
     assert "300 pairs of 60 items and their anonymous" in edo(*predict, files / "q.csv")
-    found = json.loads(edo(*predict, files / "r.csv", "--json"))
-    assert (found["items"], found["pairs"]) == (60, 300)
+    content = json.loads(edo(*predict, files / "r.csv", "--json"))
+    assert (content["items"], content["pairs"]) == (60, 300)
     predictions, annotations = pairs_case(seed=4)
     write_predictions(predictions, files / "t.npz")
     write_table(annotations.to_table(), files / "t.csv")
     test = ("--test-predictions", files / "t.npz", "--test-annotations", files / "t.csv")
     compare = ("compare", *given, *test, "--methods", "uniform,edo", "--bootstrap", "0")
     assert "fitted on 300 pairs of 60 items, evaluated on 300 pairs of 60 items" in edo(*compare)
-    found = json.loads(edo(*compare, "--json"))
-    assert found["items"] == {"dev": 60, "test": 60}
-    assert found["pairs"] == {"dev": 300, "test": 300}
+    content = json.loads(edo(*compare, "--json"))
+    assert content["items"] == {"dev": 60, "test": 60}
+    assert content["pairs"] == {"dev": 300, "test": 300}
 
 
 def test_shards_of_pairs_are_counted_apart_too(tmp_path: Path):
@@ -419,9 +419,9 @@ def test_shards_of_pairs_are_counted_apart_too(tmp_path: Path):
 
 def test_items_alone_have_no_pairs(files: Path):
     given = ("--predictions", files / "p.npz", "--annotations", files / "a.csv", "--learn", "items")
-    found = json.loads(edo("fit", *given, "--out", files / "ensemble", "--json"))
-    assert found["items"] == 60
-    assert "pairs" not in found
+    content = json.loads(edo("fit", *given, "--out", files / "ensemble", "--json"))
+    assert content["items"] == 60
+    assert "pairs" not in content
     assert "pairs" not in json.loads((files / "ensemble/ensemble.json").read_text())
 
 
@@ -440,14 +440,14 @@ def test_answers_without_labels_are_counted_and_left_out_of_an_evaluation(files:
         label_codes=annotations.label_codes[kept],
     )
     with pytest.warns(EDOWarning, match="60 of 300 pairs"):
-        found = evaluate(predictions, fewer, samples=0)
+        evaluation = evaluate(predictions, fewer, samples=0)
     alone = predictions.take(predictions.annotators != "r4")
-    assert found.metrics == evaluate(alone, fewer, samples=0).metrics
+    assert evaluation.metrics == evaluate(alone, fewer, samples=0).metrics
     ensemble = EDOEnsemble().fit(alone.pairs(), fewer.pairs())
     with pytest.warns(EDOWarning, match="60 of 300 pairs"):
-        found = evaluate(None, fewer, ensemble=ensemble, predictions=predictions, samples=0)
-    other = evaluate(None, fewer, ensemble=ensemble, predictions=alone, samples=0)
-    assert found.metrics == other.metrics
+        evaluation = evaluate(None, fewer, ensemble=ensemble, predictions=predictions, samples=0)
+    other_evaluation = evaluate(None, fewer, ensemble=ensemble, predictions=alone, samples=0)
+    assert evaluation.metrics == other_evaluation.metrics
     # So are labels without an answer, by what they are.
     with raises_code("items-differ", "60", "300", "'i0 · r4'"):
         evaluate(alone, annotations, samples=0)

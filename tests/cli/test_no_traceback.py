@@ -246,13 +246,13 @@ def caused(error: Exception, cause: Exception) -> Exception:
 )
 def test_every_failure_is_one_line(error: BaseException, code: int, says: str, whole: Path) -> None:
     with mock.patch("edokit.runs.inputs.read_annotations", side_effect=error):
-        plain = edo("data", "info", whole / "people.csv")
+        plain_completed = edo("data", "info", whole / "people.csv")
         debug = edo("--debug", "data", "info", whole / "people.csv")
-    assert plain.returncode == debug.returncode == code
-    assert plain.stdout == ""
-    assert says in plain.stderr
-    assert len(plain.stderr.strip().splitlines()) == 1
-    assert "somebody's text" not in plain.stderr
+    assert plain_completed.returncode == debug.returncode == code
+    assert plain_completed.stdout == ""
+    assert says in plain_completed.stderr
+    assert len(plain_completed.stderr.strip().splitlines()) == 1
+    assert "somebody's text" not in plain_completed.stderr
     assert ("Traceback" in debug.stderr) == (code == 2)
 
 
@@ -321,13 +321,13 @@ def test_the_head_of_a_big_table_is_shown_quietly(tmp_path: Path) -> None:
             env=usual,
         ) as running:
             assert running.stdout is not None
-            shown = subprocess.run(
+            completed = subprocess.run(
                 ["head", "-c", "20"], stdin=running.stdout, capture_output=True, check=False
             )
             running.stdout.close()
             assert running.stderr is not None
             assert running.stderr.read() == b""
-        assert len(shown.stdout) == 20
+        assert len(completed.stdout) == 20
         assert running.returncode == 141
 
 

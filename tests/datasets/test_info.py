@@ -84,8 +84,10 @@ def test_near_duplicates_can_be_left_out() -> None:
 
 
 def test_data_without_splits_and_texts_is_called_all() -> None:
-    plain = Annotations.from_table({name: TABLE[name] for name in ("item", "annotator", "label")})
-    found = describe_annotations(plain)
+    plain_annotations = Annotations.from_table(
+        {name: TABLE[name] for name in ("item", "annotator", "label")}
+    )
+    found = describe_annotations(plain_annotations)
     assert list(found["splits"]) == ["all"]
     assert "texts" not in found
     assert "near_duplicates" not in found
@@ -94,8 +96,8 @@ def test_data_without_splits_and_texts_is_called_all() -> None:
 def test_ratio_is_that_of_the_largest_class_to_the_smallest() -> None:
     labels = Annotations.from_matrix([["a"]] * 6 + [["b"]] * 3 + [["c"]] * 2)
     assert describe_annotations(labels)["splits"]["all"]["ratio"] == 3.0
-    alone = Annotations.from_matrix([["a"]] * 6)
-    assert describe_annotations(alone)["splits"]["all"]["ratio"] is None
+    single_annotations = Annotations.from_matrix([["a"]] * 6)
+    assert describe_annotations(single_annotations)["splits"]["all"]["ratio"] is None
 
 
 @pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")

@@ -24,30 +24,30 @@ README = {
 def test_the_figures_of_the_published_files(name: str, lewidi2025: Path):
     kind, (train, dev, test), per_item, annotators = README[name]
     with pytest.warns(EDOWarning) as caught:
-        found = read_annotations(lewidi2025 / name)
+        annotations = read_annotations(lewidi2025 / name)
     notes = " ".join(str(one.message) for one in caught)
     assert f"{test} of {train + dev + test} items have no annotations" in notes
-    assert found.scale.kind == kind
-    assert {split: len(found.split(split).items) for split in found.split_names} == {
+    assert annotations.scale.kind == kind
+    assert {split: len(annotations.split(split).items) for split in annotations.split_names} == {
         "train": train,
         "dev": dev,
     }
-    counts = found.annotations_per_item
+    counts = annotations.annotations_per_item
     assert (counts.min(), counts.max()) == per_item
-    assert len(found.annotators) == annotators
-    assert found.contexts is not None
-    assert all(map(str.strip, found.texts))
-    assert "lang" in found.item_columns
-    assert {"Gender", "Age"} <= {*found.attributes}
-    assert not any("explanation" in column for column in found.to_table().column_names)
+    assert len(annotations.annotators) == annotators
+    assert annotations.contexts is not None
+    assert all(map(str.strip, annotations.texts))
+    assert "lang" in annotations.item_columns
+    assert {"Gender", "Age"} <= {*annotations.attributes}
+    assert not any("explanation" in column for column in annotations.to_table().column_names)
 
 
 @pytest.mark.parametrize("name", README)
 def test_soft_labels_of_dev_are_the_published_ones(name: str, lewidi2025: Path):
     path = lewidi2025 / name / f"{name}_dev.json"
-    found = read_annotations(path)
+    annotations = read_annotations(path)
     published = json.loads(path.read_text(encoding="utf-8"))
-    for item, shares in zip(found.items, found.soft_labels, strict=True):
+    for item, shares in zip(annotations.items, annotations.soft_labels, strict=True):
         soft = published[item.removeprefix("dev-")]["soft_label"]
         by_class = {
             str(int(float(key))) if key.lstrip("-")[0].isdigit() else key: value
@@ -55,7 +55,7 @@ def test_soft_labels_of_dev_are_the_published_ones(name: str, lewidi2025: Path):
         }
         expected = [
             by_class[one]["1"] if isinstance(by_class[one], dict) else by_class[one]
-            for one in found.classes
+            for one in annotations.classes
         ]
         np.testing.assert_allclose(shares, expected, atol=0.0101)
 
@@ -69,9 +69,9 @@ def test_blanks_around_ids_are_left_out_and_the_file_names_the_split(lewidi2025:
 
 def test_metadata_is_joined_by_id(lewidi2025: Path):
     with pytest.warns(EDOWarning, match="held out"):
-        found = read_annotations(lewidi2025 / "MP")
+        annotations = read_annotations(lewidi2025 / "MP")
     raw = json.loads((lewidi2025 / "MP" / "MP_annotators_meta.json").read_text())
-    ages = dict(zip(found.annotators, found.attributes["Age"], strict=True))
+    ages = dict(zip(annotations.annotators, annotations.attributes["Age"], strict=True))
     assert ages["Ann0"] == f"{raw['0']['Age']:g}"
     assert len(set(ages.values())) > 20
 
@@ -126,12 +126,15 @@ def _write(folder: Path, name: str, **items: Any) -> Path:
 
 def test_published_test_files_with_labels_are_read(tmp_path: Path):
     path = _write(tmp_path, "VariErrNLI_test", a=ITEM)
-    found = read_annotations(path)
-    assert found.items.tolist() == ["test-a"]
-    assert found.classes == ("contradiction", "entailment", "neutral")
-    assert found.soft_labels.tolist() == [[0.5, 0.0, 1.0]]
-    assert (found.texts[0], found.contexts[0]) == ("The bus has come.", "The bus is late.")
-    columns = {name: values[0] for name, values in found.item_columns.items()}
+    annotations = read_annotations(path)
+    assert annotations.items.tolist() == ["test-a"]
+    assert annotations.classes == ("contradiction", "entailment", "neutral")
+    assert annotations.soft_labels.tolist() == [[0.5, 0.0, 1.0]]
+    assert (annotations.texts[0], annotations.contexts[0]) == (
+        "The bus has come.",
+        "The bus is late.",
+    )
+    columns = {name: values[0] for name, values in annotations.item_columns.items()}
     assert columns == {"lang": "en", "source": "bus", "level": "1"}
     assert read_annotators(path) == {"test-a": ("Ann1", "Ann2")}
 
@@ -141,18 +144,18 @@ def test_commas_after_the_last_entry_and_gaps_of_metadata(tmp_path: Path):
     (tmp_path / "VariErrNLI_annotators_meta.json").write_text(
         '{"Ann1": {"Age": "26", "Town": "a, }b",}, "2": {"Age": NaN, "Town": "nan",},}'
     )
-    found = read_annotations(path)
-    assert found.attributes["Age"].tolist() == ["26", ""]
-    assert found.attributes["Town"].tolist() == ["a, }b", ""]
+    annotations = read_annotations(path)
+    assert annotations.attributes["Age"].tolist() == ["26", ""]
+    assert annotations.attributes["Town"].tolist() == ["a, }b", ""]
 
 
 def test_a_seventh_bin_that_nobody_uses_is_no_class(tmp_path: Path):
     blank = {"Ann1": "6", " Ann2": "5"}
     path = _write(tmp_path, "CSC_test", a={**SCALE, "annotations": blank})
-    found = read_annotations(path)
-    assert found.annotators.tolist() == ["Ann1", "Ann2"]
-    assert found.scale.positions == (1, 2, 3, 4, 5, 6)
-    assert found.soft_labels.tolist() == [[0, 0, 0, 0, 0.5, 0.5]]
+    annotations = read_annotations(path)
+    assert annotations.annotators.tolist() == ["Ann1", "Ann2"]
+    assert annotations.scale.positions == (1, 2, 3, 4, 5, 6)
+    assert annotations.soft_labels.tolist() == [[0, 0, 0, 0, 0.5, 0.5]]
 
 
 def test_rounded_soft_labels_are_not_used(tmp_path: Path):
@@ -206,9 +209,11 @@ def test_the_scale_may_be_declared_otherwise(tmp_path: Path):
 
 def test_everything_survives_a_table(tmp_path: Path):
     _write(tmp_path, "VariErrNLI_test", a=ITEM)
-    found = read_annotations(_write(tmp_path, "VariErrNLI_dev", a={**ITEM, "split": "dev"}).parent)
-    write_annotations(found, tmp_path / "table.parquet")
-    again = read_annotations(tmp_path / "table.parquet")
-    assert isinstance(again, Annotations)
-    assert again.to_table().equals(found.to_table())
-    assert found.items.tolist() == ["dev-a", "test-a"]
+    annotations = read_annotations(
+        _write(tmp_path, "VariErrNLI_dev", a={**ITEM, "split": "dev"}).parent
+    )
+    write_annotations(annotations, tmp_path / "table.parquet")
+    second_annotations = read_annotations(tmp_path / "table.parquet")
+    assert isinstance(second_annotations, Annotations)
+    assert second_annotations.to_table().equals(annotations.to_table())
+    assert annotations.items.tolist() == ["dev-a", "test-a"]

@@ -273,7 +273,7 @@ def test_errors_about_an_export_name_the_file(tmp_path: Path) -> None:
 
 def test_the_real_files_are_recognised(lewidi: Path) -> None:
     for name in ("ArMIS", "HS-Brexit"):
-        whole = read_annotations(lewidi / name)
+        full_annotations = read_annotations(lewidi / name)
         dev = read_annotations(lewidi / name / f"{name}_dev.json")
-        assert whole.split_names == ("train", "dev", "test")
-        assert dev.items.tolist() == whole.split("dev").items.tolist()
+        assert full_annotations.split_names == ("train", "dev", "test")
+        assert dev.items.tolist() == full_annotations.split("dev").items.tolist()

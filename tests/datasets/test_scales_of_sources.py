@@ -111,8 +111,8 @@ def test_label_studio_choices_are_sets_if_declared(tmp_path: Path):
     with raises_code("undeclared-sets", "scale='multi-label'"):
         read_annotations(path)
     with pytest.warns(EDOWarning, match="1 annotation.*empty set"):
-        found = read_annotations(path, scale="multi-label:rude,mocking,other")
-    assert found.soft_labels.tolist() == [[1, 0.5, 0], [0.5, 0, 0]]
+        annotations = read_annotations(path, scale="multi-label:rude,mocking,other")
+    assert annotations.soft_labels.tolist() == [[1, 0.5, 0], [0.5, 0, 0]]
 
 
 def test_argilla_labels_are_sets_if_declared(tmp_path: Path):
@@ -129,8 +129,8 @@ def test_argilla_labels_are_sets_if_declared(tmp_path: Path):
     ]
     path.write_text(json.dumps(records))
     with pytest.warns(EDOWarning, match="2 annotations.*empty set"):
-        found = read_annotations(path, scale="multi-label")
-    assert found.soft_labels.tolist() == [[0.5, 0.5]] * 2
+        annotations = read_annotations(path, scale="multi-label")
+    assert annotations.soft_labels.tolist() == [[0.5, 0.5]] * 2
 
 
 def test_an_argilla_rating_is_ordinal_if_declared(tmp_path: Path):
@@ -153,8 +153,8 @@ def test_an_argilla_rating_is_ordinal_if_declared(tmp_path: Path):
 def test_a_label_studio_rating_is_ordinal_if_declared(tmp_path: Path):
     path = tmp_path / "tasks.json"
     path.write_text(json.dumps(_tasks({"rating": 1}, {"rating": 4}, {"rating": 4})))
-    found = read_annotations(path, scale="ordinal:1,2,3,4,5")
-    assert found.soft_labels[0].tolist() == pytest.approx([1 / 3, 0, 0, 2 / 3, 0])
+    annotations = read_annotations(path, scale="ordinal:1,2,3,4,5")
+    assert annotations.soft_labels[0].tolist() == pytest.approx([1 / 3, 0, 0, 2 / 3, 0])
     path.write_text(json.dumps(_tasks({"rating": 1}, {"rating": 2}, {"rating": 3})))
     with pytest.warns(EDOWarning, match="scale='ordinal'"):
         assert read_annotations(path).scale.kind == "nominal"
@@ -171,9 +171,9 @@ def test_commands_declare_show_and_keep_the_scale(tmp_path: Path):
     done = edo("data", "convert", path, again, "--scale", "ordinal:1,2,3,4,5,6")
     assert (done.returncode, done.stderr) == (0, "")
     answer("data", "split", again, parts, "--into", "train=0.5,dev=0.5")
-    found = answer("data", "info", parts)
-    assert found["scale"] == "ordinal:1,2,3,4,5,6"
-    assert found["splits"]["dev"]["classes"]["6"] == 0
+    output = answer("data", "info", parts)
+    assert output["scale"] == "ordinal:1,2,3,4,5,6"
+    assert output["splits"]["dev"]["classes"]["6"] == 0
 
 
 def test_a_simulated_regime_is_a_table(tmp_path: Path):

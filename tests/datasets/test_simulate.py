@@ -180,12 +180,12 @@ def test_too_few_items_for_a_crowd_leave_some_silent_but_in_the_population() -> 
 
 def test_annotations_survive_the_way_through_a_table() -> None:
     told = simulate("two-camps", random_state=1, items=ITEMS).annotations
-    again = Annotations.from_table(told.to_table())
-    assert list(again.items) == list(told.items)
-    assert list(again.annotators) == list(told.annotators)
-    assert np.array_equal(again.soft_labels, told.soft_labels)
-    assert np.array_equal(again.hard_labels(), told.hard_labels())
-    assert list(again.attributes["group"]) == list(told.attributes["group"])
+    second_annotations = Annotations.from_table(told.to_table())
+    assert list(second_annotations.items) == list(told.items)
+    assert list(second_annotations.annotators) == list(told.annotators)
+    assert np.array_equal(second_annotations.soft_labels, told.soft_labels)
+    assert np.array_equal(second_annotations.hard_labels(), told.hard_labels())
+    assert list(second_annotations.attributes["group"]) == list(told.attributes["group"])
 
 
 def test_groups_have_their_shares_and_travel_with_the_annotators() -> None:
@@ -580,9 +580,9 @@ def test_regimes_of_other_scales_keep_the_rules(name: str) -> None:
     assert one == same
     assert one["label"] != other["label"]
     simulation = simulated(name)
-    again = Annotations.from_table(simulation.annotations.to_table())
-    assert again.scale == simulation.annotations.scale
-    assert again.soft_labels == pytest.approx(simulation.annotations.soft_labels)
+    second_annotations = Annotations.from_table(simulation.annotations.to_table())
+    assert second_annotations.scale == simulation.annotations.scale
+    assert second_annotations.soft_labels == pytest.approx(simulation.annotations.soft_labels)
 
 
 def test_sets_that_make_no_sense_are_refused() -> None:

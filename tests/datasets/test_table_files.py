@@ -39,9 +39,9 @@ def test_every_kind_of_table_tells_the_same(tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    first = Annotations.from_table(ROWS)
-    write_table(first.to_table(), tmp_path / "a.csv")
-    assert read_annotation_table(tmp_path / "a.csv").to_table().equals(first.to_table())
+    first_annotations = Annotations.from_table(ROWS)
+    write_table(first_annotations.to_table(), tmp_path / "a.csv")
+    assert read_annotation_table(tmp_path / "a.csv").to_table().equals(first_annotations.to_table())
 
 
 def test_other_column_names_are_mapped(tmp_path: Path) -> None:

@@ -103,9 +103,9 @@ def test_a_table_of_other_people_or_without_people_is_refused(tmp_path: Path):
 
 def test_the_command_line_chooses_attributes(tmp_path: Path):
     path = write(tmp_path, ".csv")
-    found = answer("diagnose", path, *FLAGS, "--by", "gender", "--permutations", 0)
-    assert [entry["level"] for entry in found["groups"]] == ["f", "m"]
-    assert found["attributes"].startswith("attributes of annotators: gender (2 levels)")
+    output = answer("diagnose", path, *FLAGS, "--by", "gender", "--permutations", 0)
+    assert [entry["level"] for entry in output["groups"]] == ["f", "m"]
+    assert output["attributes"].startswith("attributes of annotators: gender (2 levels)")
     assert status("diagnose", path, *FLAGS, "--by", "gender", "--no-attributes") == 2
     assert status("diagnose", path, *FLAGS, "--attribute", "seconds") == 2
 

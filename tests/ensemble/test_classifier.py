@@ -258,17 +258,17 @@ def test_texts_come_as_a_series_too(kind: Any) -> None:
     members = [("a", reader), ("b", DummyClassifier())]
     series = pd.Series(texts, index=np.arange(40)[::-1], dtype=kind)
     wanted = EDOClassifier(members).fit(texts, labels)
-    found = EDOClassifier(members).fit(series, pd.DataFrame(labels))
-    np.testing.assert_allclose(found.predict_proba(series), wanted.predict_proba(texts))
+    classifier = EDOClassifier(members).fit(series, pd.DataFrame(labels))
+    np.testing.assert_allclose(classifier.predict_proba(series), wanted.predict_proba(texts))
     array = EDOClassifier(members).fit(np.array(texts), labels)
     np.testing.assert_allclose(array.weights_, wanted.weights_)
 
 
 def test_parallel_fits_find_the_same() -> None:
     X, labels, _ = data()
-    alone = EDOClassifier(ESTIMATORS).fit(X, labels)
+    single_classifier = EDOClassifier(ESTIMATORS).fit(X, labels)
     several = EDOClassifier(ESTIMATORS, n_jobs=2).fit(X, labels)
-    np.testing.assert_array_equal(alone.predict_proba(X), several.predict_proba(X))
+    np.testing.assert_array_equal(single_classifier.predict_proba(X), several.predict_proba(X))
 
 
 def test_any_splitter_that_partitions_the_items_gives_the_folds() -> None:

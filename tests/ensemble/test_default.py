@@ -74,8 +74,10 @@ def test_the_penalty_is_the_mean_of_all_weighted_by_their_likelihood(how: dict[s
 def test_weights_are_the_certified_optimum_under_that_penalty() -> None:
     people, made = people_and_pool()
     ensemble = EDOEnsemble().fit(made, people)
-    again = EDOEnsemble(objective=Objective(reg=ensemble.settings_["lambda_reg"])).fit(made, people)
-    np.testing.assert_array_equal(again.weights_, ensemble.weights_)
+    second_ensemble = EDOEnsemble(objective=Objective(reg=ensemble.settings_["lambda_reg"])).fit(
+        made, people
+    )
+    np.testing.assert_array_equal(second_ensemble.weights_, ensemble.weights_)
     assert ensemble.certificate_ is not None
     assert ensemble.certificate_.gap < 1e-9
 
@@ -127,11 +129,11 @@ def test_shards_choose_what_memory_chooses(tmp_path: Path, monkeypatch: pytest.M
     for how in ({}, {"groups": True}):
         wanted = flat_ensemble(how).fit(made.pool, made.people)
         with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
-            found = flat_ensemble(how).fit(shards)
-        assert choice(found)["items"] == choice(wanted)["items"] == 150
-        assert found.settings_["lambda_reg"] == wanted.settings_["lambda_reg"]
-        np.testing.assert_allclose(found.weights_, wanted.weights_, atol=1e-7)
-        assert "on 150 of the 400 items" in str(found.fitted_.regularization)
+            ensemble = flat_ensemble(how).fit(shards)
+        assert choice(ensemble)["items"] == choice(wanted)["items"] == 150
+        assert ensemble.settings_["lambda_reg"] == wanted.settings_["lambda_reg"]
+        np.testing.assert_allclose(ensemble.weights_, wanted.weights_, atol=1e-7)
+        assert "on 150 of the 400 items" in str(ensemble.fitted_.regularization)
 
 
 def test_few_items_and_lonely_classes_are_no_obstacle() -> None:

@@ -163,12 +163,12 @@ def test_arrays_have_the_scale_that_is_declared() -> None:
         (POINTS, predictions, annotations.soft_labels),
         (LABELS, sets, chosen.soft_labels),
     ):
-        named = EDOEnsemble().fit(members, labels)
+        named_ensemble = EDOEnsemble().fit(members, labels)
         bare = EDOEnsemble(scale=scale).fit(members.probabilities, np.asarray(labels))
-        assert bare.scale_ == named.scale_ == members.scale
-        np.testing.assert_allclose(bare.weights_, named.weights_)
+        assert bare.scale_ == named_ensemble.scale_ == members.scale
+        np.testing.assert_allclose(bare.weights_, named_ensemble.weights_)
         np.testing.assert_allclose(
-            bare.predict_proba(members.probabilities), named.predict_proba(members)
+            bare.predict_proba(members.probabilities), named_ensemble.predict_proba(members)
         )
     nameless = Annotations.from_soft_labels(np.asarray(chosen.soft_labels), scale=LABELS)
     np.testing.assert_array_equal(
@@ -179,7 +179,7 @@ def test_arrays_have_the_scale_that_is_declared() -> None:
 
 def test_a_declared_scale_holds_for_data_without_one() -> None:
     predictions, annotations = ORDINAL
-    plain = Predictions.from_arrays(
+    plain_predictions = Predictions.from_arrays(
         predictions.probabilities,
         items=ITEMS,
         members=list("abc"),
@@ -189,10 +189,12 @@ def test_a_declared_scale_holds_for_data_without_one() -> None:
     counted = Annotations.from_soft_labels(
         annotations.soft_labels, items=ITEMS, classes=predictions.classes
     )
-    assert EDOEnsemble(scale=POINTS).fit(plain, counted).scale_ == predictions.scale
+    assert EDOEnsemble(scale=POINTS).fit(plain_predictions, counted).scale_ == predictions.scale
     # New predictions without a scale are on that of the ensemble.
     fitted = EDOEnsemble().fit(*ORDINAL)
-    np.testing.assert_array_equal(fitted.predict_proba(plain), fitted.predict_proba(predictions))
+    np.testing.assert_array_equal(
+        fitted.predict_proba(plain_predictions), fitted.predict_proba(predictions)
+    )
 
 
 def test_two_scales_are_an_error_that_names_both() -> None:
@@ -270,17 +272,17 @@ def test_shards_of_sets_give_what_memory_gives(tmp_path: Path) -> None:
         (tmp_path / "shards").mkdir(exist_ok=True)
         write_predictions(part, tmp_path / "shards" / f"{k}.npz")
     shards = Shards.open(tmp_path / "shards")
-    whole = EDOEnsemble().fit(predictions, annotations)
+    full_ensemble = EDOEnsemble().fit(predictions, annotations)
     parts = EDOEnsemble().fit(shards, annotations)
-    np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-7)
-    assert parts.scale_ == whole.scale_
-    for metric, step in whole.answers_.items():
+    np.testing.assert_allclose(parts.weights_, full_ensemble.weights_, atol=1e-7)
+    assert parts.scale_ == full_ensemble.scale_
+    for metric, step in full_ensemble.answers_.items():
         assert parts.answers_[metric].temperature == pytest.approx(step.temperature)
         assert parts.answers_[metric].after == pytest.approx(step.after)
-    assert parts.constant_.shares == pytest.approx(whole.constant_.shares)
+    assert parts.constant_.shares == pytest.approx(full_ensemble.constant_.shares)
     np.testing.assert_allclose(
         parts.predict_proba(shards, answer_for="md"),
-        whole.predict_proba(predictions, answer_for="md"),
+        full_ensemble.predict_proba(predictions, answer_for="md"),
         atol=1e-6,
     )
 
@@ -413,10 +415,10 @@ def test_a_metric_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 def test_files_declare_their_scale_once(tmp_path: Path) -> None:
     predictions, _ = ORDINAL
-    plain = Predictions.from_arrays(
+    plain_predictions = Predictions.from_arrays(
         predictions.probabilities, items=ITEMS, classes=predictions.classes, layout="NKC"
     )
-    write_predictions(plain, tmp_path / "dev.npz")
+    write_predictions(plain_predictions, tmp_path / "dev.npz")
     people = Annotations.from_matrix([[1, 2], [3, 5], [2, 2]] * 30, items=ITEMS)
     edokit.write_annotations(people, tmp_path / "dev.csv")
     fitted = edokit.fit(
@@ -444,8 +446,8 @@ def test_the_commands_fit_a_scale_and_answer_for_a_metric(
         weights = () if name == "sets" else ("--lambda-rps", 1)
         fit = ("--predictions", folder / "shards", "--annotations", labels, *stream, *weights)
         assert status("fit", *fit, "--out", folder / "ensemble", "--json") == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["scale"] == predictions.scale.to_text(predictions.classes)
+        content = json.loads(capsys.readouterr().out)
+        assert content["scale"] == predictions.scale.to_text(predictions.classes)
         asked = ("predict", folder / "ensemble", "--predictions", folder / "shards")
         for words in ((), ("--for", metric)):
             assert status(*asked, "--out", folder / "out.csv", "--overwrite", *words) == 0

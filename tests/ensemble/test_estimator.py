@@ -55,16 +55,16 @@ def test_a_part_of_fit_data_is_fitted_as_data_of_its_own() -> None:
     part, _ = data.folds(3)[0]
     assert part.positions is not None
     ensemble = EDOEnsemble().fit(part)
-    again = EDOEnsemble().fit(POOL.take(part.positions), PEOPLE.take(part.positions))
-    np.testing.assert_array_equal(ensemble.weights_, again.weights_)
-    assert ensemble.data_ == again.data_
+    second_ensemble = EDOEnsemble().fit(POOL.take(part.positions), PEOPLE.take(part.positions))
+    np.testing.assert_array_equal(ensemble.weights_, second_ensemble.weights_)
+    assert ensemble.data_ == second_ensemble.data_
     assert ensemble.people_ is not None
-    assert again.people_ is not None
-    np.testing.assert_array_equal(ensemble.people_.effects, again.people_.effects)
+    assert second_ensemble.people_ is not None
+    np.testing.assert_array_equal(ensemble.people_.effects, second_ensemble.people_.effects)
     held_out = ensemble.fitted_.held_out
     assert held_out is not None
-    np.testing.assert_array_equal(held_out.shares, again.fitted_.held_out.shares)
-    np.testing.assert_array_equal(held_out.answers, again.fitted_.held_out.answers)
+    np.testing.assert_array_equal(held_out.shares, second_ensemble.fitted_.held_out.shares)
+    np.testing.assert_array_equal(held_out.answers, second_ensemble.fitted_.held_out.answers)
 
 
 def test_the_pool_is_the_weighted_mean_of_the_members() -> None:
@@ -81,22 +81,22 @@ def test_items_and_classes_are_matched_by_name() -> None:
     ensemble = EDOEnsemble().fit(POOL, PEOPLE)
     order = np.random.default_rng(0).permutation(len(POOL))
     shuffled = POOL.take(order).order_classes(("yes", "no"))
-    again = EDOEnsemble().fit(shuffled, PEOPLE)
-    np.testing.assert_allclose(again.weights_, ensemble.weights_, atol=1e-9)
+    second_ensemble = EDOEnsemble().fit(shuffled, PEOPLE)
+    np.testing.assert_allclose(second_ensemble.weights_, ensemble.weights_, atol=1e-9)
     np.testing.assert_allclose(
-        again.predict_proba(shuffled), ensemble.predict_proba(POOL)[order], atol=1e-9
+        second_ensemble.predict_proba(shuffled), ensemble.predict_proba(POOL)[order], atol=1e-9
     )
-    assert list(again.classes_) == ["no", "yes"]
+    assert list(second_ensemble.classes_) == ["no", "yes"]
 
 
 def test_bare_arrays_give_the_same_weights() -> None:
-    named = EDOEnsemble().fit(POOL, PEOPLE)
+    named_ensemble = EDOEnsemble().fit(POOL, PEOPLE)
     shares = EDOEnsemble().fit(POOL.probabilities, np.asarray(PEOPLE.soft_labels))
-    np.testing.assert_allclose(shares.weights_, named.weights_, atol=1e-9)
+    np.testing.assert_allclose(shares.weights_, named_ensemble.weights_, atol=1e-9)
     assert PEOPLE.label_codes is not None
     matrix = PEOPLE.label_codes.reshape(len(POOL), 5)
     labels = EDOEnsemble().fit(POOL.probabilities, matrix)
-    np.testing.assert_allclose(labels.weights_, named.weights_, atol=1e-9)
+    np.testing.assert_allclose(labels.weights_, named_ensemble.weights_, atol=1e-9)
     assert shares.predict_proba(POOL.probabilities).shape == (len(POOL), 2)
 
 
@@ -199,13 +199,13 @@ def test_groups_without_names_are_an_error() -> None:
 
 def test_a_temperature_never_worsens_the_fit() -> None:
     soft = replace(POOL, probabilities=0.4 * POOL.probabilities + 0.3)
-    plain = EDOEnsemble().fit(soft, PEOPLE)
+    plain_ensemble = EDOEnsemble().fit(soft, PEOPLE)
     sharp = EDOEnsemble(recalibrate="temperature").fit(soft, PEOPLE)
     # Members that are too timid are sharpened.
     assert sharp.temperature_ < 1
-    assert plain.temperature_ == 1
-    assert sharp.soft_score(soft, PEOPLE) > plain.soft_score(soft, PEOPLE)
-    np.testing.assert_array_equal(plain.predict(soft), sharp.predict(soft))
+    assert plain_ensemble.temperature_ == 1
+    assert sharp.soft_score(soft, PEOPLE) > plain_ensemble.soft_score(soft, PEOPLE)
+    np.testing.assert_array_equal(plain_ensemble.predict(soft), sharp.predict(soft))
 
 
 def test_entropy_and_spread_come_with_the_probabilities() -> None:
@@ -229,8 +229,8 @@ def test_the_paper_preset_searches_with_gumbel_and_keeps_its_path() -> None:
     assert ensemble.trajectory_.sizes.shape == (10, 4)
     assert ensemble.settings_["lambda_div"] == 1.0
     assert ensemble.settings_["class_weights"] is True
-    again = EDOEnsemble("paper-fixed").fit(POOL, PEOPLE)
-    np.testing.assert_array_equal(again.weights_, ensemble.weights_)
+    second_ensemble = EDOEnsemble("paper-fixed").fit(POOL, PEOPLE)
+    np.testing.assert_array_equal(second_ensemble.weights_, ensemble.weights_)
 
 
 def test_our_gumbel_comes_close_to_the_exact_optimum() -> None:

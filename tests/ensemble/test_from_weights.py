@@ -25,21 +25,21 @@ def test_given_the_weights_of_a_fit_it_is_that_ensemble(how: dict[str, str]) -> 
     fitted = flat_ensemble(how).fit(P, Q)
     penalty = fitted.settings_["lambda_reg"]
     asked = flat_ensemble({"lambda_reg": penalty, **how}).get_params(deep=False)
-    given = EDOEnsemble.from_weights(fitted.weights_, P, Q, **asked)
-    np.testing.assert_array_equal(given.predict_proba(P), fitted.predict_proba(P))
-    assert given.size_ == fitted.size_
-    assert given.metrics_ == pytest.approx(fitted.metrics_)
-    assert given.objective_ == pytest.approx(fitted.objective_)
-    assert given.certificate_ is None
+    ensemble = EDOEnsemble.from_weights(fitted.weights_, P, Q, **asked)
+    np.testing.assert_array_equal(ensemble.predict_proba(P), fitted.predict_proba(P))
+    assert ensemble.size_ == fitted.size_
+    assert ensemble.metrics_ == pytest.approx(fitted.metrics_)
+    assert ensemble.objective_ == pytest.approx(fitted.objective_)
+    assert ensemble.certificate_ is None
 
 
 def test_nothing_is_drawn_when_members_are_judged() -> None:
     weights = [0.1, 0.2, 0.3, 0.4]
-    given = EDOEnsemble.from_weights(
+    ensemble = EDOEnsemble.from_weights(
         weights, P, Q, objective=Objective(ce="random"), solver="gumbel"
     )
-    assert given.objective_["ce"] == pytest.approx(float(given.member_ce_ @ weights))
-    assert given.objective_["reg"] == pytest.approx(0.3)
+    assert ensemble.objective_["ce"] == pytest.approx(float(ensemble.member_ce_ @ weights))
+    assert ensemble.objective_["reg"] == pytest.approx(0.3)
 
 
 def test_it_is_kept_like_any_other_and_its_card_says_where_weights_came_from(

@@ -94,11 +94,11 @@ def test_shards_give_the_ensemble_that_memory_gives(
 
 
 def test_fit_takes_shards_like_predictions(made: Cut) -> None:
-    found = EDOEnsemble().fit(Shards.open(made.predictions), made.people)
+    ensemble = EDOEnsemble().fit(Shards.open(made.predictions), made.people)
     wanted = EDOEnsemble().fit(made.pool, made.people)
-    np.testing.assert_allclose(found.weights_, wanted.weights_, atol=1e-9)
+    np.testing.assert_allclose(ensemble.weights_, wanted.weights_, atol=1e-9)
     np.testing.assert_allclose(
-        found.predict_proba(made.pool), wanted.predict_proba(made.pool), atol=1e-9
+        ensemble.predict_proba(made.pool), wanted.predict_proba(made.pool), atol=1e-9
     )
 
 
@@ -110,11 +110,11 @@ def test_gumbel_says_that_it_learned_from_a_sample(
         FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data,
         pytest.warns(EDOWarning, match="90 of 500 items"),
     ):
-        found = EDOEnsemble(solver=Gumbel(epochs=3)).fit(data)
-    assert found.n_items_ == 500
-    pooled = found.predict_proba(made.pool)
+        ensemble = EDOEnsemble(solver=Gumbel(epochs=3)).fit(data)
+    assert ensemble.n_items_ == 500
+    pooled = ensemble.predict_proba(made.pool)
     q = made.people.soft_labels
-    assert found.metrics_["ce"] == pytest.approx(-float((q * np.log(pooled)).sum(axis=1).mean()))
+    assert ensemble.metrics_["ce"] == pytest.approx(-float((q * np.log(pooled)).sum(axis=1).mean()))
 
 
 def test_shards_are_pooled_one_after_the_other(made: Cut) -> None:

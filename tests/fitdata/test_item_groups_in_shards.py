@@ -87,10 +87,10 @@ def test_cross_validated_figures_are_those_of_the_table_in_memory(made: Cut) -> 
 
 def test_a_search_finds_in_shards_what_it_finds_in_memory(made: Cut) -> None:
     options: dict[str, Any] = {"trials": 4, "folds": 3, "random_state": 1}
-    whole = search(made.pool, made.people, **options)
+    full_search_result = search(made.pool, made.people, **options)
     with FitData.open(made.predictions, made.annotations, jobs=1) as data:
-        found = search(data, None, **options)
-    for trial, in_memory in zip(found.trials, whole.trials, strict=True):
+        search_result = search(data, None, **options)
+    for trial, in_memory in zip(search_result.trials, full_search_result.trials, strict=True):
         assert trial.weights == pytest.approx(in_memory.weights, abs=1e-6)
         assert trial.judge == "cross-fitted"
         assert trial.values == pytest.approx(in_memory.values, abs=1e-6)

@@ -148,9 +148,11 @@ def test_a_declared_scale_holds_for_files_without_one(tmp_path: Path) -> None:
 def test_files_of_annotations_have_the_scale_of_the_shards(tmp_path: Path) -> None:
     made = cut(tmp_path, 20, [10], classes=3, scale=SETS)
     one_label = {"item": made.pool.items, "annotator": ["x"] * 20, "label": ["1"] * 20}
-    plain = Annotations.from_table(one_label, classes=range(3))
+    plain_annotations = Annotations.from_table(one_label, classes=range(3))
     for number, part in enumerate((range(10), range(10, 20))):
-        write_table(plain.take(part).to_table(), made.annotations / f"part-{number}.csv")
+        write_table(
+            plain_annotations.take(part).to_table(), made.annotations / f"part-{number}.csv"
+        )
     with raises_code("scales-differ", "nominal"):
         FitData.open(made.predictions, made.annotations, jobs=1)
 

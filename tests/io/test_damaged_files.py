@@ -58,9 +58,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         write_table(people, folder / f"people{suffix}")
         write_table(model, folder / f"model{suffix}")
     shares = rng.dirichlet([1, 1], (6, 2)).astype(np.float32)
-    made = Predictions.from_arrays(shares, layout="NKC", groups=["g", "h"])
+    predictions = Predictions.from_arrays(shares, layout="NKC", groups=["g", "h"])
     for suffix in (".npz", ".parquet"):
-        write_predictions(made, folder / f"made{suffix}")
+        write_predictions(predictions, folder / f"made{suffix}")
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 

@@ -243,10 +243,10 @@ def test_damaged_json_lines_are_told_with_their_line(
 def test_a_cut_parquet_is_told_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"item": [str(k) for k in range(100)]}), path)
-    whole = path.read_bytes()
-    for length in (3, 10, len(whole) // 2, len(whole) - 1):
+    full_content = path.read_bytes()
+    for length in (3, 10, len(full_content) // 2, len(full_content) - 1):
         with raises_code("unreadable-file"):
-            rows_of(path, whole[:length])
+            rows_of(path, full_content[:length])
 
 
 def test_text_in_parquet_must_be_utf8(tmp_path: Path) -> None:

@@ -100,9 +100,9 @@ def test_no_cell_of_a_csv_is_a_formula_and_all_are_read_again(
 ) -> None:
     path = tmp_path_factory.mktemp("cells") / "cells.csv"
     write_table(pa.table({"@name": [*texts, "end"]}), path)
-    found = read_table(path)
-    assert found.column_names == ["@name"]
-    assert found["@name"].to_pylist() == [*texts, "end"]
+    table = read_table(path)
+    assert table.column_names == ["@name"]
+    assert table["@name"].to_pylist() == [*texts, "end"]
     with path.open(encoding="utf-8", newline="") as stream:
         cells = [row[0] for row in csv.reader(stream) if row]
     for cell in cells:

@@ -171,11 +171,13 @@ def test_an_annotator_without_labels_gets_the_anonymous_answer(server: Any) -> N
     server(lambda body: Completion("B" if "one annotator" in prompt_of(body) else "A", None))
     member = fitted(probabilities="samples", samples=1)
     member._examples = {"ann": [("good day", [0])]}
-    asked = member.predict_proba(["one"] * 4, annotators=[["ann"], ["zoe"], [], ["ann", "zoe"]])
-    np.testing.assert_allclose(asked[1], member.predict_proba(["one"])[0])
-    np.testing.assert_allclose(asked[2], asked[1])
-    np.testing.assert_allclose(asked[3], (asked[0] + asked[1]) / 2)
-    assert asked[0, 1] > 0.5 > asked[1, 1]
+    probabilities = member.predict_proba(
+        ["one"] * 4, annotators=[["ann"], ["zoe"], [], ["ann", "zoe"]]
+    )
+    np.testing.assert_allclose(probabilities[1], member.predict_proba(["one"])[0])
+    np.testing.assert_allclose(probabilities[2], probabilities[1])
+    np.testing.assert_allclose(probabilities[3], (probabilities[0] + probabilities[1]) / 2)
+    assert probabilities[0, 1] > 0.5 > probabilities[1, 1]
     with raises_code("lengths-differ", "1", "2"):
         member.predict_proba(["one"], annotators=[["ann"], ["ann"]])
 
@@ -271,9 +273,9 @@ def test_folds_change_nothing_and_each_item_is_asked_once(server: Any, tmp_path:
     assert len(trained.predictions["fit"]) == 8
     assert len(trained.predictions["test"]) == 4
     assert len(sent) == 12
-    again = train_members(people(), group(), cross_fit=2, out=tmp_path / "members")
+    second_trained = train_members(people(), group(), cross_fit=2, out=tmp_path / "members")
     assert len(sent) == 12
-    assert not again.failed
+    assert not second_trained.failed
     scored = score_members(tmp_path / "members", ["another fool"])
     np.testing.assert_allclose(scored.probabilities[0, 0], [0.1, 0.9])
 
@@ -311,9 +313,9 @@ def test_a_spent_budget_keeps_what_is_finished(server: Any, tmp_path: Path) -> N
     assert len(sent) == 8
     assert len({one.reason for one in trained.failed}) == 1
     assert trained.predictions["dev"].members == ("llm-one-01",)
-    whole = train_members(people(), group(**models), out=out, budget=100)
+    full_trained = train_members(people(), group(**models), out=out, budget=100)
     assert len(sent) == 24
-    assert len(whole.predictions["dev"].members) == 3
+    assert len(full_trained.predictions["dev"].members) == 3
     with raises_code("exceeded-budget", "1.5"):
         score_members(out, ["new one", "new two"], budget=1.5)
     assert len(score_members(out, ["new one", "new two"], budget=60)) == 2
@@ -471,10 +473,10 @@ def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
     assert ran.exit_code == 0, ran.output
     found = [one["details"] for one in json.loads(ran.stdout)["members"]]
     assert len({(one["model"], one["persona"]) for one in found}) == 4
-    shown = edo(*words)
-    assert "tokens in" in shown.stdout
-    assert "per item" in shown.stdout
-    assert "failures" in shown.stdout
+    completed = edo(*words)
+    assert "tokens in" in completed.stdout
+    assert "per item" in completed.stdout
+    assert "failures" in completed.stdout
     assert len(sent) == 32
 
 

@@ -180,8 +180,8 @@ def test_a_killed_run_goes_on_and_no_request_is_repeated(
     assert front.repeated == 0
     assert len(front.answered) == PREDICTED
     assert sum(front.asked.values()) == PREDICTED + 3 * 2
-    again = read_predictions(asked.out / "predictions" / "dev.npz")
-    np.testing.assert_array_equal(probabilities(again), peace)
+    second_predictions = read_predictions(asked.out / "predictions" / "dev.npz")
+    np.testing.assert_array_equal(probabilities(second_predictions), peace)
 
 
 def test_a_budget_stops_cleanly_and_a_larger_one_goes_on(proxy: Proxies, asked: Asked) -> None:
@@ -236,15 +236,15 @@ def test_an_endpoint_that_cannot_answer_is_one_clear_message(
         front.url = f"http://127.0.0.1:{unused_port()}/v1"
     with pytest.raises(InputError) as raised:
         asked(front, retries=0)
-    shown = str(raised.value)
-    assert front.url.removesuffix("/v1") in shown
-    assert named in shown
-    assert remedy in shown
-    assert KEY not in shown
-    assert KEY[:12] not in shown
-    assert not any(text in shown for text in TEXTS)
-    assert "Get lost" not in shown  # nor the prompt
-    assert "\n" not in shown.strip()
+    message = str(raised.value)
+    assert front.url.removesuffix("/v1") in message
+    assert named in message
+    assert remedy in message
+    assert KEY not in message
+    assert KEY[:12] not in message
+    assert not any(text in message for text in TEXTS)
+    assert "Get lost" not in message  # nor the prompt
+    assert "\n" not in message.strip()
 
 
 def test_a_missing_key_is_named_with_where_it_belongs(

@@ -174,8 +174,8 @@ def test_an_annotator_without_labels_gets_exactly_the_anonymous_answer(
     anonymous = member.predict_proba(texts)
     np.testing.assert_array_equal(anonymous, plain.predict_proba(texts))
     for nobody in (["a stranger"], []):
-        found = member.predict_proba(texts, annotators=[nobody] * 5)
-        np.testing.assert_array_equal(found, anonymous)
+        probabilities = member.predict_proba(texts, annotators=[nobody] * 5)
+        np.testing.assert_array_equal(probabilities, anonymous)
     known = member.predict_proba(texts, annotators=[["person-1"]] * 5)
     assert np.abs(known - anonymous).max() > 1e-6
     both = member.predict_proba(texts, annotators=[["person-1", "a stranger"]] * 5)
@@ -256,14 +256,14 @@ def test_the_command_line_predicts_pairs(tmp_path: Path) -> None:
     asked = ["--annotators", str(tmp_path / "asked.csv"), "--out", pairs]
     assert invoke("score", "--members", out, *texts, *asked).exit_code == 0
     assert invoke("score", "--members", out, *texts, "--out", items).exit_code == 0
-    found = read_predictions(pairs)
+    predictions = read_predictions(pairs)
     anonymous = read_predictions(items)
-    assert found.annotators is not None
-    assert found.annotators[:2].tolist() == ["person-0", "new"]
-    assert set(found.annotators[2:]) == {""}  # the anonymous answer of each item
+    assert predictions.annotators is not None
+    assert predictions.annotators[:2].tolist() == ["person-0", "new"]
+    assert set(predictions.annotators[2:]) == {""}  # the anonymous answer of each item
     own = anonymous.probabilities[anonymous.items == "item-2"][0]
-    np.testing.assert_array_equal(found.probabilities[1], own)
-    assert not np.allclose(found.probabilities[0], own)
+    np.testing.assert_array_equal(predictions.probabilities[1], own)
+    assert not np.allclose(predictions.probabilities[0], own)
 
 
 # Bad input

@@ -177,9 +177,9 @@ def test_heads_on_one_encoder_encode_once(tmp_path: Path, monkeypatch: pytest.Mo
         return embed(self, *args)
 
     monkeypatch.setattr(encoder.Encoder, "__call__", counted)
-    found = bundle.predict_proba(TEXTS)
+    probabilities = bundle.predict_proba(TEXTS)
     assert asked == [len(TEXTS)]
-    np.testing.assert_allclose(found, ensemble.predict_proba(scored), atol=1e-6)
+    np.testing.assert_allclose(probabilities, ensemble.predict_proba(scored), atol=1e-6)
     assert not (tmp_path / "cache").exists()
 
 
@@ -258,8 +258,8 @@ def test_a_bundle_never_decides_where_texts_go(
 
 
 def test_the_same_members_make_the_same_bundle(made: Path, tmp_path: Path) -> None:
-    again = edokit.Bundle.create(made / "ensemble", made / "members", tmp_path / "bundle")
-    assert again.version == edokit.load(made / "bundle").version
+    second_bundle = edokit.Bundle.create(made / "ensemble", made / "members", tmp_path / "bundle")
+    assert second_bundle.version == edokit.load(made / "bundle").version
 
 
 @pytest.mark.parametrize("moved", range(4))
@@ -286,8 +286,8 @@ def test_one_that_was_interrupted_is_refused_and_made_again(
     if moved < 3:
         with raises_code("damaged-file" if moved else "wrong-folder"):
             edokit.Bundle.load(given[2])
-    again = edokit.Bundle.create(*given)
-    assert edokit.load(given[2]).version == again.version
+    second_bundle = edokit.Bundle.create(*given)
+    assert edokit.load(given[2]).version == second_bundle.version
     assert sorted(path.name for path in given[2].iterdir()) == [
         "README.md",
         "bundle.json",
@@ -354,7 +354,7 @@ def test_members_of_other_classes_are_refused_by_their_folder(made: Path, tmp_pa
         classes=["bad", "good"],
     )  # fmt: skip
     labels = edokit.Annotations.from_matrix([["bad"], ["good"]], items=["a", "b"])
-    other = edokit.EDOEnsemble().fit(p, labels)
+    other_ensemble = edokit.EDOEnsemble().fit(p, labels)
     with raises_code("classes-differ", "/members", "'0', '1'", "'bad'"):
-        edokit.Bundle.create(other, made / "members", tmp_path / "bundle")
+        edokit.Bundle.create(other_ensemble, made / "members", tmp_path / "bundle")
     assert not (tmp_path / "bundle").exists()

@@ -88,7 +88,7 @@ def test_python_and_command_answer_as_members_and_ensemble_do(kind: str, tmp_pat
     ensemble.save(tmp_path / "ensemble")
     Bundle.create(tmp_path / "ensemble", tmp_path / "members", tmp_path / "bundle")
     bundle = edokit.load(tmp_path / "bundle")
-    found = bundle.predict_proba(TEXTS, **asked)
+    probabilities = bundle.predict_proba(TEXTS, **asked)
     write_table(pa.table({"item": ITEMS, "text": TEXTS}), tmp_path / "texts.parquet")
     more = ["--for", asked["answer_for"]] if asked else []
     given = ["--texts", tmp_path / "texts.parquet", *more, "--out"]
@@ -98,13 +98,13 @@ def test_python_and_command_answer_as_members_and_ensemble_do(kind: str, tmp_pat
         assert status("predict", tmp_path / name, *words, *given, out) == 0
         table = read_table(out)
         assert table["item"].to_pylist() == ITEMS
-        np.testing.assert_array_equal(columns(table), found)
+        np.testing.assert_array_equal(columns(table), probabilities)
         described = bundle.describe(TEXTS)
         np.testing.assert_array_equal(table["spread"].to_numpy(), described.spread)
         assert table["label"].to_pylist() == described.labels.tolist()
     if kind not in ("pairs+anonymous", "per-annotator group"):
         scored = score_members(tmp_path / "members", TEXTS, ensemble.needed_members())
-        np.testing.assert_array_equal(found, ensemble.predict_proba(scored, **asked))
+        np.testing.assert_array_equal(probabilities, ensemble.predict_proba(scored, **asked))
 
 
 @pytest.mark.parametrize("kind", ["annotators", "pairs+anonymous", "per-annotator group"])
@@ -315,19 +315,19 @@ def test_another_bundle_is_not_replaced_unless_asked_for(bundle: Bundle, tmp_pat
     members = bundle.folder.parent / "members"
     dev = score_members(members, list(PEOPLE.split("dev").texts))
     labels = PEOPLE.split("dev")
-    named = Predictions.from_arrays(
+    named_predictions = Predictions.from_arrays(
         dev.probabilities,
         items=labels.items,
         members=dev.members,
         classes=dev.classes,
         layout="NKC",
     )
-    other = EDOEnsemble.from_weights([1.0, 0.0, 0.0], named, labels)
+    other_ensemble = EDOEnsemble.from_weights([1.0, 0.0, 0.0], named_predictions, labels)
     with raises_code("existing-file", "overwrite=True"):
-        Bundle.create(other, members, tmp_path / "out")
+        Bundle.create(other_ensemble, members, tmp_path / "out")
     assert edokit.load(tmp_path / "out").version == bundle.version
     with warnings.catch_warnings():
         warnings.simplefilter("error", EDOWarning)
-        made = Bundle.create(other, members, tmp_path / "out", overwrite=True)
+        made = Bundle.create(other_ensemble, members, tmp_path / "out", overwrite=True)
     assert edokit.load(tmp_path / "out").version == made.version != bundle.version
     assert made.members.names == ["linear-01"]

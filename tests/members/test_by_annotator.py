@@ -93,12 +93,14 @@ def test_heads_of_annotators_predict_for_theirs(tmp_path: Path) -> None:
     trust = ["member_cases"]
     scored = score_members(tmp_path, NEW, trust=trust, annotators=ASKED, by_annotator=True)
     for name in NAMES:
-        alone = score_members(
+        single_predictions = score_members(
             tmp_path, NEW, trust=trust, annotators={item: [name] for item in NEW.items}
         )
         for row in np.flatnonzero(scored.annotators == name):
             item = list(NEW.items).index(scored.items[row])
-            np.testing.assert_array_equal(scored.probabilities[row], alone.probabilities[item])
+            np.testing.assert_array_equal(
+                scored.probabilities[row], single_predictions.probabilities[item]
+            )
 
 
 def test_one_training_predicts_items_and_pairs_as_scoring_does(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory, pipeline: Path) -> tuple[P
     train_members(PEOPLE, parse_groups("linear:2"), out=root / "trained", jobs=1)
     words = ("--name", "mine", "--model", pipeline, "--classes", "1,0", "--json")
     labels = ("--label", "fine=0", "--label", "rude=1")
-    shown = json.loads(printed("members", "add", root / "mine", *words, *labels))
-    assert shown["labels"] == LABELS
+    content = json.loads(printed("members", "add", root / "mine", *words, *labels))
+    assert content["labels"] == LABELS
     return root / "trained", root / "mine"
 
 

@@ -37,19 +37,19 @@ def test_training_writes_a_folder_and_prints_one_json_object(data: Path, tmp_pat
 
 
 def test_people_see_a_table(data: Path, tmp_path: Path) -> None:
-    shown = printed("train", data, "--out", tmp_path / "m", "--jobs", 1, "--recipe", "linear:1")
-    assert "linear-01" in shown
-    assert "mean of all" in shown
+    output = printed("train", data, "--out", tmp_path / "m", "--jobs", 1, "--recipe", "linear:1")
+    assert "linear-01" in output
+    assert "mean of all" in output
 
 
 def test_quality_is_shown_on_dev_and_test_is_left_alone(data: Path, tmp_path: Path) -> None:
     command = ("train", data, "--out", tmp_path / "m", "--jobs", 1, "--recipe", "linear:1")
-    shown = printed(*command)
-    assert "dev CE" in shown
-    assert "test CE" not in shown
-    assert "Not looked at here: test" in shown
-    kept = json.loads((tmp_path / "m" / "manifest.json").read_text())
-    assert set(kept["members"][0]["metrics"]) == {"dev", "test"}
+    output = printed(*command)
+    assert "dev CE" in output
+    assert "test CE" not in output
+    assert "Not looked at here: test" in output
+    content = json.loads((tmp_path / "m" / "manifest.json").read_text())
+    assert set(content["members"][0]["metrics"]) == {"dev", "test"}
     folds = printed(*command[:3], tmp_path / "f", *command[4:], "--cross-fit", 2)
     assert "fit CE" in folds
     assert "test CE" not in folds
@@ -88,9 +88,9 @@ def test_trained_members_score_a_table(data: Path, tmp_path: Path) -> None:
         )
     )
     assert result["members"] == ["linear-01", "linear-02", "linear-03"]
-    kept = read_predictions(tmp_path / "p.npz")
-    assert list(kept.items) == ["a", "b"]
-    assert (kept.probabilities[1, :, 1] > kept.probabilities[0, :, 1]).all()
+    predictions = read_predictions(tmp_path / "p.npz")
+    assert list(predictions.items) == ["a", "b"]
+    assert (predictions.probabilities[1, :, 1] > predictions.probabilities[0, :, 1]).all()
 
 
 def test_a_file_that_predictions_are_not_written_to_is_refused_first(tmp_path: Path) -> None:
@@ -122,11 +122,11 @@ def test_models_score_texts_and_show_their_labels(tmp_path: Path) -> None:
 
     model = classifier(tmp_path / "model", ["LABEL_0", "LABEL_1"])
     (tmp_path / "new.txt").write_text("lovely day\nrude\n")
-    shown = printed(
+    output = printed(
         *("score", "--model", f"mine={model}", "--texts", tmp_path / "new.txt"),
         *("--classes", "no,yes", "--out", tmp_path / "p.parquet"),
     )
-    assert "mine: LABEL_0 → no, LABEL_1 → yes" in shown
+    assert "mine: LABEL_0 → no, LABEL_1 → yes" in output
     assert read_predictions(tmp_path / "p.parquet").classes == ("no", "yes")
 
 

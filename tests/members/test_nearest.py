@@ -102,10 +102,10 @@ def test_many_texts_are_predicted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> 
     data = people(40)
     whole = fitted(data)
     names = [["person-1", "person-4"], ["stranger"], [], ["person-0"]] * 10
-    asked = whole.predict_proba(data.texts, annotators=names)
+    probabilities = whole.predict_proba(data.texts, annotators=names)
     monkeypatch.setattr(nearest, "_BLOCK", 7)
     parts = fitted(data)
-    np.testing.assert_allclose(parts.predict_proba(data.texts, annotators=names), asked)
+    np.testing.assert_allclose(parts.predict_proba(data.texts, annotators=names), probabilities)
 
 
 def test_an_answer_from_afar_counts_for_less_than_one() -> None:

@@ -118,9 +118,9 @@ def test_a_run_without_an_encoder_says_in_one_line_what_to_do_and_goes_on_with_i
     monkeypatch.setattr(pipeline, "default_pool", small_pool)
     present(monkeypatch)
     table = votes(tmp_path)
-    shown = edo("run", table, "--out", tmp_path / "RUN", "--jobs", 1)
-    assert shown.returncode == 0, shown.stderr
-    (line,) = [line for line in shown.stdout.splitlines() if "edo models get minilm" in line]
+    completed = edo("run", table, "--out", tmp_path / "RUN", "--jobs", 1)
+    assert completed.returncode == 0, completed.stderr
+    (line,) = [line for line in completed.stdout.splitlines() if "edo models get minilm" in line]
     assert "pip install" not in line  # the packages are here
     assert edokit.Run.load(tmp_path / "RUN").left_out == []
     # The same command again, with an encoder on the machine.

@@ -74,8 +74,8 @@ def test_members_are_trained_kept_and_scored(
     texts: Any = list(map(str, dev.texts))
     if dev.contexts is not None:
         texts = list(zip(texts, map(str, dev.contexts), strict=True))
-    again = score_members(out, texts)
-    np.testing.assert_allclose(again.probabilities, found.probabilities, atol=1e-5)
+    second_predictions = score_members(out, texts)
+    np.testing.assert_allclose(second_predictions.probabilities, found.probabilities, atol=1e-5)
 
 
 @pytest.mark.parametrize("recipe", ["linear", "sklearn"])

@@ -136,13 +136,13 @@ def test_a_context_column_makes_pairs(tmp_path: Path) -> None:
 
 def test_annotations_keep_contexts_and_members_train_on_the_pairs(tmp_path: Path) -> None:
     people = with_contexts()
-    again = Annotations.from_table(people.to_table(), classes=people.classes)
-    assert again.contexts is not None
-    assert again.contexts.tolist() == people.contexts.tolist()  # type: ignore[union-attr]
-    assert again.take([3]).contexts.tolist() == ["the post before 0"]  # type: ignore[union-attr]
-    pq.write_table(again.to_table(), tmp_path / "people.parquet")
-    pairs = TrainingData.from_annotations(again).texts
-    assert pairs[1] == (again.texts[1], "the post before 1")  # type: ignore[index]
+    second_annotations = Annotations.from_table(people.to_table(), classes=people.classes)
+    assert second_annotations.contexts is not None
+    assert second_annotations.contexts.tolist() == people.contexts.tolist()  # type: ignore[union-attr]
+    assert second_annotations.take([3]).contexts.tolist() == ["the post before 0"]  # type: ignore[union-attr]
+    pq.write_table(second_annotations.to_table(), tmp_path / "people.parquet")
+    pairs = TrainingData.from_annotations(second_annotations).texts
+    assert pairs[1] == (second_annotations.texts[1], "the post before 1")  # type: ignore[index]
     assert read_texts(tmp_path / "people.parquet").texts == pairs
     assert read_texts(tmp_path / "people.parquet", split="dev").texts == pairs[2::4]
 

@@ -268,11 +268,11 @@ def test_an_annotator_that_is_not_known_gets_exactly_the_anonymous_answer(
 ) -> None:
     texts, _ = texts_and_classes(5, 7)
     anonymous = people.predict_proba(texts)
-    given = people.predict_proba(
+    probabilities = people.predict_proba(
         texts, annotators=[["stranger"], ["sincere"], [], ["new", "other"], [""]]
     )
-    np.testing.assert_array_equal(given[[0, 2, 3, 4]], anonymous[[0, 2, 3, 4]])
-    assert np.abs(given[1] - anonymous[1]).max() > 0.1
+    np.testing.assert_array_equal(probabilities[[0, 2, 3, 4]], anonymous[[0, 2, 3, 4]])
+    assert np.abs(probabilities[1] - anonymous[1]).max() > 0.1
 
 
 def test_a_panel_is_the_mean_of_its_annotators_in_any_order(people: TransformerMember) -> None:
@@ -282,8 +282,10 @@ def test_a_panel_is_the_mean_of_its_annotators_in_any_order(people: TransformerM
     panel = people.predict_proba(texts, annotators=[names] * 6)
     np.testing.assert_allclose(panel, np.mean(each, axis=0), atol=1e-6)
     order = [3, 5, 0, 1, 4, 2]
-    other = people.predict_proba([texts[i] for i in order], annotators=[names[::-1]] * 6)
-    np.testing.assert_allclose(other, panel[order], atol=1e-6)
+    other_probabilities = people.predict_proba(
+        [texts[i] for i in order], annotators=[names[::-1]] * 6
+    )
+    np.testing.assert_allclose(other_probabilities, panel[order], atol=1e-6)
 
 
 def test_a_text_is_encoded_once_for_all_its_annotators(
@@ -355,13 +357,13 @@ def test_points_of_a_scale_are_learned(model: str, tmp_path: Path) -> None:
         tuned.fit(data, random_state=0)
         scores = [report["dev_rps"] for report in tuned.history_]
         assert tuned.best_epoch_ == int(np.argmin(scores)) + 1
-        found = tuned.predict_proba(data.dev_texts)
-        assert rps(found, dev, scale.positions) == pytest.approx(min(scores))
+        probabilities = tuned.predict_proba(data.dev_texts)
+        assert rps(probabilities, dev, scale.positions) == pytest.approx(min(scores))
         assert min(scores) < 0.3 * scores[0]
     tuned.save(tmp_path)
     loaded = TransformerMember.load(tmp_path)
     assert loaded.scale_ == scale
-    np.testing.assert_allclose(loaded.predict_proba(data.dev_texts), found, atol=1e-7)
+    np.testing.assert_allclose(loaded.predict_proba(data.dev_texts), probabilities, atol=1e-7)
 
 
 @pytest.mark.parametrize("annotators", [False, True])
@@ -391,13 +393,15 @@ def test_sets_are_learned_label_by_label(model: str, tmp_path: Path, annotators:
     tuned = member(model, **options).fit(data, random_state=0)
     texts, _ = texts_and_classes(60, 7)
     who = [["sincere"]] * 60 if annotators else None
-    found = tuned.predict_proba(texts, annotators=who)
-    assert ((found > 0.5) == labels(texts)).mean() > 0.85
+    probabilities = tuned.predict_proba(texts, annotators=who)
+    assert ((probabilities > 0.5) == labels(texts)).mean() > 0.85
     if annotators:
         assert tuned.predict_proba(texts, annotators=[["eager"]] * 60).mean() > 0.9
     tuned.save(tmp_path)
     loaded = TransformerMember.load(tmp_path)
-    np.testing.assert_allclose(loaded.predict_proba(texts, annotators=who), found, atol=1e-7)
+    np.testing.assert_allclose(
+        loaded.predict_proba(texts, annotators=who), probabilities, atol=1e-7
+    )
 
 
 def test_a_loss_of_ordinal_scales_is_refused_on_others(model: str) -> None:

@@ -23,17 +23,17 @@ def distributions(seed: int, items: int = 40, classes: int = 4) -> tuple[np.ndar
 
 def test_soft_accuracy_of_the_authors_example() -> None:
     # Kurniawan et al., test_soft_acc_correct of their code.
-    found = compute_metrics([[0.6, 0.4]], [[0.2, 0.8]], [1], metrics=["soft_accuracy", "soft_f1"])
-    assert found["soft_accuracy"] == pytest.approx(0.6)
-    assert found["soft_f1"] == pytest.approx(0.6)
+    scores = compute_metrics([[0.6, 0.4]], [[0.2, 0.8]], [1], metrics=["soft_accuracy", "soft_f1"])
+    assert scores["soft_accuracy"] == pytest.approx(0.6)
+    assert scores["soft_f1"] == pytest.approx(0.6)
 
 
 def test_of_distributions_both_are_half_the_manhattan_distance_short_of_one() -> None:
     p, q = distributions(0)
-    found = compute_metrics(p, q, q.argmax(axis=1))
-    assert found["md"] is not None
-    assert found["soft_accuracy"] == pytest.approx(1 - found["md"] / 2)
-    assert found["soft_f1"] == pytest.approx(found["soft_accuracy"])
+    scores = compute_metrics(p, q, q.argmax(axis=1))
+    assert scores["md"] is not None
+    assert scores["soft_accuracy"] == pytest.approx(1 - scores["md"] / 2)
+    assert scores["soft_f1"] == pytest.approx(scores["soft_accuracy"])
 
 
 def test_of_certain_answers_they_are_accuracy_and_micro_f1() -> None:
@@ -41,11 +41,11 @@ def test_of_certain_answers_they_are_accuracy_and_micro_f1() -> None:
 
     rng = np.random.default_rng(1)
     predicted, true = rng.integers(3, size=(2, 50))
-    found = compute_metrics(np.eye(3)[predicted], np.eye(3)[true], true)
-    assert found["soft_accuracy"] == pytest.approx(accuracy_score(true, predicted))
+    scores = compute_metrics(np.eye(3)[predicted], np.eye(3)[true], true)
+    assert scores["soft_accuracy"] == pytest.approx(accuracy_score(true, predicted))
     sets_predicted, sets = rng.integers(2, size=(2, 50, 3))
-    found = compute_metrics(sets_predicted, sets, sets, metrics=["soft_f1"], scale=SETS)
-    assert found["soft_f1"] == pytest.approx(f1_score(sets, sets_predicted, average="micro"))
+    scores = compute_metrics(sets_predicted, sets, sets, metrics=["soft_f1"], scale=SETS)
+    assert scores["soft_f1"] == pytest.approx(f1_score(sets, sets_predicted, average="micro"))
 
 
 def test_soft_f1_of_sets_is_the_formula_over_all_labels() -> None:
@@ -74,8 +74,8 @@ def test_icm_soft_is_what_pyevall_says(number: int) -> None:
     q = np.array(table["q"])
     scale = SETS if table["multi_label"] else Scale()
     y = scale.hard(q)
-    found = compute_metrics(p, q, y, metrics=["icm_soft"], scale=scale)
-    assert found["icm_soft"] == pytest.approx(table["icm_soft"], abs=1e-9)
+    scores = compute_metrics(p, q, y, metrics=["icm_soft"], scale=scale)
+    assert scores["icm_soft"] == pytest.approx(table["icm_soft"], abs=1e-9)
     best = best_possible(q, y, metrics=["icm_soft"], scale=scale)["icm_soft"]
     assert best is not None
     assert best >= table["icm_soft"]

@@ -13,12 +13,14 @@ from edokit.predictions.shards import describe_predictions
 
 def test_a_description_is_the_same_for_one_file_and_for_shards(tmp_path: Path) -> None:
     array = np.random.default_rng(0).dirichlet([1, 2, 3], (7, 4))
-    made = Predictions.from_arrays(array, layout="NKC", groups=["g", "g", "h", ""])
+    predictions = Predictions.from_arrays(array, layout="NKC", groups=["g", "g", "h", ""])
     whole = tmp_path / "whole.npz"
     folder = tmp_path / "shards"
-    write_predictions(made, whole)
+    write_predictions(predictions, whole)
     for start in (0, 3, 6):
-        write_predictions(made.take(range(start, min(start + 3, 7))), folder / f"{start}.parquet")
+        write_predictions(
+            predictions.take(range(start, min(start + 3, 7))), folder / f"{start}.parquet"
+        )
     one = describe_predictions(whole)
     many = describe_predictions(folder)
     assert (one["items"], one["shards"], many["shards"]) == (7, 1, 3)
@@ -37,7 +39,7 @@ def test_a_description_is_the_same_for_one_file_and_for_shards(tmp_path: Path) -
 
 
 def test_certain_members_have_an_entropy_of_zero(tmp_path: Path) -> None:
-    made = Predictions.from_arrays([[[1.0, 0.0]]], layout="NKC")
-    write_predictions(made, tmp_path / "p.npz")
+    predictions = Predictions.from_arrays([[[1.0, 0.0]]], layout="NKC")
+    write_predictions(predictions, tmp_path / "p.npz")
     member = describe_predictions(tmp_path / "p.npz")["members"][0]
     assert (member["entropy"], member["distance"], member["group"]) == (0, 0, None)

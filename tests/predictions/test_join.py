@@ -144,9 +144,9 @@ def test_a_join_comes_back_from_disk(mixed: list[Path], tmp_path: Path) -> None:
     joined = join_models(mixed)
     for name in ("j.npz", "j.parquet"):
         write_predictions(joined, tmp_path / name)
-        again = read_predictions(tmp_path / name)
-        np.testing.assert_array_equal(again.probabilities, joined.probabilities)
-        assert again.members == joined.members
+        second_predictions = read_predictions(tmp_path / name)
+        np.testing.assert_array_equal(second_predictions.probabilities, joined.probabilities)
+        assert second_predictions.members == joined.members
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ def test_a_join_keeps_the_scale(suffix: str, tmp_path: Path) -> None:
     file = written(tmp_path / "one.csv", SETS)
     stored = tmp_path / f"stored.{suffix}"
     write_predictions(join_models([file], scale="multi-label"), stored)
-    again = join_models([stored, file], names=["a", "b"], scale="multi-label")
-    assert again.scale == read_predictions(stored).scale == Scale("multi-label")
-    assert again.members == ("a", "b")
+    second_predictions = join_models([stored, file], names=["a", "b"], scale="multi-label")
+    assert second_predictions.scale == read_predictions(stored).scale == Scale("multi-label")
+    assert second_predictions.members == ("a", "b")
 
 
 def test_a_table_may_note_its_scale(tmp_path: Path) -> None:

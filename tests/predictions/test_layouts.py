@@ -36,10 +36,10 @@ def test_every_layout_leads_to_the_same_array(sizes: tuple[int, int, int]) -> No
         ([pd.DataFrame(member) for member in members], None),
         (array.tolist(), "NKC"),
     ):
-        made = Predictions.from_arrays(values, layout=layout)
-        np.testing.assert_array_equal(made.probabilities, array)
-        assert made.shape == sizes
-        assert made.members == tuple(map(str, range(k)))
+        predictions = Predictions.from_arrays(values, layout=layout)
+        np.testing.assert_array_equal(predictions.probabilities, array)
+        assert predictions.shape == sizes
+        assert predictions.members == tuple(map(str, range(k)))
 
 
 @given(st.integers(1, 4), st.integers(1, 4))
@@ -52,16 +52,16 @@ def test_probabilities_of_the_second_of_two_classes_are_enough(n: int, k: int) -
         ([second[:, j] for j in range(k)], None),
         ({str(j): pd.Series(second[:, j]) for j in range(k)}, None),
     ):
-        made = Predictions.from_arrays(values, layout=layout)
-        np.testing.assert_allclose(made.probabilities, array, atol=1e-15)
-        np.testing.assert_array_equal(made.probabilities[:, :, 1], second)
+        predictions = Predictions.from_arrays(values, layout=layout)
+        np.testing.assert_allclose(predictions.probabilities, array, atol=1e-15)
+        np.testing.assert_array_equal(predictions.probabilities[:, :, 1], second)
 
 
 @given(st.integers(1, 4), st.integers(2, 4))
 def test_one_member_is_a_table_of_items_and_classes(n: int, c: int) -> None:
     array = made_up(n, 1, c)
-    made = Predictions.from_arrays(array[:, 0], layout="NC")
-    np.testing.assert_array_equal(made.probabilities, array)
+    predictions = Predictions.from_arrays(array[:, 0], layout="NC")
+    np.testing.assert_array_equal(predictions.probabilities, array)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (4, 3), (4,), ()])
@@ -82,14 +82,14 @@ def test_the_only_layout_that_fits_is_taken() -> None:
     swapped = array.swapaxes(0, 1)
     for values in (array, swapped):
         for names in ({"items": list("abcde")}, {"members": list("xyz")}):
-            made = Predictions.from_arrays(values, **names)
-            np.testing.assert_array_equal(made.probabilities, array)
+            predictions = Predictions.from_arrays(values, **names)
+            np.testing.assert_array_equal(predictions.probabilities, array)
     second = made_up(5, 3, 2)[:, :, 1]
     for values in (second, second.T):
-        made = Predictions.from_arrays(values, items=list("abcde"))
-        np.testing.assert_array_equal(made.probabilities[:, :, 1], second)
-    made = Predictions.from_arrays(array[:, 0], classes=list("pqrs"))
-    np.testing.assert_array_equal(made.probabilities[:, 0], array[:, 0])
+        predictions = Predictions.from_arrays(values, items=list("abcde"))
+        np.testing.assert_array_equal(predictions.probabilities[:, :, 1], second)
+    predictions = Predictions.from_arrays(array[:, 0], classes=list("pqrs"))
+    np.testing.assert_array_equal(predictions.probabilities[:, 0], array[:, 0])
 
 
 @pytest.mark.parametrize(
@@ -136,16 +136,16 @@ def test_what_is_no_array_of_numbers_is_refused(
 )
 def test_predictions_are_float32_or_float64(given_type: Any, kept: type) -> None:
     values = np.array([[[1, 0]], [[0, 1]]]).astype(given_type)
-    made = Predictions.from_arrays(values, layout="NKC")
-    assert made.probabilities.dtype == np.dtype(kept)
-    assert made.probabilities.dtype.isnative
-    assert made.probabilities.tolist() == [[[1, 0]], [[0, 1]]]
+    predictions = Predictions.from_arrays(values, layout="NKC")
+    assert predictions.probabilities.dtype == np.dtype(kept)
+    assert predictions.probabilities.dtype.isnative
+    assert predictions.probabilities.tolist() == [[[1, 0]], [[0, 1]]]
 
 
 def test_rounded_half_precision_is_set_right() -> None:
     third = np.full((1, 1, 3), 1 / 3, dtype=np.float16)
-    made = Predictions.from_arrays(third, layout="NKC")
-    np.testing.assert_allclose(made.probabilities.sum(axis=2), 1, atol=1e-6)
+    predictions = Predictions.from_arrays(third, layout="NKC")
+    np.testing.assert_allclose(predictions.probabilities.sum(axis=2), 1, atol=1e-6)
 
 
 def test_gaps_are_refused_not_passed_over() -> None:
@@ -164,24 +164,24 @@ def test_gaps_are_refused_not_passed_over() -> None:
 def test_logits_become_probabilities_only_when_asked(sizes: tuple[int, int, int]) -> None:
     array = made_up(*sizes)
     logits = np.log(array) + 3
-    made = Predictions.from_arrays(logits, layout="NKC", logits=True)
-    np.testing.assert_allclose(made.probabilities, array, atol=1e-12)
+    predictions = Predictions.from_arrays(logits, layout="NKC", logits=True)
+    np.testing.assert_allclose(predictions.probabilities, array, atol=1e-12)
     with pytest.raises(InputError):
         Predictions.from_arrays(logits, layout="NKC")
 
 
 @given(st.floats(-700, 700).filter(lambda logit: not 0 <= logit <= 100))
 def test_two_class_logits_are_log_odds(logit: float) -> None:
-    made = Predictions.from_arrays([[logit]], layout="NK", logits=True)
-    no, yes = made.probabilities[0, 0]
+    predictions = Predictions.from_arrays([[logit]], layout="NK", logits=True)
+    no, yes = predictions.probabilities[0, 0]
     assert np.log(yes) - np.log(no) == pytest.approx(logit, rel=1e-9, abs=1e-12)
     both = Predictions.from_arrays([[[0.0, logit]]], layout="NKC", logits=True)
-    np.testing.assert_allclose(both.probabilities, made.probabilities, atol=1e-12)
+    np.testing.assert_allclose(both.probabilities, predictions.probabilities, atol=1e-12)
 
 
 def test_large_logits_of_float32_keep_the_small_probability() -> None:
-    made = Predictions.from_arrays(np.array([[20.0]], np.float32), layout="NK", logits=True)
-    assert made.probabilities[0, 0, 0] == pytest.approx(2.06e-9, rel=1e-2)
+    predictions = Predictions.from_arrays(np.array([[20.0]], np.float32), layout="NK", logits=True)
+    assert predictions.probabilities[0, 0, 0] == pytest.approx(2.06e-9, rel=1e-2)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

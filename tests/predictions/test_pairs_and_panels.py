@@ -108,9 +108,9 @@ def test_anonymous_answers_join_the_pool_as_members():
 def test_files_keep_pairs_and_anonymous_answers(suffix, tmp_path: Path):
     predictions = pair_predictions()
     write_predictions(predictions, tmp_path / f"p.{suffix}")
-    again = read_predictions(tmp_path / f"p.{suffix}")
-    assert again.annotators.tolist() == predictions.annotators.tolist()
-    np.testing.assert_allclose(again.probabilities, predictions.probabilities)
+    second_predictions = read_predictions(tmp_path / f"p.{suffix}")
+    assert second_predictions.annotators.tolist() == predictions.annotators.tolist()
+    np.testing.assert_allclose(second_predictions.probabilities, predictions.probabilities)
 
 
 def test_items_are_no_pairs():

@@ -66,8 +66,8 @@ def test_unnormalised_probabilities_are_refused_or_divided_by_their_sum() -> Non
         Predictions.from_arrays(spoiled([1, 3]), layout="NKC")
     assert "invalid='normalize'" in str(caught.value)
     assert "logits=True" in str(caught.value)
-    made = Predictions.from_arrays(spoiled([1, 3]), layout="NKC", invalid="normalize")
-    assert made.probabilities[2, 1].tolist() == [0.25, 0.75]
+    predictions = Predictions.from_arrays(spoiled([1, 3]), layout="NKC", invalid="normalize")
+    assert predictions.probabilities[2, 1].tolist() == [0.25, 0.75]
 
 
 def test_a_policy_that_does_not_exist_is_refused() -> None:
@@ -140,8 +140,8 @@ def test_names_are_strings() -> None:
 
 def test_frames_and_mappings_bring_their_names() -> None:
     frame = pd.DataFrame([[0.5, 0.5], [1, 0]], index=["a", "b"], columns=["no", "yes"])
-    one = Predictions.from_arrays(frame, layout="NC")
-    assert (one.items.tolist(), one.classes) == (["a", "b"], ("no", "yes"))
+    predictions = Predictions.from_arrays(frame, layout="NC")
+    assert (predictions.items.tolist(), predictions.classes) == (["a", "b"], ("no", "yes"))
     many = Predictions.from_arrays({"x": frame, "y": frame})
     assert (many.items.tolist(), many.members, many.classes) == (
         ["a", "b"],
@@ -154,8 +154,8 @@ def test_frames_and_mappings_bring_their_names() -> None:
     assert (turned.items.tolist(), turned.members) == (["a", "b"], ("no", "yes"))
     series = Predictions.from_arrays({"x": frame["yes"]})
     assert (series.items.tolist(), series.members) == (["a", "b"], ("x",))
-    named = Predictions.from_arrays({"x": frame}, items=["c", "d"], members=["z"])
-    assert (named.items.tolist(), named.members) == (["c", "d"], ("z",))
+    named_predictions = Predictions.from_arrays({"x": frame}, items=["c", "d"], members=["z"])
+    assert (named_predictions.items.tolist(), named_predictions.members) == (["c", "d"], ("z",))
 
 
 def test_frames_in_different_orders_are_never_put_side_by_side() -> None:
@@ -207,13 +207,13 @@ def test_positions_must_be_positions(positions: Any) -> None:
 
 
 def test_alignment_needs_the_same_ids() -> None:
-    made = Predictions.from_arrays(made_up(3).probabilities, items=[0, 1, 2], layout="NKC")
-    assert made.align([2, 0, 1]).items.tolist() == ["2", "0", "1"]
-    assert made.align(made.items) is made
+    predictions = Predictions.from_arrays(made_up(3).probabilities, items=[0, 1, 2], layout="NKC")
+    assert predictions.align([2, 0, 1]).items.tolist() == ["2", "0", "1"]
+    assert predictions.align(predictions.items) is predictions
     with raises_code("items-differ", "1 of 3", "'9'; 1", "'2'"):
-        made.align([0, 1, 9])
+        predictions.align([0, 1, 9])
     with raises_code("duplicate-name"):
-        made.align([0, 0, 1])
+        predictions.align([0, 0, 1])
 
 
 @given(st.permutations(range(4)))
@@ -254,9 +254,11 @@ def test_members_get_groups_by_name() -> None:
 
 
 def test_the_plain_mean_of_the_members_is_in_float64() -> None:
-    made = Predictions.from_arrays(np.array([[[0.1, 0.9], [0.3, 0.7]]], np.float32), layout="NKC")
-    np.testing.assert_allclose(made.uniform, [[0.2, 0.8]], atol=1e-7)
-    assert made.uniform.dtype == np.float64
+    predictions = Predictions.from_arrays(
+        np.array([[[0.1, 0.9], [0.3, 0.7]]], np.float32), layout="NKC"
+    )
+    np.testing.assert_allclose(predictions.uniform, [[0.2, 0.8]], atol=1e-7)
+    assert predictions.uniform.dtype == np.float64
 
 
 def pairs_of_item_and_annotator() -> Predictions:
@@ -269,13 +271,13 @@ def pairs_of_item_and_annotator() -> Predictions:
 def test_pairs_of_item_and_annotator_come_back_from_files(ending: str, tmp_path: Path) -> None:
     pairs = pairs_of_item_and_annotator()
     write_predictions(pairs, tmp_path / f"p.{ending}")
-    again = read_predictions(tmp_path / f"p.{ending}")
-    assert again.annotators is not None
-    assert again.annotators.tolist() == ["x", "y", "x"]
-    assert again.items.tolist() == ["a", "a", "b"]
-    np.testing.assert_array_equal(again.probabilities, pairs.probabilities)
-    assert repr(again) == "Predictions(3 pairs, 2 members, classes no, yes)"
-    half = again.take([2])
+    second_predictions = read_predictions(tmp_path / f"p.{ending}")
+    assert second_predictions.annotators is not None
+    assert second_predictions.annotators.tolist() == ["x", "y", "x"]
+    assert second_predictions.items.tolist() == ["a", "a", "b"]
+    np.testing.assert_array_equal(second_predictions.probabilities, pairs.probabilities)
+    assert repr(second_predictions) == "Predictions(3 pairs, 2 members, classes no, yes)"
+    half = second_predictions.take([2])
     assert half.annotators is not None
     assert half.annotators.tolist() == ["x"]
 

@@ -35,13 +35,14 @@ def written(path: Path, content: str) -> Path:
 
 def test_shares_are_smoothed_and_the_members_described(tmp_path: Path) -> None:
     sheet = written(tmp_path / "s.csv", SHEET)
-    made = join_models([sheet], columns=COLUMNS, classes=["yes", "no"], smoothing=1)
-    assert made.classes == ("yes", "no")
-    assert made.members == ("small+plain", "large+plain")
+    predictions = join_models([sheet], columns=COLUMNS, classes=["yes", "no"], smoothing=1)
+    assert predictions.classes == ("yes", "no")
+    assert predictions.members == ("small+plain", "large+plain")
     np.testing.assert_allclose(
-        made.probabilities, [[[3 / 5, 2 / 5], [1 / 3, 2 / 3]], [[1 / 3, 2 / 3], [1 / 4, 3 / 4]]]
+        predictions.probabilities,
+        [[[3 / 5, 2 / 5], [1 / 3, 2 / 3]], [[1 / 3, 2 / 3], [1 / 4, 3 / 4]]],
     )
-    small, large = made.member_info.values()
+    small, large = predictions.member_info.values()
     assert small == {"model": "small", "prompt": "plain", "answers": 4}
     assert large == {"model": "large", "prompt": "plain", "answers": 3}
     usual = join_models([sheet], columns=COLUMNS, classes=["yes", "no"])
@@ -75,13 +76,13 @@ def test_counting_row_by_row_gives_the_same(
     if not whole:
         return
     with pytest.warns() if whole != items else _quiet():
-        made = join_models([path], classes=classes, smoothing=s, missing="drop")
-    assert made.items.tolist() == whole
+        predictions = join_models([path], classes=classes, smoothing=s, missing="drop")
+    assert predictions.items.tolist() == whole
     for i, item in enumerate(whole):
         for k, member in enumerate(members):
             each = [counts[item, member, c] for c in classes]
             wanted = [(n + s) / (sum(each) + 3 * s) for n in each]
-            np.testing.assert_allclose(made.probabilities[i, k], wanted)
+            np.testing.assert_allclose(predictions.probabilities[i, k], wanted)
 
 
 def _quiet() -> object:
@@ -97,12 +98,12 @@ def test_answers_that_are_no_class_are_counted_listed_and_refused(tmp_path: Path
         join_models([sheet], **given)
     assert "label_map={'Not.': 'CLASS'}" in str(refused.value)
     with pytest.warns(EDOWarning, match="2 of 9 answers"):
-        made = join_models([sheet], unparsed="drop", **given)
-    assert made.member_info["large+plain"]["failures"] == 1
-    assert made.member_info["large+plain"]["answers"] == 3
+        predictions = join_models([sheet], unparsed="drop", **given)
+    assert predictions.member_info["large+plain"]["failures"] == 1
+    assert predictions.member_info["large+plain"]["answers"] == 3
     with pytest.warns(EDOWarning, match="1 of 9 answers"):
-        made = join_models([sheet], unparsed="drop", label_map={"Not.": "no"}, **given)
-    np.testing.assert_allclose(made.probabilities[1, 0], [2.5 / 3, 0.5 / 3])
+        predictions = join_models([sheet], unparsed="drop", label_map={"Not.": "no"}, **given)
+    np.testing.assert_allclose(predictions.probabilities[1, 0], [2.5 / 3, 0.5 / 3])
     long = "I would rather not answer a question like this because it is rather long"
     sheet = written(tmp_path / "t.csv", SHEET + f"b,small,plain,{long}\n")
     with pytest.raises(InputError) as refused:
@@ -123,12 +124,12 @@ def test_case_and_punctuation_make_no_other_answer_and_are_noted(
     classes = ["no", "yes", "1", "y", "Y", "0"]
     given = {"scale": "multi-label:" + ",".join(classes)} if sets else {"classes": classes}
     with pytest.warns(EDOWarning) as notes:
-        made = join_models([sheet], smoothing=0, unparsed="drop", **given)
+        predictions = join_models([sheet], smoothing=0, unparsed="drop", **given)
     read, dropped = (str(note.message) for note in notes)
     assert "4 of 8 answers differ from a class only in case or punctuation" in read
     assert "2 of 8 answers are none" in dropped
     assert "'-1' (1), 'yes?' (1)" in dropped
-    assert made.probabilities[0, 0] * 6 == pytest.approx([1, 4, 0, 0, 1, 0])
+    assert predictions.probabilities[0, 0] * 6 == pytest.approx([1, 4, 0, 0, 1, 0])
 
 
 def test_the_classes_of_answers_are_declared(tmp_path: Path) -> None:
@@ -150,12 +151,12 @@ def test_sets_of_labels_count_each_label_on_its_own(tmp_path: Path) -> None:
     rows = [("a", ["rude", "odd"]), ("a", []), ("a", ["rude"]), ("b", ["odd"])]
     path = tmp_path / "sets.parquet"
     pd.DataFrame(rows, columns=["item", "answer"]).to_parquet(path)
-    made = join_models([path], scale="multi-label:rude,odd", smoothing=1)
-    assert made.members == ("sets",)
-    np.testing.assert_allclose(made.probabilities[:, 0], [[3 / 5, 2 / 5], [1 / 3, 2 / 3]])
+    predictions = join_models([path], scale="multi-label:rude,odd", smoothing=1)
+    assert predictions.members == ("sets",)
+    np.testing.assert_allclose(predictions.probabilities[:, 0], [[3 / 5, 2 / 5], [1 / 3, 2 / 3]])
     text = written(tmp_path / "sets.csv", "item,answer\na,rude;odd\na,[]\na,rude\nb,odd\n")
-    again = join_models([text], scale="multi-label:rude,odd", smoothing=1)
-    np.testing.assert_array_equal(again.probabilities, made.probabilities)
+    second_predictions = join_models([text], scale="multi-label:rude,odd", smoothing=1)
+    np.testing.assert_array_equal(second_predictions.probabilities, predictions.probabilities)
     bad = written(tmp_path / "bad.csv", "item,answer\na,rude;loud\na,rude\n")
     with raises_code("unparsed-answer", "1 of 2 answers"):
         join_models([bad], scale="multi-label:rude,odd")
@@ -163,9 +164,9 @@ def test_sets_of_labels_count_each_label_on_its_own(tmp_path: Path) -> None:
 
 def test_points_of_a_scale_keep_their_order(tmp_path: Path) -> None:
     path = written(tmp_path / "stars.csv", "item,answer\na,3\na,3.0\na,1\n")
-    made = join_models([path], scale="ordinal:1,2,3", smoothing=0)
-    assert made.scale.kind == "ordinal"
-    np.testing.assert_allclose(made.probabilities[0, 0], [1 / 3, 0, 2 / 3])
+    predictions = join_models([path], scale="ordinal:1,2,3", smoothing=0)
+    assert predictions.scale.kind == "ordinal"
+    np.testing.assert_allclose(predictions.probabilities[0, 0], [1 / 3, 0, 2 / 3])
 
 
 def test_answers_for_annotators_are_pairs_and_join_as_such(tmp_path: Path) -> None:
@@ -173,9 +174,9 @@ def test_answers_for_annotators_are_pairs_and_join_as_such(tmp_path: Path) -> No
     one = written(tmp_path / "one.csv", content)
     other = written(tmp_path / "other.csv", content.replace("b,p,no", "b,,no\nb,p,yes"))
     given = {"classes": ["no", "yes"]}
-    made = join_models([one], **given)
-    assert made.annotators is not None
-    assert list(zip(made.items, made.annotators, strict=True)) == [
+    predictions = join_models([one], **given)
+    assert predictions.annotators is not None
+    assert list(zip(predictions.items, predictions.annotators, strict=True)) == [
         ("a", "p"),
         ("a", "q"),
         ("b", "p"),
@@ -197,10 +198,10 @@ def test_answers_join_with_probabilities(tmp_path: Path) -> None:
     )
     write_predictions(shares, tmp_path / "bert.npz")
     asked = written(tmp_path / "large.csv", "item,answer\na,yes\nb,no\na,yes\n")
-    made = join_models([tmp_path / "bert.npz", asked], classes=["no", "yes"])
-    assert made.members == ("bert", "large")
-    assert made.items.tolist() == ["b", "a"]
-    np.testing.assert_allclose(made.probabilities[1, 1], [0.5 / 3, 2.5 / 3])
+    predictions = join_models([tmp_path / "bert.npz", asked], classes=["no", "yes"])
+    assert predictions.members == ("bert", "large")
+    assert predictions.items.tolist() == ["b", "a"]
+    np.testing.assert_allclose(predictions.probabilities[1, 1], [0.5 / 3, 2.5 / 3])
 
 
 @pytest.mark.parametrize(
@@ -240,8 +241,8 @@ def test_one_sheet_makes_the_predictions_of_a_split(tmp_path: Path) -> None:
     for role, name in COLUMNS.items():
         words += ["--column", f"{role}={name}"]
     words += ["--out", str(tmp_path / "test.npz")]
-    alone = invoke(*words)
-    assert "give --annotations" in str(alone.exception)
+    single_completed = invoke(*words)
+    assert "give --annotations" in str(single_completed.exception)
     words += ["--annotations", str(written(tmp_path / "v.csv", votes))]
     made = invoke(*words)
     assert made.exit_code == 0, made.output

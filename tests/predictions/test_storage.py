@@ -244,9 +244,9 @@ def test_nothing_is_ever_unpickled(tmp_path: Path) -> None:
 
 def test_a_cut_npz_and_a_single_array_are_refused(tmp_path: Path) -> None:
     path = saved(tmp_path / "p.npz", **ARRAYS)
-    whole = path.read_bytes()
-    for length in (1, 10, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:length])
+    full_content = path.read_bytes()
+    for length in (1, 10, len(full_content) // 2, len(full_content) - 1):
+        path.write_bytes(full_content[:length])
         with raises_code("unreadable-file", ".npz"):
             read_predictions(path)
     with path.open("wb") as stream:

@@ -113,9 +113,9 @@ def test_methods_and_gains_of_a_comparison_are_drawn() -> None:
     assert figures.gains(result).title.startswith("How much better")
     with raises_code("unknown-choice", "'best'"):
         figures.comparison(result, methods=["best"])
-    alone = edokit.compare(pool, people, methods=["greedy"], **options)
+    single_comparison = edokit.compare(pool, people, methods=["greedy"], **options)
     with raises_code("missing-value"):
-        figures.gains(alone)
+        figures.gains(single_comparison)
 
 
 def test_names_can_not_leave_a_page_of_one_figure() -> None:

@@ -47,16 +47,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             table = table.set_column(table.column_names.index(name), name, acting)
         split = pa.array([ACTING] * table.num_rows)
         write_table(table.append_column("split", split), folder / f"{role}.parquet")
-        made = read_predictions(folder / f"{role}.npz")
-        items = [f"{item}{ACTING}" for item in made.items]
-        again = Predictions.from_arrays(
-            made.probabilities,
+        predictions = read_predictions(folder / f"{role}.npz")
+        items = [f"{item}{ACTING}" for item in predictions.items]
+        second_predictions = Predictions.from_arrays(
+            predictions.probabilities,
             items=items,
-            members=made.members,
-            classes=made.classes,
+            members=predictions.members,
+            classes=predictions.classes,
             layout="NKC",
         )
-        write_predictions(again, folder / f"{role}.npz")
+        write_predictions(second_predictions, folder / f"{role}.npz")
     for name in ("ensemble/ensemble.json", "search/search.json", "compare/methods.json"):
         write_json(hostile(read_json(folder / name)), folder / name)
     record = read_json(folder / "run.json")

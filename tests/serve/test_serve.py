@@ -621,8 +621,8 @@ def test_the_example_of_a_container_starts_what_exists(server: Server) -> None:
     words = {line.split()[0] for line in lines if line and not line.startswith("#")}
     assert {"FROM", "USER", "COPY", "HEALTHCHECK", "CMD"} <= words
     assert "ENV" not in words  # a secret would stay in the image
-    last = json.loads(lines[-1].removeprefix("CMD "))
-    status, _, err = edo(*last[1:])
+    last_content = json.loads(lines[-1].removeprefix("CMD "))
+    status, _, err = edo(*last_content[1:])
     assert (status, "EDO_SERVE_TOKEN" in err) == (2, True)  # all but the token is right
     check = next(line for line in lines if line.startswith("HEALTHCHECK"))
     program = json.loads(check.partition(" CMD ")[2])

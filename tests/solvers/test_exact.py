@@ -303,10 +303,10 @@ def test_terms_that_nobody_weighs_may_be_left_out(pool: str) -> None:
     data = FitData.from_arrays(*make(300, 5, 3, 0))
     settings = Objective().resolve(pool)
     lean = solve_exact(data, settings, all_terms=False)
-    whole = solve_exact(FitData.from_arrays(*data.sample), settings)
-    np.testing.assert_allclose(lean.weights, whole.weights, atol=1e-9)
+    full_solution = solve_exact(FitData.from_arrays(*data.sample), settings)
+    np.testing.assert_allclose(lean.weights, full_solution.weights, atol=1e-9)
     assert "div" not in lean.terms
-    assert {**whole.terms, "div": 0.0} == pytest.approx({**lean.terms, "div": 0.0})
+    assert {**full_solution.terms, "div": 0.0} == pytest.approx({**lean.terms, "div": 0.0})
     for more in ({"div": 0.1}, {"ce": "all"}, {"class_weights": True}):
         needs = replace(settings, **more)
         assert np.isfinite(solve_exact(data, needs, all_terms=False).weights).all()

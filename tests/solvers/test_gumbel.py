@@ -155,9 +155,9 @@ def test_a_configuration_does_not_depend_on_its_companions():
 def test_memory_blocks_do_not_change_the_answer(monkeypatch):
     data = random_pool()
     settings = [replace(EVERYTHING, ce=CE(ce)) for ce in ("mean", "all", "random")]
-    whole = solve_gumbel(fit(data), settings, QUICK)
+    full_solution = solve_gumbel(fit(data), settings, QUICK)
     monkeypatch.setattr(batches, "_BLOCK", 1)
-    for ours, theirs in zip(whole, solve_gumbel(fit(data), settings, QUICK), strict=True):
+    for ours, theirs in zip(full_solution, solve_gumbel(fit(data), settings, QUICK), strict=True):
         np.testing.assert_allclose(ours.weights, theirs.weights, rtol=0, atol=1e-12)
 
 

@@ -29,8 +29,8 @@ def test_distances_that_are_too_many_to_keep_are_the_same(monkeypatch):
     data = random_pool()
     usual = solve_gumbel(fit(data), KINDS, QUICK)
     monkeypatch.setattr(batches, "_KEPT_DISTANCES", 0)
-    again = solve_gumbel(fit(data), KINDS, QUICK)
-    np.testing.assert_allclose(weights(again), weights(usual), rtol=0, atol=1e-12)
+    second_solution = solve_gumbel(fit(data), KINDS, QUICK)
+    np.testing.assert_allclose(weights(second_solution), weights(usual), rtol=0, atol=1e-12)
 
 
 def test_without_a_trajectory_nothing_else_changes():

@@ -104,9 +104,9 @@ def test_rps_is_solved_to_its_certificate(seed: int) -> None:
     steps = steps_of(case)
     chosen = replace(ALONE, rps=1.0, reg=0.01)
     data = FitData.from_arrays(P, q, y, scale=on(steps))
-    found = solve_exact(data, chosen)
-    assert found.certificate.convex
-    assert found.certificate.gap < 1e-8
+    solution = solve_exact(data, chosen)
+    assert solution.certificate.convex
+    assert solution.certificate.gap < 1e-8
 
     def value(v: np.ndarray) -> float:
         return rps(pool(P, v), q, places(steps)) + 0.01 * float(v @ v)
@@ -117,16 +117,16 @@ def test_rps_is_solved_to_its_certificate(seed: int) -> None:
         method="Nelder-Mead",
         options={"maxiter": 4000, "xatol": 1e-9, "fatol": 1e-13},
     )
-    assert value(found.weights) <= other.fun + 1e-7
-    assert found.terms["rps"] == pytest.approx(rps(pool(P, found.weights), q, places(steps)))
+    assert value(solution.weights) <= other.fun + 1e-7
+    assert solution.terms["rps"] == pytest.approx(rps(pool(P, solution.weights), q, places(steps)))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_w1_is_solved_within_its_stated_bound(seed: int) -> None:
     P, q, y, *_ = case = make_case(40, 5, 4, seed)
     steps = steps_of(case)
-    found = solve_exact(FitData.from_arrays(P, q, y, scale=on(steps)), replace(ALONE, w1=1.0))
-    ours = w1(pool(P, found.weights), q, places(steps))
+    solution = solve_exact(FitData.from_arrays(P, q, y, scale=on(steps)), replace(ALONE, w1=1.0))
+    ours = w1(pool(P, solution.weights), q, places(steps))
     # Exactly, as a linear program: distances t ≥ ±(F·v − G).
     rows = np.cumsum(P, axis=2)[:, :, :-1].transpose(0, 2, 1).reshape(-1, 5)
     labels = np.cumsum(q, axis=1)[:, :-1].ravel()
@@ -138,9 +138,9 @@ def test_w1_is_solved_within_its_stated_bound(seed: int) -> None:
         A_eq=np.r_[np.ones(5), np.zeros(n)][None],
         b_eq=[1.0],
     )
-    assert found.certificate.gap < 0.01
-    assert program.fun - 1e-9 <= ours <= program.fun + found.certificate.gap
-    assert "smoothing" in found.certificate.reason
+    assert solution.certificate.gap < 0.01
+    assert program.fun - 1e-9 <= ours <= program.fun + solution.certificate.gap
+    assert "smoothing" in solution.certificate.reason
 
 
 @settings(max_examples=15)
@@ -173,12 +173,12 @@ def test_shards_have_the_optimum_of_memory(
     ):
         patch.setattr("edokit.fitdata.sharded.SAMPLE", 120)
         assert streamed.is_sampled
-        found = solve_exact(streamed, chosen)
+        solution = solve_exact(streamed, chosen)
         patch.undo()
         assert not whole.is_sampled
         expected = solve_exact(whole, chosen)
-    assert found.terms["total"] == pytest.approx(expected.terms["total"], abs=2e-4)
-    assert found.certificate.gap < 5e-3
+    assert solution.terms["total"] == pytest.approx(expected.terms["total"], abs=2e-4)
+    assert solution.certificate.gap < 5e-3
 
 
 @pytest.mark.parametrize("term", ["rps", "w1"])

@@ -128,17 +128,17 @@ def test_values_and_gradients_are_those_of_the_definition(
 def test_the_optimum_is_that_of_the_definition(ce: str, seed: int) -> None:
     sets = make_sets(25, 4, 3, seed)
     chosen = Objective(div=0.1, ce=ce).resolve()  # type: ignore[arg-type]
-    found = solve_exact(sets.fit_data(), chosen)
-    assert found.certificate.convex
-    assert found.certificate.gap < 1e-8
+    solution = solve_exact(sets.fit_data(), chosen)
+    assert solution.certificate.convex
+    assert solution.certificate.gap < 1e-8
 
     def value(v: np.ndarray) -> float:
         return literal.value(loss_of_sets(sets, chosen, np.abs(v) / np.abs(v).sum()))
 
-    assert found.terms["total"] == pytest.approx(value(found.weights))
+    assert solution.terms["total"] == pytest.approx(value(solution.weights))
     how = {"maxiter": 400, "xatol": 1e-6, "fatol": 1e-10}
-    other = minimize(value, found.weights + 0.1, method="Nelder-Mead", options=how)
-    assert found.terms["total"] <= other.fun + 1e-7
+    other = minimize(value, solution.weights + 0.1, method="Nelder-Mead", options=how)
+    assert solution.terms["total"] <= other.fun + 1e-7
 
 
 @pytest.mark.parametrize("ce", ["mean", "all", "random"])
@@ -179,9 +179,9 @@ def test_shards_have_the_optimum_of_memory(
         patch.setattr("edokit.fitdata.sharded.SAMPLE", 100)
         assert streamed.is_sampled
         assert len(streamed.sample.y) == 300
-        found = solve_exact(streamed, chosen)
-    assert found.terms["total"] == pytest.approx(expected.terms["total"], abs=1e-4)
-    assert found.certificate.gap < 1e-3
+        solution = solve_exact(streamed, chosen)
+    assert solution.terms["total"] == pytest.approx(expected.terms["total"], abs=1e-4)
+    assert solution.certificate.gap < 1e-3
 
 
 def test_the_joint_loss_is_the_mean_over_the_labels() -> None:
@@ -200,8 +200,8 @@ def test_sets_of_one_label_are_two_classes() -> None:
     rows = [np.concatenate([1 - part, part], axis=-1) for part in (P, q)]
     chosen = replace(Objective().resolve(), class_weights=True)
     two = solve_exact(FitData.from_arrays(*rows, y[:, 0]), chosen)
-    one = solve_exact(Sets(P, q, y).fit_data(), chosen)
-    np.testing.assert_array_equal(one.weights, two.weights)
+    solution = solve_exact(Sets(P, q, y).fit_data(), chosen)
+    np.testing.assert_array_equal(solution.weights, two.weights)
 
 
 @given(step=st.integers(1, 40), labels=st.integers(1, 12))

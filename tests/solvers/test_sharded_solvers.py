@@ -153,8 +153,8 @@ def test_gumbel_with_few_items_learns_from_all_of_them(made: Cut, shards: Sharde
     objectives = [Objective(ce=ce).resolve() for ce in ("mean", "all", "random")]
     options = [GumbelSteps(epochs=3, learning_rate=0.05, max_members=4)] * 3
     wanted = solve_gumbel(in_memory(made), objectives, options, random_state=2)
-    found = solve_gumbel(shards, objectives, options, random_state=2)
-    for one, other in zip(found, wanted, strict=True):
+    solution = solve_gumbel(shards, objectives, options, random_state=2)
+    for one, other in zip(solution, wanted, strict=True):
         np.testing.assert_allclose(one.weights, other.weights, atol=1e-12)
         np.testing.assert_array_equal(one.order, other.order)
         assert one.terms == pytest.approx(other.terms)

@@ -39,11 +39,11 @@ def coefficient(found: Agreement, name: str) -> Interval:
 def test_each_coefficient_is_what_two_other_packages_say(number: int, weights: WeightKind) -> None:
     table = TABLES[number]
     annotations = Annotations.from_matrix(np.array(table["labels"], dtype=object), scale="ordinal")
-    found = agreement(annotations, weights=weights, min_shared=1)
+    coefficients = agreement(annotations, weights=weights, min_shared=1)
     for name, sources in table[weights].items():
         assert len(sources) >= 2
         for value in sources.values():
-            assert coefficient(found, name).estimate == pytest.approx(value, abs=1e-9)
+            assert coefficient(coefficients, name).estimate == pytest.approx(value, abs=1e-9)
 
 
 def test_coefficients_of_gwets_example() -> None:
@@ -54,13 +54,13 @@ def test_coefficients_of_gwets_example() -> None:
         [4, 4, 4, 4], [1, 1, 2, 1], [2, 2, 2, 2], [None, 5, 5, 5], [None, None, 1, 1],
         [None, None, 3, None],
     ]  # fmt: skip
-    found = agreement(Annotations.from_matrix(np.array(rows, dtype=object)))
-    assert found.gwet_ac1 is not None
-    assert found.gwet_ac1.estimate == pytest.approx(0.77544, abs=5e-6)
-    assert found.fleiss_kappa.estimate == pytest.approx(0.76117, abs=5e-6)
-    assert found.krippendorff_alpha.estimate == pytest.approx(0.74342, abs=5e-6)
-    assert found.observed.estimate == pytest.approx(0.81818, abs=5e-6)
-    assert np.isnan(found.per_item[-1])
+    coefficients = agreement(Annotations.from_matrix(np.array(rows, dtype=object)))
+    assert coefficients.gwet_ac1 is not None
+    assert coefficients.gwet_ac1.estimate == pytest.approx(0.77544, abs=5e-6)
+    assert coefficients.fleiss_kappa.estimate == pytest.approx(0.76117, abs=5e-6)
+    assert coefficients.krippendorff_alpha.estimate == pytest.approx(0.74342, abs=5e-6)
+    assert coefficients.observed.estimate == pytest.approx(0.81818, abs=5e-6)
+    assert np.isnan(coefficients.per_item[-1])
 
 
 def votes(items: int, *, seed: int = 0) -> Annotations:
@@ -84,14 +84,14 @@ def test_the_influence_of_an_item_is_what_leaving_it_out_changes(formula: Any) -
 
 def test_intervals_are_wider_where_items_come_in_groups() -> None:
     table = votes(60).to_table().to_pandas()
-    alone = agreement(Annotations.from_table(table))
+    single_coefficients = agreement(Annotations.from_table(table))
     copies = pd.concat(
         [table.assign(item=table["item"].astype(str) + f"-{k}", thread=table["item"]) for k in "ab"]
     )
     columns = {"group": "thread"}
     grouped = agreement(Annotations.from_table(copies, columns=columns))
     for name in ("krippendorff_alpha", "fleiss_kappa", "cohen_kappa", "gwet_ac1"):
-        one = getattr(alone, name)
+        one = getattr(single_coefficients, name)
         two = getattr(grouped, name)
         assert two.estimate == pytest.approx(one.estimate, abs=0.01)
         # Copies of items tell nothing new.
@@ -110,11 +110,11 @@ def test_sets_are_compared_label_by_label() -> None:
         for i in range(30)
         for a in range(3)
     ]
-    found = agreement(Annotations.from_table(pd.DataFrame(rows), scale="multi-label:x,y"))
+    coefficients = agreement(Annotations.from_table(pd.DataFrame(rows), scale="multi-label:x,y"))
     each = [agreement(Annotations.from_matrix(chosen[:, :, k].astype(int))) for k in range(2)]
     for name in ("krippendorff_alpha", "fleiss_kappa", "cohen_kappa", "gwet_ac1"):
         mean = np.mean([getattr(one, name).estimate for one in each])
-        assert getattr(found, name).estimate == pytest.approx(mean)
+        assert getattr(coefficients, name).estimate == pytest.approx(mean)
 
 
 def test_an_annotator_who_answers_at_random_has_the_lowest_kappa() -> None:
@@ -122,10 +122,10 @@ def test_an_annotator_who_answers_at_random_has_the_lowest_kappa() -> None:
     labels = np.repeat(rng.integers(2, size=(80, 1)), 4, axis=1)
     labels[:, :3] ^= rng.random((80, 3)) < 0.05
     labels[:, 3] = rng.integers(2, size=80)
-    found = agreement(Annotations.from_matrix(labels, annotators=["a", "b", "c", "random"]))
-    kappas = {row["annotator"]: row["cohen_kappa"].estimate for row in found.per_annotator}
+    coefficients = agreement(Annotations.from_matrix(labels, annotators=["a", "b", "c", "random"]))
+    kappas = {row["annotator"]: row["cohen_kappa"].estimate for row in coefficients.per_annotator}
     assert min(kappas, key=lambda name: kappas[name] or 0) == "random"
-    assert [row["others"] for row in found.per_annotator] == [3, 3, 3, 3]
+    assert [row["others"] for row in coefficients.per_annotator] == [3, 3, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -138,24 +138,24 @@ def test_an_annotator_who_answers_at_random_has_the_lowest_kappa() -> None:
 )
 def test_what_is_undefined_says_why(rows: list[list[str | None]], reason: str) -> None:
     annotations = Annotations.from_matrix(np.array(rows, dtype=object))
-    found = agreement(annotations)
-    assert found.krippendorff_alpha.estimate is None
-    assert found.cohen_kappa.estimate is None
-    assert reason in str(found.reason)
+    coefficients = agreement(annotations)
+    assert coefficients.krippendorff_alpha.estimate is None
+    assert coefficients.cohen_kappa.estimate is None
+    assert reason in str(coefficients.reason)
     assert diagnose(annotations, permutations=0).agreement["fleiss_kappa"]["estimate"] is None
 
 
 def test_one_class_of_several_that_could_be_chosen_has_an_ac1_of_one() -> None:
     same = Annotations.from_matrix([["a", "a"]] * 20, classes=["a", "b"])
-    found = agreement(same)
-    assert found.gwet_ac1 == Interval(1.0, None, None)
-    assert found.fleiss_kappa == Interval(None, None, None)
+    coefficients = agreement(same)
+    assert coefficients.gwet_ac1 == Interval(1.0, None, None)
+    assert coefficients.fleiss_kappa == Interval(None, None, None)
 
 
 def test_annotators_who_share_few_items_have_no_cohens_kappa() -> None:
-    found = agreement(votes(9))
-    assert found.cohen_kappa.estimate is None
-    assert "share 10 items" in str(found.cohen_reason)
+    coefficients = agreement(votes(9))
+    assert coefficients.cohen_kappa.estimate is None
+    assert "share 10 items" in str(coefficients.cohen_reason)
     assert agreement(votes(9), min_shared=5).cohen_kappa.estimate is not None
 
 
@@ -165,13 +165,13 @@ def test_weights_need_an_order() -> None:
 
 
 def test_a_diagnosis_has_every_coefficient_with_its_interval() -> None:
-    found = diagnose(votes(60), permutations=0)
-    shown = found.to_dict()
+    diagnosis = diagnose(votes(60), permutations=0)
+    shown = diagnosis.to_dict()
     for name in ("krippendorff_alpha", "fleiss_kappa", "cohen_kappa", "gwet_ac1"):
         interval = shown["agreement"][name]
         assert interval["low"] < interval["estimate"] < interval["high"]
     assert shown["people"][0]["cohen_kappa"]["estimate"] is not None
-    text = str(found)
+    text = str(diagnosis)
     for name in ("Krippendorff's alpha", "Fleiss' kappa", "Cohen's kappa", "Gwet's AC1"):
         assert name in text
 

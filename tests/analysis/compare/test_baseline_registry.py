@@ -72,10 +72,10 @@ def test_a_method_of_another_package_needs_no_registration(
         "        return self\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    found = compare(*sample(40), *sample(30, seed=1, prefix="new"), methods=THEIRS, samples=0)
-    assert [score.name for score in found.scores] == ["constant", "uniform", THEIRS]
-    assert found[THEIRS].description == "The mean, as they have it."
-    assert found[THEIRS].metrics == found["uniform"].metrics
+    comparison = compare(*sample(40), *sample(30, seed=1, prefix="new"), methods=THEIRS, samples=0)
+    assert [score.name for score in comparison.scores] == ["constant", "uniform", THEIRS]
+    assert comparison[THEIRS].description == "The mean, as they have it."
+    assert comparison[THEIRS].metrics == comparison["uniform"].metrics
     with raises_code("invalid-plugin", "predict_proba"):
         find_method("their_methods:Half")
     with raises_code("failed-import"):

@@ -121,8 +121,10 @@ def test_a_pool_that_knows_nothing_is_called_no_better_than_the_constant() -> No
     assert "F1" not in other
     assert found.to_dict()["headline"] == found.headline
     assert one in found.markdown()
-    plain = compare(*useless(90, 0, "dev"), *useless(70, 1, "new"), methods=["edo"], samples=0)
-    assert plain.headline[0] == one
+    plain_comparison = compare(
+        *useless(90, 0, "dev"), *useless(70, 1, "new"), methods=["edo"], samples=0
+    )
+    assert plain_comparison.headline[0] == one
 
 
 def test_the_f1_of_a_vote_is_that_of_the_vote() -> None:
@@ -170,7 +172,7 @@ def test_a_single_soft_label_member_has_a_row_where_one_is_known_as_such(samples
     )
     assert found["soft"].ce == members["best-single"].ce
     assert "soft" not in {score.name for score in members.scores}
-    given = compare(
+    comparison = compare(
         dev.with_info(info),
         labels,
         test,
@@ -179,7 +181,7 @@ def test_a_single_soft_label_member_has_a_row_where_one_is_known_as_such(samples
         extra={"soft": (dev.select([first]), test.select([first]))},
         samples=0,
     )
-    assert [score.name for score in given.scores].count("soft") == 1
+    assert [score.name for score in comparison.scores].count("soft") == 1
 
 
 def test_learned_weights_beat_the_uniform_mean_where_members_are_noise(found: Comparison) -> None:
@@ -199,20 +201,20 @@ def test_intervals_hold_their_estimates_and_the_reference_has_no_test(found: Com
 
 
 def test_the_result_is_plain_json_in_the_promised_shape(found: Comparison) -> None:
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert [set(row) >= {"name", "f1", "ce", "md", "bs"} for row in told["methods"]]
-    by_name = {row["name"]: row for row in told["methods"]}
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [set(row) >= {"name", "f1", "ce", "md", "bs"} for row in content["methods"]]
+    by_name = {row["name"]: row for row in content["methods"]}
     assert set(by_name["edo"]["against_reference"]) == {"f1", "ce", "md", "bs"}
     assert by_name["edo"]["weights"].keys() == {*found.fitted["edo"].members_}
-    assert told["lowest_ce"] == found.lowest.name
-    assert told["items"] == {"dev": 80, "test": 50}
+    assert content["lowest_ce"] == found.lowest.name
+    assert content["items"] == {"dev": 80, "test": 50}
 
 
 def test_without_samples_there_are_values_and_no_intervals(samples: tuple) -> None:
-    plain = compare(*samples[0], *samples[1], methods=["edo"], samples=0)
-    assert plain["edo"].intervals == {}
-    assert plain.to_dict()["methods"][2]["within_noise_of_lowest_ce"] is None
-    assert "interval" not in plain.markdown()
+    plain_comparison = compare(*samples[0], *samples[1], methods=["edo"], samples=0)
+    assert plain_comparison["edo"].intervals == {}
+    assert plain_comparison.to_dict()["methods"][2]["within_noise_of_lowest_ce"] is None
+    assert "interval" not in plain_comparison.markdown()
 
 
 def test_other_orders_of_test_items_and_members_change_nothing(
@@ -221,9 +223,9 @@ def test_other_orders_of_test_items_and_members_change_nothing(
     dev, (predictions, people) = samples
     rows = np.random.default_rng(0).permutation(len(predictions))
     turned = predictions.take(rows).select(predictions.members[::-1])
-    again = compare(*dev, turned, people, methods=QUICK, samples=0)
+    second_comparison = compare(*dev, turned, people, methods=QUICK, samples=0)
     for name in QUICK:
-        assert again[name].ce == pytest.approx(found[name].ce, abs=1e-12)
+        assert second_comparison[name].ce == pytest.approx(found[name].ce, abs=1e-12)
 
 
 def test_people_of_the_test_need_not_have_chosen_every_class(samples: tuple) -> None:
@@ -289,8 +291,8 @@ def test_files_are_read_and_remembered(tmp_path: Path, samples: tuple) -> None:
     write_annotations(others, tmp_path / "test.csv")
     paths = [tmp_path / name for name in ("dev.npz", "dev.csv", "test.npz", "test.csv")]
     read = compare(*paths, methods=["greedy"], samples=0, classes=["no", "yes"])
-    given = compare(dev, people, str(paths[2]), others, methods=["greedy"], samples=0)
-    assert read["greedy"].ce == given["greedy"].ce
+    comparison = compare(dev, people, str(paths[2]), others, methods=["greedy"], samples=0)
+    assert read["greedy"].ce == comparison["greedy"].ce
     read.save(tmp_path / "run")
     record = RunRecord.load(tmp_path / "run")
     assert {role: Path(one.path).name for role, one in record.inputs.items()} == {
@@ -300,7 +302,7 @@ def test_files_are_read_and_remembered(tmp_path: Path, samples: tuple) -> None:
         "test_annotations": "test.csv",
     }
     assert record.inputs["annotations"].options == {"classes": ["no", "yes"]}
-    given.save(tmp_path / "other")
+    comparison.save(tmp_path / "other")
     assert set(RunRecord.load(tmp_path / "other").inputs) == {"test_predictions"}
 
 

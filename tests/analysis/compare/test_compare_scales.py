@@ -65,8 +65,10 @@ def sample(scale: Scale, split: str, items: int = 60) -> tuple[Predictions, Anno
     }
     declared = f"{scale.kind}:{','.join(classes)}" if scale != NOMINAL else "nominal"
     people = Annotations.from_table(rows, scale=declared, classes=classes)
-    named = Predictions.from_arrays(noisy, items=ids, classes=classes, layout="KNC", scale=declared)
-    return named, people
+    named_predictions = Predictions.from_arrays(
+        noisy, items=ids, classes=classes, layout="KNC", scale=declared
+    )
+    return named_predictions, people
 
 
 NOISE = (0.05, 0.1, 0.1, 0.2, 0.4, 0.6)
@@ -187,10 +189,10 @@ def test_no_better_than_a_constant_names_the_metric_of_the_scale() -> None:
     _, people = sample(POINTS, "test")
     rng = np.random.default_rng(0)
     noise = rng.dirichlet(np.ones(4), 60)
-    found = edokit.evaluate(noise, people, samples=100, ties="random", order="annotations")
-    assert "worse than a constant answer" in found.headline[0]
-    assert "in RPS (" in found.headline[0]
-    assert "CE" not in found.headline[0]
+    evaluation = edokit.evaluate(noise, people, samples=100, ties="random", order="annotations")
+    assert "worse than a constant answer" in evaluation.headline[0]
+    assert "in RPS (" in evaluation.headline[0]
+    assert "CE" not in evaluation.headline[0]
     _, sets = sample(SETS, "test")
     none = edokit.evaluate(
         np.full((60, 3), 0.01), sets, samples=100, ties="random", order="annotations"
@@ -205,24 +207,28 @@ def test_evaluate_has_value_interval_best_and_constant_of_every_metric(
 ) -> None:
     members, people = sample(scale, "test")
     p = members.probabilities[:, 0]
-    found = edokit.evaluate(p, people, samples=50, ties="random", by="lang", order="annotations")
+    evaluation = edokit.evaluate(
+        p, people, samples=50, ties="random", by="lang", order="annotations"
+    )
     q = np.asarray(people.soft_labels)
     y = np.asarray(people.hard_labels(ties="random"))
-    assert list(found.metrics) == list(metrics.metrics_of(scale))
-    assert found.metrics == metrics.compute_metrics(p, q, y, scale=scale)
-    assert found.best_possible == metrics.best_possible(q, y, scale=scale)
-    assert found.intervals == metrics.bootstrap(p, q, y, scale=scale, samples=50)
-    assert found.constant_metrics.keys() == found.metrics.keys()
+    assert list(evaluation.metrics) == list(metrics.metrics_of(scale))
+    assert evaluation.metrics == metrics.compute_metrics(p, q, y, scale=scale)
+    assert evaluation.best_possible == metrics.best_possible(q, y, scale=scale)
+    assert evaluation.intervals == metrics.bootstrap(p, q, y, scale=scale, samples=50)
+    assert evaluation.constant_metrics.keys() == evaluation.metrics.keys()
     for name in metrics.main_metrics(scale):
-        assert found.constant_metrics[name] == pytest.approx(found.scores[-1].metrics[name])
-    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+        assert evaluation.constant_metrics[name] == pytest.approx(
+            evaluation.scores[-1].metrics[name]
+        )
+    written = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
     assert written["best_possible"].keys() == written["constant"]["metrics"].keys()
     assert written["scale"] == scale.kind
     columns = {f"p_{name}": p[:, k] for k, name in enumerate(people.classes)}
     table = pd.DataFrame({"item": people.items, **columns}).sample(frac=1, random_state=0)
     table.to_csv(tmp_path / "p.csv", index=False)
     read = edokit.evaluate(tmp_path / "p.csv", people, samples=0, ties="random")
-    assert read.metrics == pytest.approx(found.metrics)
+    assert read.metrics == pytest.approx(evaluation.metrics)
 
 
 def test_a_named_scale_keeps_its_order_and_numbers_may_widen_one() -> None:
@@ -243,23 +249,23 @@ def test_a_named_scale_keeps_its_order_and_numbers_may_widen_one() -> None:
 def test_bare_arrays_take_the_scale_of_the_annotations(scale: Scale) -> None:
     dev, people = sample(scale, "dev")
     test, others = sample(scale, "test")
-    found = compare(dev, people, test, others, methods=["greedy", "log-pool"], samples=0)
+    comparison = compare(dev, people, test, others, methods=["greedy", "log-pool"], samples=0)
     people, others = (replace(each, rows=Rows.from_names(range(60))) for each in (people, others))
     others = replace(others, rows=Rows.from_names(range(60, 120)))
-    named = Predictions.from_arrays(
+    named_predictions = Predictions.from_arrays(
         test.probabilities, items=others.items, classes=test.classes, layout="NKC", scale=scale
     )
-    again = compare(
+    second_comparison = compare(
         dev.probabilities,
         people,
-        named,
+        named_predictions,
         others,
         methods=["greedy", "log-pool"],
         samples=0,
         order="annotations",
     )
     for name in ("uniform", "greedy", "log-pool"):
-        assert again[name].metrics == pytest.approx(found[name].metrics)
+        assert second_comparison[name].metrics == pytest.approx(comparison[name].metrics)
 
 
 def test_a_declared_scale_holds_for_predictions_without_one(tmp_path: Path) -> None:
@@ -269,7 +275,7 @@ def test_a_declared_scale_holds_for_predictions_without_one(tmp_path: Path) -> N
         edokit.write_predictions(replace(members, scale=NOMINAL), tmp_path / f"{split}.npz")
         edokit.write_annotations(replace(people, scale=NOMINAL), tmp_path / f"{split}.csv")
         files[split] = tmp_path / f"{split}.npz", tmp_path / f"{split}.csv"
-    found = compare(
+    comparison = compare(
         *files["dev"],
         *files["test"],
         methods=["greedy"],
@@ -278,5 +284,5 @@ def test_a_declared_scale_holds_for_predictions_without_one(tmp_path: Path) -> N
         ties="random",
         samples=0,
     )
-    assert found.lowest.headline_metric == "rps"
-    assert found["again"].metrics == found["uniform"].metrics
+    assert comparison.lowest.headline_metric == "rps"
+    assert comparison["again"].metrics == comparison["uniform"].metrics

@@ -34,17 +34,19 @@ def three_langs(items: int = 240) -> tuple[Any, Annotations]:
 
 def test_each_slice_has_the_metrics_of_its_items() -> None:
     p, people = three_langs()
-    found = edokit.evaluate(p, people, by="lang", samples=100, order="annotations")
-    assert [(one.column, one.value, one.items) for one in found.slices] == [
+    evaluation = edokit.evaluate(p, people, by="lang", samples=100, order="annotations")
+    assert [(one.column, one.value, one.items) for one in evaluation.slices] == [
         ("lang", "en", 80),
         ("lang", "it", 80),
         ("lang", "nl", 80),
     ]
-    for one in found.slices:
+    for one in evaluation.slices:
         part = people.item_column("lang") == one.value
-        alone = edokit.evaluate(p[part], people.take(part), samples=100, order="annotations")
-        assert one.scores[0].ce == pytest.approx(alone.metrics["ce"])
-        assert one.floor == pytest.approx(alone.ce_floor)
+        single_evaluation = edokit.evaluate(
+            p[part], people.take(part), samples=100, order="annotations"
+        )
+        assert one.scores[0].ce == pytest.approx(single_evaluation.metrics["ce"])
+        assert one.floor == pytest.approx(single_evaluation.ce_floor)
         assert (
             one.scores[0].intervals["ce"][0] < one.scores[0].ce < one.scores[0].intervals["ce"][1]
         )
@@ -52,19 +54,23 @@ def test_each_slice_has_the_metrics_of_its_items() -> None:
         constant = np.tile(people.soft_labels.mean(axis=0), (80, 1))
         expected = ce(constant, np.asarray(people.soft_labels)[part])
         assert one.score("constant").ce == pytest.approx(expected)
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert [one["value"] for one in told["slices"]] == ["en", "it", "nl"]
+    content = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
+    assert [one["value"] for one in content["slices"]] == ["en", "it", "nl"]
 
 
 def test_missing_values_are_a_slice_and_small_slices_have_no_intervals() -> None:
     p, people = three_langs(60)
     values = ["a"] * 40 + ["b"] * 5 + [""] * 15
     by_source = with_columns(people, source=values)
-    found = edokit.evaluate(p, by_source, by="source", samples=100, order="annotations")
-    assert [(one.value, one.items) for one in found.slices] == [("a", 40), ("b", 5), (None, 15)]
-    assert found.slices[2].name == "source: (missing)"
+    evaluation = edokit.evaluate(p, by_source, by="source", samples=100, order="annotations")
+    assert [(one.value, one.items) for one in evaluation.slices] == [
+        ("a", 40),
+        ("b", 5),
+        (None, 15),
+    ]
+    assert evaluation.slices[2].name == "source: (missing)"
     assert FEWEST_ITEMS > 5
-    assert found.slices[1].scores[0].intervals == {}
+    assert evaluation.slices[1].scores[0].intervals == {}
 
 
 def test_columns_that_make_no_slices_are_refused() -> None:

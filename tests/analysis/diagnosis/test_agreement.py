@@ -49,10 +49,10 @@ def test_there_is_no_alpha_without_different_labels_of_one_item() -> None:
 
 def test_pairs_agree_as_counted_by_hand() -> None:
     annotations = Annotations.from_matrix([["a", "a", "b"], ["a", "b", None], ["b", None, None]])
-    found = agreement(annotations)
+    coefficients = agreement(annotations)
     # One agreeing pair of three, none of one.
-    assert found["pairwise"] == pytest.approx(1 / 4)
-    assert found["by_chance"] == pytest.approx(0.5)
+    assert coefficients["pairwise"] == pytest.approx(1 / 4)
+    assert coefficients["by_chance"] == pytest.approx(0.5)
 
 
 def test_an_annotator_is_compared_with_the_others_on_the_same_items() -> None:
@@ -76,10 +76,10 @@ def test_probabilities_agree_by_expectation_and_have_no_alpha() -> None:
             "p_b": [0.5, 0.0],
         }
     )
-    found = agreement(Annotations.from_table(table))
-    assert found["alpha"] is None
-    assert "probabilities" in found["reason"]
-    assert found["pairwise"] == pytest.approx(0.5)
+    coefficients = agreement(Annotations.from_table(table))
+    assert coefficients["alpha"] is None
+    assert "probabilities" in coefficients["reason"]
+    assert coefficients["pairwise"] == pytest.approx(0.5)
 
 
 def test_labels_that_one_annotator_repeats_are_not_those_of_two() -> None:
@@ -97,11 +97,11 @@ def test_labels_that_one_annotator_repeats_are_not_those_of_two() -> None:
     for row, expected in zip(describe_annotators(repeated), describe_annotators(once), strict=True):
         assert row["agreement"] == expected["agreement"] == 0.0
         assert row["annotations"] == 3
-    alone = Annotations.from_table(
+    single_annotations = Annotations.from_table(
         {name: values[:4] for name, values in columns.items()}, duplicates="all"
     )
-    assert agreement(alone)["pairwise"] is None
-    assert [row["agreement"] for row in describe_annotators(alone)] == [None, None]
+    assert agreement(single_annotations)["pairwise"] is None
+    assert [row["agreement"] for row in describe_annotators(single_annotations)] == [None, None]
 
 
 def test_groups_count_those_who_labelled() -> None:

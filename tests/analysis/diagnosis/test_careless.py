@@ -39,27 +39,27 @@ def test_noise_with_two_careless_annotators_is_seldom_called_structured() -> Non
     diagnosed = []
     for seed in range(8):
         annotations = with_careless(clear(items=200, seed=seed), WHO, 0.4, seed)
-        found = diagnose(annotations, permutations=39, random_state=seed)
-        alone.append(found.test["p"] <= 0.05)
-        diagnosed.append(found.test["structured"])
+        diagnosis = diagnose(annotations, permutations=39, random_state=seed)
+        alone.append(diagnosis.test["p"] <= 0.05)
+        diagnosed.append(diagnosis.test["structured"])
     assert sum(alone) >= 4
     assert sum(diagnosed) <= 1
 
 
 def test_careless_annotators_are_named_with_their_share_of_random_labels() -> None:
     annotations = with_careless(clear(), WHO, 0.4, 0)
-    found = diagnose(annotations, permutations=39)
-    assert found.careless is not None
-    assert {one["annotator"] for one in found.careless["annotators"]} == set(WHO)
-    for one in found.careless["annotators"]:
+    diagnosis = diagnose(annotations, permutations=39)
+    assert diagnosis.careless is not None
+    assert {one["annotator"] for one in diagnosis.careless["annotators"]} == set(WHO)
+    for one in diagnosis.careless["annotators"]:
         assert one["random"] == pytest.approx(0.4, abs=0.15)
-    assert found.careless["explains"]
-    assert choices(found)["structure"] == "careless"
-    assert choices(found)["careless"] == "check"
-    assert choices(found)["supervision"] == "soft"
-    assert found.clusters["kind"] == "none"
-    assert "'ann-4' (about" in str(found)
-    json.dumps(found.to_dict(), allow_nan=False)
+    assert diagnosis.careless["explains"]
+    assert choices(diagnosis)["structure"] == "careless"
+    assert choices(diagnosis)["careless"] == "check"
+    assert choices(diagnosis)["supervision"] == "soft"
+    assert diagnosis.clusters["kind"] == "none"
+    assert "'ann-4' (about" in str(diagnosis)
+    json.dumps(diagnosis.to_dict(), allow_nan=False)
 
 
 def test_strict_annotators_and_minorities_are_not_careless() -> None:
@@ -94,8 +94,8 @@ def test_a_constant_annotator_does_not_hide_a_careless_one() -> None:
 def test_the_most_random_annotators_are_named_first() -> None:
     annotations = with_careless(clear(), ["ann-1"], 0.25, 0)
     annotations = with_careless(annotations, ["ann-4"], 0.8, 1)
-    found = diagnose(annotations, permutations=0)
-    assert [one["annotator"] for one in found.careless["annotators"]] == ["ann-4", "ann-1"]
+    diagnosis = diagnose(annotations, permutations=0)
+    assert [one["annotator"] for one in diagnosis.careless["annotators"]] == ["ann-4", "ann-1"]
 
 
 def test_few_are_called_careless_by_chance() -> None:
@@ -136,11 +136,11 @@ def test_careless_annotators_do_not_hide_structure() -> None:
     chance = np.repeat(rng.choice([0.05, 0.95], size=(600, 1)), 8, axis=1)
     chance[::3, 4:] = 1 - chance[::3, 4:]
     annotations = with_careless(answered(chance, None, rng), ["ann-0"], 0.8, 0)
-    found = diagnose(annotations, permutations=39)
-    assert [one["annotator"] for one in found.careless["annotators"]] == ["ann-0"]
-    assert found.test["structured"]
-    assert choices(found)["structure"] == "views"
-    text = {one.topic: one.text for one in found.advice}["careless"]
+    diagnosis = diagnose(annotations, permutations=39)
+    assert [one["annotator"] for one in diagnosis.careless["annotators"]] == ["ann-0"]
+    assert diagnosis.test["structured"]
+    assert choices(diagnosis)["structure"] == "views"
+    text = {one.topic: one.text for one in diagnosis.advice}["careless"]
     assert "still structured" in text
 
 
@@ -158,16 +158,16 @@ def test_a_slight_effect_is_called_slight_and_leads_to_no_advice() -> None:
     rng = np.random.default_rng(0)
     chance = rng.beta(0.8, 1.2, size=(4000, 1)) + np.array([0.03, -0.03, 0.03, -0.03, 0, 0])
     data = answered(np.clip(chance, 0, 1), None, rng)
-    found = diagnose(data, permutations=39)
-    assert found.test["structured"]
-    assert found.variance["structured"] < 0.1
-    assert choices(found)["structure"] == "slight"
-    assert choices(found)["supervision"] == "soft"
-    assert found.advice[0].text.startswith("The disagreement has only a slight structure")
-    assert "of the variance of the labels" in found.advice[0].text
+    diagnosis = diagnose(data, permutations=39)
+    assert diagnosis.test["structured"]
+    assert diagnosis.variance["structured"] < 0.1
+    assert choices(diagnosis)["structure"] == "slight"
+    assert choices(diagnosis)["supervision"] == "soft"
+    assert diagnosis.advice[0].text.startswith("The disagreement has only a slight structure")
+    assert "of the variance of the labels" in diagnosis.advice[0].text
     names = ("coverage", "balance", "clusters", "variance", "test", "careless")
-    results = {name: getattr(found, name) for name in names}
-    results["variance"] = {**found.variance, "structured": 0.003}
+    results = {name: getattr(diagnosis, name) for name in names}
+    results["variance"] = {**diagnosis.variance, "structured": 0.003}
     text = advise(data, **results)[0][0].text
     assert "seems too small to matter" in text
     assert "0%" not in text

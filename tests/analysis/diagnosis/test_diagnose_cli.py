@@ -31,9 +31,9 @@ def test_scripts_read_json_and_nothing_else(
     source: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status("diagnose", source, "--group-by", "camp", "--permutations", 0, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["clusters"]["kind"] == "declared"
-    assert found["test"] is None
+    content = json.loads(capsys.readouterr().out)
+    assert content["clusters"]["kind"] == "declared"
+    assert content["test"] is None
 
 
 @pytest.mark.parametrize(

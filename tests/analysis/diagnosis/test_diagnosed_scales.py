@@ -83,12 +83,12 @@ def test_alpha_of_ratings_is_that_of_the_interval_level(seed: int, items: int) -
         np.where(there, names[rating], None)[there.any(axis=1)],
         scale="ordinal:never=0,seldom=1,often=3,always=7",
     )
-    found = agreement(annotations)
-    assert found["level"] == "interval"
-    assert found["alpha"] == pytest.approx(literal_alpha(units, squared=True), abs=1e-9)
+    coefficients = agreement(annotations)
+    assert coefficients["level"] == "interval"
+    assert coefficients["alpha"] == pytest.approx(literal_alpha(units, squared=True), abs=1e-9)
     several = [unit for unit in units if len(unit) > 1]
     distances = [abs(a - b) for unit in several for a, b in permutations(unit, 2)]
-    assert found["distance"]["pairwise"] == pytest.approx(np.mean(distances))
+    assert coefficients["distance"]["pairwise"] == pytest.approx(np.mean(distances))
 
 
 @settings(max_examples=25)
@@ -97,22 +97,22 @@ def test_alpha_of_sets_is_that_of_each_label(seed: int) -> None:
     chosen = np.random.default_rng(seed).random((8, 3, 3)) < 0.5
     chosen[0, 0] = True
     chosen[0, 1] = False
-    found = agreement(chosen_sets(chosen))
+    coefficients = agreement(chosen_sets(chosen))
     each = [literal_alpha(chosen[:, :, k].astype(float).tolist(), squared=False) for k in range(3)]
-    assert list(found["by_label"]) == ["mocking", "rude", "warm"]
-    assert list(found["by_label"].values()) == pytest.approx(each, abs=1e-9)
-    assert found["alpha"] == pytest.approx(np.mean(each), abs=1e-9)
+    assert list(coefficients["by_label"]) == ["mocking", "rude", "warm"]
+    assert list(coefficients["by_label"].values()) == pytest.approx(each, abs=1e-9)
+    assert coefficients["alpha"] == pytest.approx(np.mean(each), abs=1e-9)
     pairs = [(unit[a] == unit[b]).mean() for unit in chosen for a, b in permutations(range(3), 2)]
-    assert found["pairwise"] == pytest.approx(np.mean(pairs))
+    assert coefficients["pairwise"] == pytest.approx(np.mean(pairs))
 
 
 def test_a_label_that_nobody_chose_has_no_alpha_and_does_not_count() -> None:
     chosen = np.random.default_rng(0).random((20, 4, 3)) < 0.5
     chosen[:, :, 1] = False
-    found = agreement(chosen_sets(chosen))
-    assert found["by_label"]["rude"] is None
-    others = [found["by_label"][name] for name in ("mocking", "warm")]
-    assert found["alpha"] == pytest.approx(np.mean(others))
+    coefficients = agreement(chosen_sets(chosen))
+    assert coefficients["by_label"]["rude"] is None
+    others = [coefficients["by_label"][name] for name in ("mocking", "warm")]
+    assert coefficients["alpha"] == pytest.approx(np.mean(others))
 
 
 def test_alpha_of_paraphrase_ratings(lewidi2025: Path) -> None:
@@ -147,11 +147,11 @@ def test_the_variance_of_ratings_is_that_of_their_positions() -> None:
     place = np.array(annotations.scale.positions)[annotations.label_codes]
     vectors = LabelVectors.from_annotations(annotations)
     assert float(np.var(vectors.values)) * 36 == pytest.approx(np.var(place))
-    found = diagnose(annotations, permutations=0)
+    diagnosis = diagnose(annotations, permutations=0)
     by_annotator = [place[annotations.annotator_codes == a].mean() for a in range(6)]
     share = np.var(by_annotator) / np.var(place)
-    assert found.variance["annotator"]["share"] == pytest.approx(share, abs=0.02)
-    assert found.variance["item"]["share"] > found.variance["rest"]["share"]
+    assert diagnosis.variance["annotator"]["share"] == pytest.approx(share, abs=0.02)
+    assert diagnosis.variance["item"]["share"] > diagnosis.variance["rest"]["share"]
 
 
 def choices(found: Diagnosis) -> dict[str, str | None]:
@@ -159,22 +159,22 @@ def choices(found: Diagnosis) -> dict[str, str | None]:
 
 
 def test_camps_of_raters_are_found_on_numbers() -> None:
-    found = diagnose(ratings(camps=0.8), permutations=39)
-    assert choices(found)["structure"] == "views"
-    assert [one["group"] for one in found.per_annotator] in (
+    diagnosis = diagnose(ratings(camps=0.8), permutations=39)
+    assert choices(diagnosis)["structure"] == "views"
+    assert [one["group"] for one in diagnosis.per_annotator] in (
         ["A"] * 3 + ["B"] * 3,
         ["B"] * 3 + ["A"] * 3,
     )
-    json.dumps(found.to_dict(), allow_nan=False)
-    assert found.scale == POINTS
+    json.dumps(diagnosis.to_dict(), allow_nan=False)
+    assert diagnosis.scale == POINTS
 
 
 def test_strict_raters_differ_in_their_mean() -> None:
-    found = diagnose(ratings(strict=1.0), permutations=39)
-    assert choices(found)["structure"] == "strictness"
-    means = [one["mean"] for one in found.per_annotator]
+    diagnosis = diagnose(ratings(strict=1.0), permutations=39)
+    assert choices(diagnosis)["structure"] == "strictness"
+    means = [one["mean"] for one in diagnosis.per_annotator]
     assert means == sorted(means)
-    text = str(found)
+    text = str(diagnosis)
     assert "how high they rate" in text
     assert "(interval)" in text
     assert f"mean {means[0]:.2f}, is" in text
@@ -182,16 +182,16 @@ def test_strict_raters_differ_in_their_mean() -> None:
 
 
 def test_camps_of_set_choosers_are_found_and_labels_named() -> None:
-    found = diagnose(sets(camps=1.0), permutations=39)
-    assert choices(found)["structure"] == "views"
-    assert [one["group"] for one in found.per_annotator] in (
+    diagnosis = diagnose(sets(camps=1.0), permutations=39)
+    assert choices(diagnosis)["structure"] == "views"
+    assert [one["group"] for one in diagnosis.per_annotator] in (
         ["A"] * 3 + ["B"] * 3,
         ["B"] * 3 + ["A"] * 3,
     )
-    text = str(found)
+    text = str(diagnosis)
     assert "mean of the labels: mocking" in text
     assert "how often they choose each label" in text
-    json.dumps(found.to_dict(), allow_nan=False)
+    json.dumps(diagnosis.to_dict(), allow_nan=False)
 
 
 def test_noise_on_scales_and_sets_is_seldom_called_structured() -> None:
@@ -240,16 +240,16 @@ def test_raters_are_compared_by_distance() -> None:
     ],
 )
 def test_labels_that_are_all_the_same_are_named(annotations, words) -> None:
-    found = diagnose(annotations)
-    assert words in found.agreement["reason"]
-    assert words in found.advice[0].text
-    assert words in str(found)
+    diagnosis = diagnose(annotations)
+    assert words in diagnosis.agreement["reason"]
+    assert words in diagnosis.advice[0].text
+    assert words in str(diagnosis)
 
 
 def test_ties_and_hard_labels_of_sets_are_counted_by_label() -> None:
     chosen = np.array([[[1, 0, 1], [1, 1, 1]], [[1, 0, 0], [1, 0, 0]]], dtype=bool)
-    found = diagnose(chosen_sets(chosen), permutations=0)
-    assert found.balance["ties"] == 1
-    assert found.balance["hard"] == {"mocking": 2, "rude": 0, "warm": 1}
-    assert found.balance["shares"] == {"mocking": 1.0, "rude": 0.25, "warm": 0.5}
-    assert found.entropy["largest"] == pytest.approx(np.log(2))
+    diagnosis = diagnose(chosen_sets(chosen), permutations=0)
+    assert diagnosis.balance["ties"] == 1
+    assert diagnosis.balance["hard"] == {"mocking": 2, "rude": 0, "warm": 1}
+    assert diagnosis.balance["shares"] == {"mocking": 1.0, "rude": 0.25, "warm": 0.5}
+    assert diagnosis.entropy["largest"] == pytest.approx(np.log(2))

@@ -45,8 +45,8 @@ def test_without_texts_the_plan_and_the_audit_still_apply() -> None:
         "edo plan ANNOTATIONS",
         "edo audit --predictions PREDICTIONS --annotations ANNOTATIONS",
     ]
-    alone = Annotations.from_matrix([["no"], ["yes"]] * 20)
-    assert diagnose(alone, permutations=0).commands == []
+    single_annotations = Annotations.from_matrix([["no"], ["yes"]] * 20)
+    assert diagnose(single_annotations, permutations=0).commands == []
 
 
 def test_commands_name_the_file_and_first_write_what_was_read_with_flags(

@@ -120,12 +120,12 @@ def test_names_and_order_do_not_matter(seed: int) -> None:
     annotations = camps(items=40, sizes=(3, 2), seed=seed)
     order = np.random.default_rng(seed).permutation(len(annotations))
     table = annotations.to_table().take(order)
-    again = Annotations.from_table(table)
+    second_annotations = Annotations.from_table(table)
     one, other = (
         decompose(vectors, Design.from_vectors(vectors), [])
         for vectors in (
             LabelVectors.from_annotations(annotations),
-            LabelVectors.from_annotations(again),
+            LabelVectors.from_annotations(second_annotations),
         )
     )
     assert one is not None
@@ -161,14 +161,14 @@ def test_copies_of_items_tell_nothing_new_about_groups_and_shares() -> None:
     once = Annotations.from_matrix(votes)
     copies = Annotations.from_matrix(np.repeat(votes, 5, axis=0))
     grouped = replace(copies, item_groups=np.repeat(once.items, 5))
-    plain = diagnose(once, permutations=0)
+    plain_diagnosis = diagnose(once, permutations=0)
     diagnosis = diagnose(grouped, permutations=39)
-    assert plain.variance is not None
+    assert plain_diagnosis.variance is not None
     assert diagnosis.variance is not None
     for name in ("item", "rest"):
         part = diagnosis.variance[name]
-        width = plain.variance[name]["high"] - plain.variance[name]["low"]
+        width = plain_diagnosis.variance[name]["high"] - plain_diagnosis.variance[name]["low"]
         assert part["high"] - part["low"] == pytest.approx(width, rel=0.3)
     assert diagnosis.variance["group_item"]["low"] == 0.0
     assert any("independent" in limit for limit in diagnosis.limits)
-    assert not any("independent" in limit for limit in plain.limits)
+    assert not any("independent" in limit for limit in plain_diagnosis.limits)

@@ -168,16 +168,16 @@ def test_the_command_says_in_one_line_why_there_is_no_storage(
     url = database_server.url("postgres", password="s3cret")
     words = ["search", *inputs, "--storage", url, "--worker"]
     # In a process of its own, whatever libraries write into its stderr would be seen.
-    plain = subprocess.run(
+    plain_completed = subprocess.run(
         command(*words[1:]),
         capture_output=True,
         text=True,
         timeout=300,
         env={**os.environ, "PYTHONWARNINGS": "default"},
     )
-    for done in (plain, edo("--debug", *words)):
+    for done in (plain_completed, edo("--debug", *words)):
         assert done.returncode == 2
         assert done.stderr.splitlines()[-1].startswith("edo: the storage postgresql://")
         assert "s3cret" not in done.stdout + done.stderr
         assert USER not in done.stdout + done.stderr
-    assert len(plain.stderr.splitlines()) == 1
+    assert len(plain_completed.stderr.splitlines()) == 1

@@ -70,9 +70,9 @@ def test_the_seed_decides_and_nothing_else() -> None:
 
 
 def test_without_folds_trials_compete_on_the_data_they_were_fitted_on() -> None:
-    plain = search(P, Q, trials=4, population=2, folds=0, space=QUICK)
-    assert plain.plan.judge == "optimistic"
-    assert plain.chosen.estimates["cross-fitted"] is None
+    plain_search_result = search(P, Q, trials=4, population=2, folds=0, space=QUICK)
+    assert plain_search_result.plan.judge == "optimistic"
+    assert plain_search_result.chosen.estimates["cross-fitted"] is None
     both = search(P, Q, trials=4, population=2, folds=2, space=QUICK)
     assert both.chosen.estimates["optimistic"] is not None
     assert both.chosen.ce == both.chosen.estimates["cross-fitted"]["ce"]
@@ -91,8 +91,10 @@ def test_unless_told_both_estimates_are_there_and_the_better_one_judges() -> Non
 
 
 def test_groups_are_averaged_first() -> None:
-    named = Predictions.from_arrays(P, layout="NKC", groups=["a", "a", "b", "b", "c", "c"])
-    found = search(named, Q, trials=4, population=2, folds=0, space=QUICK, groups=True)
+    named_predictions = Predictions.from_arrays(
+        P, layout="NKC", groups=["a", "a", "b", "b", "c", "c"]
+    )
+    found = search(named_predictions, Q, trials=4, population=2, folds=0, space=QUICK, groups=True)
     assert found.members == ("a", "b", "c")
     assert len(found.chosen.weights) == 3
     assert found.ensemble.group_weights_ == pytest.approx(np.array(found.chosen.weights))
@@ -106,8 +108,8 @@ def test_groups_that_are_not_there_are_asked_for() -> None:
 def test_a_file_keeps_the_search(tmp_path: Path, found: SearchResult) -> None:
     how: dict[str, Any] = {"population": 4, "folds": 3, "space": QUICK}
     search(P, Q, trials=5, storage=tmp_path / "journal.log", **how)
-    again = search(P, Q, trials=12, storage=tmp_path / "journal.log", **how)
-    assert essence(again.trials) == essence(found.trials)
+    second_search_result = search(P, Q, trials=12, storage=tmp_path / "journal.log", **how)
+    assert essence(second_search_result.trials) == essence(found.trials)
 
 
 def test_a_folder_holds_trials_summary_and_ensemble(tmp_path: Path, found: SearchResult) -> None:
@@ -125,8 +127,8 @@ def test_a_folder_holds_trials_summary_and_ensemble(tmp_path: Path, found: Searc
     assert summary["trials"] == 12
     assert summary["chosen"]["ce"] == found.chosen.ce
     assert summary["space"]["lambda_f1"] == {"low": 0.0, "high": 1.0, "log": False}
-    kept = EDOEnsemble.load(tmp_path / "ensemble")
-    assert np.allclose(kept.weights_, found.ensemble.weights_)
+    ensemble = EDOEnsemble.load(tmp_path / "ensemble")
+    assert np.allclose(ensemble.weights_, found.ensemble.weights_)
 
 
 @pytest.mark.parametrize(
@@ -176,8 +178,11 @@ HOW: dict[str, Any] = {"trials": 4, "population": 2, "folds": 2, "space": QUICK}
 def test_from_files_to_a_folder_as_the_command_does(tmp_path: Path) -> None:
     files = written(tmp_path)
     run = tmp_path / "run"
-    first = search(**files, **HOW, out=run)
-    assert (first.done_before, first.storage) == (0, str(run / "search" / "journal.log"))
+    first_search_result = search(**files, **HOW, out=run)
+    assert (first_search_result.done_before, first_search_result.storage) == (
+        0,
+        str(run / "search" / "journal.log"),
+    )
     names = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()}
     assert names == {
         *("run.json", "ensemble/ensemble.json", "ensemble/README.md"),
@@ -188,24 +193,24 @@ def test_from_files_to_a_folder_as_the_command_does(tmp_path: Path) -> None:
     assert all(record.inputs[role].sha256 == digest_input(Path(one)) for role, one in files.items())
     assert record.command == ""
 
-    again = search(**files, **HOW, out=run)
-    assert again.done_before == 4
+    second_search_result = search(**files, **HOW, out=run)
+    assert second_search_result.done_before == 4
     assert set(RunRecord.load(run).inputs) == set(files)
-    assert again.to_dict() == first.to_dict()
+    assert second_search_result.to_dict() == first_search_result.to_dict()
 
 
 def test_what_is_in_memory_is_not_in_the_record(tmp_path: Path) -> None:
     files = written(tmp_path)
-    named = read_predictions(files["predictions"])
-    search(named, files["annotations"], **HOW, out=tmp_path / "run")
+    named_predictions = read_predictions(files["predictions"])
+    search(named_predictions, files["annotations"], **HOW, out=tmp_path / "run")
     assert set(RunRecord.load(tmp_path / "run").inputs) == {"annotations"}
 
 
 def test_predictions_may_be_streamed_from_their_files(tmp_path: Path) -> None:
     files = written(tmp_path)
-    whole = search(**files, **{**HOW, "folds": 0}, solver="exact")
+    full_search_result = search(**files, **{**HOW, "folds": 0}, solver="exact")
     streamed = search(**files, **{**HOW, "folds": 0}, solver="exact", streaming={"jobs": 1})
-    assert streamed.chosen.ce == pytest.approx(whole.chosen.ce, abs=1e-6)
+    assert streamed.chosen.ce == pytest.approx(full_search_result.chosen.ce, abs=1e-6)
 
 
 @pytest.mark.parametrize("storage", ["search/search.json", "ensemble/ensemble.json", "run.json"])

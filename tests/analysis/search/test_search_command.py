@@ -68,7 +68,7 @@ def test_the_folder_holds_everything(files: list[Any], tmp_path: Path) -> None:
 
 
 def test_started_again_it_goes_on(files: list[Any], tmp_path: Path) -> None:
-    whole = json.loads(
+    full_content = json.loads(
         edo("search", *files, *QUICK, "--storage", tmp_path / "other.log", "--json")[1]
     )
     edo("search", *files, *QUICK, "--trials", 4)
@@ -78,7 +78,7 @@ def test_started_again_it_goes_on(files: list[Any], tmp_path: Path) -> None:
     assert code == 0
     assert journal.read_bytes().startswith(before), "what was done stays as it was"
     resumed = json.loads(out)
-    assert (resumed["front"], resumed["chosen"]) == (whole["front"], whole["chosen"])
+    assert (resumed["front"], resumed["chosen"]) == (full_content["front"], full_content["chosen"])
 
 
 def test_the_space_is_set_on_the_command_line(files: list[Any], tmp_path: Path) -> None:

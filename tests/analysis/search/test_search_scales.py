@@ -104,20 +104,26 @@ def test_metrics_of_shards_are_those_of_memory(tmp_path: Path) -> None:
 
 def test_a_declared_scale_holds_for_arrays_and_for_files_without_one(tmp_path: Path) -> None:
     P, q, _ = arrays(classes=3)
-    found = search(P, q, trials=3, solver="exact", folds=0, scale="ordinal")
-    assert (found.rule, found.ensemble.scale_) == ("lowest-rps", Scale("ordinal", (0, 1, 2)))
-    expected = compute_metrics(
-        found.ensemble.predict_proba(P), q, q.argmax(axis=1), scale=found.ensemble.scale_
+    search_result = search(P, q, trials=3, solver="exact", folds=0, scale="ordinal")
+    assert (search_result.rule, search_result.ensemble.scale_) == (
+        "lowest-rps",
+        Scale("ordinal", (0, 1, 2)),
     )
-    assert found.ensemble.metrics_ == pytest.approx(expected)
+    expected = compute_metrics(
+        search_result.ensemble.predict_proba(P),
+        q,
+        q.argmax(axis=1),
+        scale=search_result.ensemble.scale_,
+    )
+    assert search_result.ensemble.metrics_ == pytest.approx(expected)
     sets = search(P, q.round(), trials=3, solver="exact", folds=0, scale="multi-label")
     assert sets.ensemble.predict_proba(P).shape == (60, 3)
     made = cut(tmp_path, 60, [25], classes=3)
     paths = made.predictions, made.annotations
     how: Any = {"trials": 3, "solver": "exact", "folds": 0, "scale": "ordinal"}
     streamed = search(*paths, streaming={"jobs": 1}, **how)
-    whole = search(*paths, **how)
-    assert streamed.chosen.values == pytest.approx(whole.chosen.values, rel=1e-4)
+    full_search_result = search(*paths, **how)
+    assert streamed.chosen.values == pytest.approx(full_search_result.chosen.values, rel=1e-4)
     assert streamed.ensemble.scale_ == Scale("ordinal", (0, 1, 2))
 
 
@@ -126,14 +132,14 @@ def test_a_search_of_ordered_classes_is_kept(tmp_path: Path) -> None:
     space = SearchSpace(lambda_rps=[0, 1])
     how: Any = {"solver": "exact", "folds": 0, "scale": "ordinal", "out": tmp_path / "run"}
     search(P, q, trials=4, space=space, **how)
-    again = search(P, q, trials=10, space=space, **how)
-    assert again.done_before == 4
+    second_search_result = search(P, q, trials=10, space=space, **how)
+    assert second_search_result.done_before == 4
     table = pq.read_table(tmp_path / "run/search/trials.parquet")
     assert set(table["lambda_rps"].to_pylist()) == {0.0, 1.0}
     assert table["rps"].null_count == table["optimistic_w1"].null_count == 0
-    kept = json.loads((tmp_path / "run/search/search.json").read_text())
-    assert kept["metrics"] == ["f1", "rps", "w1"]
-    assert kept["space"]["lambda_rps"] == [0, 1]
+    content = json.loads((tmp_path / "run/search/search.json").read_text())
+    assert content["metrics"] == ["f1", "rps", "w1"]
+    assert content["space"]["lambda_rps"] == [0, 1]
 
 
 def test_gumbel_searches_terms_of_ordered_classes() -> None:

@@ -123,18 +123,21 @@ def test_every_error_is_without_credentials_whoever_raises_it() -> None:
 def test_the_name_of_a_study_is_only_a_name(database_server: Server) -> None:
     url = database_server.new_database()
     how: Any = {"trials": 2, "population": 2, "folds": 0, "solver": "exact", "storage": url}
-    first = search(P, Q, **how, study="first")
+    first_search_result = search(P, Q, **how, study="first")
     for name in (
         "edo'; DROP TABLE studies; --",
         '"; %s %(x)s {0} \\',
         "été 工夫 🙂 two\nlines \x1b[2J\u202e",
     ):
-        found = search(P, Q, **how, study=name)
-        assert search(P, Q, **how, study=name).done_before == len(found.trials) == 2
+        search_result = search(P, Q, **how, study=name)
+        assert search(P, Q, **how, study=name).done_before == len(search_result.trials) == 2
     for name in ("x" * 600, "a\x00b", "\udcff", "", " "):
         with raises_code("invalid-name") as refused:
             search(P, Q, **how, study=name)
         assert not {"\x00", "\udcff"} & set(str(refused.value))
         assert PASSWORD not in str(refused.value)
-    again = search(P, Q, **how, study="first")
-    assert (again.done_before, again.chosen.ce) == (2, first.chosen.ce)
+    second_search_result = search(P, Q, **how, study="first")
+    assert (second_search_result.done_before, second_search_result.chosen.ce) == (
+        2,
+        first_search_result.chosen.ce,
+    )

@@ -116,10 +116,10 @@ def test_a_line_torn_anywhere_costs_no_finished_trial(tmp_path: Path) -> None:
     path = tmp_path / "new" / "journal.log"
     with open_storage(path) as opened:
         finish_trials(begin(opened), 2)
-    whole = path.read_bytes()
-    last = len(whole.splitlines(keepends=True)[-1])
+    full_content = path.read_bytes()
+    last = len(full_content.splitlines(keepends=True)[-1])
     for torn in range(1, last + 1):
-        path.write_bytes(whole[: len(whole) - torn])
+        path.write_bytes(full_content[: len(full_content) - torn])
         with open_storage(str(path)) as opened:
             study = begin(opened)
             assert [t.state for t in study.trials] == [TrialState.COMPLETE, TrialState.RUNNING]
