@@ -153,12 +153,15 @@ def _printed_row(method: str | None, dataset: str) -> paper.Row | None:
 
 
 def annotator_limit(study: Study, dataset: str, pool: str) -> str:
-    """A sentence on whether a per-annotator pool keeps to the paper's K ≤ min A_i on train."""
+    """A sentence on whether a per-annotator pool keeps to the paper's K ≤ min A_i on train.
+
+    K is the number of members of one seed.
+    """
     members = study.pool(dataset, pool)
     labels = study.labels(dataset, "train")
     if pool != "per-annotator" or isinstance(members, Missing) or isinstance(labels, Missing):
         return ""
-    count = len(members.test.members)
+    count = len(members.sampled(0).fit.members)
     fewest = int(labels.annotations.annotations_per_item.min())
     if count <= fewest:
         return f"K ≤ min A_i holds: {count} members, at least {fewest} annotators per item"

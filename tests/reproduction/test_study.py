@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from reproduction_cases import small_lewidi, small_pool, small_study
 
-from edokit import Predictions
+from edokit import Predictions, write_predictions
+from reproduction.lewidi2023.benchmark import annotator_limit
 from reproduction.lewidi2023.study import (
     EVERYTHING,
     Missing,
@@ -46,6 +47,25 @@ def test_members_trained_for_one_seed_belong_to_it_alone(tmp_path: Path) -> None
     sampled = [pool.sampled(seed) for seed in range(3)]
     assert [one.test.members for one in sampled] == [names[seed::3] for seed in range(3)]
     assert all(one.fit.groups is None for one in sampled)
+
+
+def test_the_limit_of_annotators_counts_the_members_of_one_seed(tmp_path: Path) -> None:
+    data = small_lewidi(tmp_path / "data")
+    predictions = tmp_path / "predictions"
+    small_pool(predictions, data, "per-annotator", 10)
+    study = Study(data, predictions)
+    members = study.pool("HS-Brexit", "per-annotator")
+    assert isinstance(members, Pool)
+    assert annotator_limit(study, "HS-Brexit", "per-annotator").startswith(
+        "K ≤ min A_i is switched off: 10 members"
+    )
+    trained_for = [f"seed-{number % 2}" for number in range(10)]
+    for split, part in (("dev", members.fit), ("test", members.test)):
+        path = predictions / "HS-Brexit" / "per-annotator" / f"{split}.npz"
+        write_predictions(_with_groups(part, trained_for), path)
+    assert annotator_limit(Study(data, predictions), "HS-Brexit", "per-annotator").startswith(
+        "K ≤ min A_i holds: 5 members"
+    )
 
 
 def _with_groups(predictions: Predictions, groups: list[str]) -> Predictions:
