@@ -59,7 +59,7 @@ def said_of(path: Path) -> list[str]:
                 read(path)
             except EDOError as error:
                 said.append(str(error))
-        said += [str(one.message) for one in caught]
+        said += [str(warning.message) for warning in caught]
     return said
 
 

@@ -54,7 +54,7 @@ def test_intervals_floor_and_annotators_come_with_it() -> None:
         BY_ID, q, y, samples=50, level=0.9, random_state=3
     )
     assert evaluation.ce_floor == metrics.entropy(LABELS.soft_labels)
-    assert [one["n"] for one in evaluation.annotators] == [3, 3, 2]
+    assert [annotator["n"] for annotator in evaluation.annotators] == [3, 3, 2]
     plain_content = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
     assert plain_content["intervals"]["ce"] == [
         evaluation.intervals["ce"].low,
@@ -117,7 +117,7 @@ def test_a_constant_answer_is_evaluated_beside_the_probabilities() -> None:
     assert evaluation.constant.source == "items"
     assert evaluation.headline == []
     content = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
-    assert [one["name"] for one in content["methods"]] == ["predictions", "constant"]
+    assert [method["name"] for method in content["methods"]] == ["predictions", "constant"]
     train = PEOPLE.take(range(20))
     table = PEOPLE.to_table().to_pandas()
     table["split"] = np.where(table["item"].isin(train.items), "train", "test")
@@ -206,6 +206,6 @@ def test_answers_for_annotators_are_matched_by_pair() -> None:
     evaluation = edokit.evaluate(table[::-1], people, ties="random", samples=0)
     # The distribution of an item is the mean over its annotators, each has an error.
     assert evaluation.metrics["md"] == pytest.approx(np.mean([0.05 + 0.1 + 0.05, 0.2 + 0.4 + 0.2]))
-    assert [one["error"] for one in evaluation.annotators] == [0, 0]
+    assert [annotator["error"] for annotator in evaluation.annotators] == [0, 0]
     with raises_code("items-differ", "1", "4"):
         edokit.evaluate(table[:3], people, ties="random", samples=0)

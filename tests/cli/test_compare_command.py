@@ -178,9 +178,9 @@ def test_evaluate_by_an_item_column(files: Path) -> None:
     given = ("--annotations", files / "people.csv", "--split", "test", "--bootstrap", "100")
     pooled = ("--ensemble", files / "run" / "ensemble", "--predictions", files / "test.npz")
     found = answer("evaluate", *pooled, *given, "--by", "lang", "--train-split", "dev")
-    assert [one["name"] for one in found["methods"]] == ["edo", "uniform", "constant"]
+    assert [method["name"] for method in found["methods"]] == ["edo", "uniform", "constant"]
     assert found["constant"]["source"] == "train"
-    edo_row = next(one for one in told["methods"] if one["name"] == "edo")
+    edo_row = next(method for method in told["methods"] if method["name"] == "edo")
     assert found["ce"] == pytest.approx(edo_row["ce"])
     assert [(one["value"], one["items"]) for one in found["slices"]] == [("en", 15), ("it", 15)]
     by_slice = [one["methods"][0]["ce"] for one in found["slices"]]

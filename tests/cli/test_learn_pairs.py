@@ -274,11 +274,11 @@ def test_each_annotator_has_an_error_with_an_interval(files: Path):
             nobody.append(-np.log(0.5))
     assert known["ce"] == pytest.approx(np.mean([loss for _, loss in own]))
     assert anonymous["ce"] == pytest.approx(np.mean(nobody))
-    for one in content["annotators"]:
-        values = [loss for name, loss in own if name == one["annotator"]]
-        assert one["ce"] == pytest.approx(np.mean(values))
-        assert one["ce_interval"][0] < one["ce"] < one["ce_interval"][1]
-        assert one["anonymous_ce"] == pytest.approx(np.log(2))
+    for annotator in content["annotators"]:
+        values = [loss for name, loss in own if name == annotator["annotator"]]
+        assert annotator["ce"] == pytest.approx(np.mean(values))
+        assert annotator["ce_interval"][0] < annotator["ce"] < annotator["ce_interval"][1]
+        assert annotator["anonymous_ce"] == pytest.approx(np.log(2))
     completed = edo(*given)
     assert "Error by annotator" in completed
     # The distribution of an item is that of its annotators.
@@ -308,7 +308,11 @@ def test_an_ensemble_is_evaluated_on_pairs(files: Path, learn: str):
     through = json.loads(edo("evaluate", *asked))
     assert direct["ce"] == pytest.approx(through["ce"], abs=1e-6)
     assert direct["pairs"][0]["ce"] == pytest.approx(through["pairs"][0]["ce"], abs=1e-6)
-    assert [one["name"] for one in direct["methods"]][1:] == ["uniform", "anonymous", "constant"]
+    assert [method["name"] for method in direct["methods"]][1:] == [
+        "uniform",
+        "anonymous",
+        "constant",
+    ]
 
 
 @pytest.mark.parametrize("command", ["fit", "search", "compare"])

@@ -200,7 +200,7 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
     methods = ("--methods", "linear-pool,edo-paper-fixed", "--bootstrap", 50)
     compare = ["compare", *rare_words(rare), *test, *methods]
     told = answer(*compare, "--out", rare / "out", "--no-report")
-    assert [one["name"] for one in told["methods"]] == ["constant", "uniform", "linear-pool"]
+    assert [method["name"] for method in told["methods"]] == ["constant", "uniform", "linear-pool"]
     (skipped,) = told["skipped"]
     assert skipped["name"] == "edo-paper-fixed"
     assert "'maybe'" in skipped["reason"]

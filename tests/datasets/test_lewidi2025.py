@@ -25,7 +25,7 @@ def test_the_figures_of_the_published_files(name: str, lewidi2025: Path):
     kind, (train, dev, test), per_item, annotators = README[name]
     with pytest.warns(EDOWarning) as caught:
         annotations = read_annotations(lewidi2025 / name)
-    notes = " ".join(str(one.message) for one in caught)
+    notes = " ".join(str(warning.message) for warning in caught)
     assert f"{test} of {train + dev + test} items have no annotations" in notes
     assert annotations.scale.kind == kind
     assert {split: len(annotations.split(split).items) for split in annotations.split_names} == {

@@ -471,7 +471,7 @@ def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
         words += ["--option", option]
     ran = invoke(*words, "--json")
     assert ran.exit_code == 0, ran.output
-    found = [one["details"] for one in json.loads(ran.stdout)["members"]]
+    found = [member["details"] for member in json.loads(ran.stdout)["members"]]
     assert len({(one["model"], one["persona"]) for one in found}) == 4
     completed = edo(*words)
     assert "tokens in" in completed.stdout

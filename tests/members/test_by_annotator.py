@@ -45,7 +45,7 @@ def test_the_member_of_an_annotator_predicts_for_that_annotator(
     trained = train_members(PEOPLE, groups, out=tmp_path / "m", jobs=1)
     members = trained.predictions["dev"].members
     assert members == tuple(f"{recipe}-0{k + 1}-{name}" for k, name in enumerate(NAMES))
-    listed = [one["targets"]["annotator"] for one in trained.manifest["members"]]
+    listed = [member["targets"]["annotator"] for member in trained.manifest["members"]]
     assert listed == NAMES
     each = score_members(tmp_path / "m", NEW)
     scored = score_members(tmp_path / "m", NEW, annotators=ASKED, by_annotator=True)

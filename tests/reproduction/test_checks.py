@@ -50,7 +50,7 @@ def test_the_papers_figures_fail_every_check_that_needs_no_data() -> None:
         "annotators-per-item",
         "near-duplicates",
     }
-    assert not any(one.holds for one in found.values())
+    assert not any(value.holds for value in found.values())
 
 
 def test_un_squashing_gives_the_known_cross_entropies() -> None:

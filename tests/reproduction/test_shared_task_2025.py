@@ -322,7 +322,9 @@ def test_the_results_page_is_what_the_committed_members_give(
     for task, own in found.items():
         table = page.split(f"**{dataset}: task {task}, ")[1].split("\n**")[0]
         for pool, score in own.items():
-            (row,) = [one for one in table.splitlines() if one.startswith(f"| {pool} | uniform |")]
+            (row,) = [
+                line for line in table.splitlines() if line.startswith(f"| {pool} | uniform |")
+            ]
             assert float(row.split(" | ")[2]) == pytest.approx(score, abs=5.1e-5), (task, pool)
 
 

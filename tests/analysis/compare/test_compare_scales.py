@@ -113,7 +113,7 @@ def test_the_headline_metric_ranks_methods_and_names_columns(
     scale, found = compared
     headline = metrics.headline_metric(scale)
     short = metrics.METRIC[headline].short
-    assert found.lowest.metrics[headline] == min(one.metrics[headline] for one in found.scores)
+    assert found.lowest.metrics[headline] == min(score.metrics[headline] for score in found.scores)
     assert found.lowest.within_noise
     written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert written["headline_metric"] == headline

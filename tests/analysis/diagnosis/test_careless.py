@@ -24,7 +24,7 @@ def named(annotations: Annotations) -> dict[str, float]:
 
 
 def choices(found: Diagnosis) -> dict[str, str | None]:
-    return {one.topic: one.choice for one in found.advice}
+    return {entry.topic: entry.choice for entry in found.advice}
 
 
 def clear(items: int = 600, annotators: int = 6, seed: int = 0) -> Annotations:
@@ -50,7 +50,7 @@ def test_careless_annotators_are_named_with_their_share_of_random_labels() -> No
     annotations = with_careless(clear(), WHO, 0.4, 0)
     diagnosis = diagnose(annotations, permutations=39)
     assert diagnosis.careless is not None
-    assert {one["annotator"] for one in diagnosis.careless["annotators"]} == set(WHO)
+    assert {annotator["annotator"] for annotator in diagnosis.careless["annotators"]} == set(WHO)
     for one in diagnosis.careless["annotators"]:
         assert one["random"] == pytest.approx(0.4, abs=0.15)
     assert diagnosis.careless["explains"]
@@ -95,7 +95,10 @@ def test_the_most_random_annotators_are_named_first() -> None:
     annotations = with_careless(clear(), ["ann-1"], 0.25, 0)
     annotations = with_careless(annotations, ["ann-4"], 0.8, 1)
     diagnosis = diagnose(annotations, permutations=0)
-    assert [one["annotator"] for one in diagnosis.careless["annotators"]] == ["ann-4", "ann-1"]
+    assert [annotator["annotator"] for annotator in diagnosis.careless["annotators"]] == [
+        "ann-4",
+        "ann-1",
+    ]
 
 
 def test_few_are_called_careless_by_chance() -> None:
@@ -137,10 +140,10 @@ def test_careless_annotators_do_not_hide_structure() -> None:
     chance[::3, 4:] = 1 - chance[::3, 4:]
     annotations = with_careless(answered(chance, None, rng), ["ann-0"], 0.8, 0)
     diagnosis = diagnose(annotations, permutations=39)
-    assert [one["annotator"] for one in diagnosis.careless["annotators"]] == ["ann-0"]
+    assert [annotator["annotator"] for annotator in diagnosis.careless["annotators"]] == ["ann-0"]
     assert diagnosis.test["structured"]
     assert choices(diagnosis)["structure"] == "views"
-    text = {one.topic: one.text for one in diagnosis.advice}["careless"]
+    text = {entry.topic: entry.text for entry in diagnosis.advice}["careless"]
     assert "still structured" in text
 
 

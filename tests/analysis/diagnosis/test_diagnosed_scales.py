@@ -122,7 +122,9 @@ def test_alpha_of_paraphrase_ratings(lewidi2025: Path) -> None:
     interval = agreement(ratings)["alpha"]
     nominal = agreement(Annotations.from_table(table))["alpha"]
     content = json.loads(path.read_text(encoding="utf-8"))
-    units = [[float(label) for label in one["annotations"].values()] for one in content.values()]
+    units = [
+        [float(label) for label in value["annotations"].values()] for value in content.values()
+    ]
     assert interval == pytest.approx(literal_alpha(units, squared=True))
     assert nominal == pytest.approx(literal_alpha(units, squared=False))
     assert (round(nominal, 2), round(interval, 2)) == (0.15, 0.48)
@@ -155,13 +157,13 @@ def test_the_variance_of_ratings_is_that_of_their_positions() -> None:
 
 
 def choices(found: Diagnosis) -> dict[str, str | None]:
-    return {one.topic: one.choice for one in found.advice}
+    return {entry.topic: entry.choice for entry in found.advice}
 
 
 def test_camps_of_raters_are_found_on_numbers() -> None:
     diagnosis = diagnose(ratings(camps=0.8), permutations=39)
     assert choices(diagnosis)["structure"] == "views"
-    assert [one["group"] for one in diagnosis.per_annotator] in (
+    assert [person["group"] for person in diagnosis.per_annotator] in (
         ["A"] * 3 + ["B"] * 3,
         ["B"] * 3 + ["A"] * 3,
     )
@@ -172,7 +174,7 @@ def test_camps_of_raters_are_found_on_numbers() -> None:
 def test_strict_raters_differ_in_their_mean() -> None:
     diagnosis = diagnose(ratings(strict=1.0), permutations=39)
     assert choices(diagnosis)["structure"] == "strictness"
-    means = [one["mean"] for one in diagnosis.per_annotator]
+    means = [person["mean"] for person in diagnosis.per_annotator]
     assert means == sorted(means)
     text = str(diagnosis)
     assert "how high they rate" in text
@@ -184,7 +186,7 @@ def test_strict_raters_differ_in_their_mean() -> None:
 def test_camps_of_set_choosers_are_found_and_labels_named() -> None:
     diagnosis = diagnose(sets(camps=1.0), permutations=39)
     assert choices(diagnosis)["structure"] == "views"
-    assert [one["group"] for one in diagnosis.per_annotator] in (
+    assert [person["group"] for person in diagnosis.per_annotator] in (
         ["A"] * 3 + ["B"] * 3,
         ["B"] * 3 + ["A"] * 3,
     )

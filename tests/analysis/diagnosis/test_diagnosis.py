@@ -37,7 +37,7 @@ KEYS = {
 
 
 def choices(found: Diagnosis) -> dict[str, str | None]:
-    return {one.topic: one.choice for one in found.advice}
+    return {entry.topic: entry.choice for entry in found.advice}
 
 
 def plain(found: Diagnosis) -> dict[str, object]:
@@ -237,10 +237,10 @@ def test_uneven_and_empty_classes_are_warned_about() -> None:
     diagnosis = diagnose(
         Annotations.from_matrix(labels, classes=["rare", "usual", "never"]), permutations=0
     )
-    kinds = [one.choice for one in diagnosis.advice if one.topic == "balance"]
+    kinds = [entry.choice for entry in diagnosis.advice if entry.topic == "balance"]
     assert kinds == ["empty"]
     two = diagnose(Annotations.from_matrix(labels), permutations=0)
-    assert [one.choice for one in two.advice if one.topic == "balance"] == ["uneven"]
+    assert [entry.choice for entry in two.advice if entry.topic == "balance"] == ["uneven"]
 
 
 @pytest.mark.lewidi
@@ -345,7 +345,7 @@ def test_groups_are_shown_with_their_base_rates() -> None:
 
 def test_two_labels_an_item_leave_no_two_others_to_compare_with() -> None:
     diagnosis = diagnose(Annotations.from_matrix([["a", "b"], ["a", "a"]] * 20), permutations=0)
-    assert [one["expected"] for one in diagnosis.to_dict()["people"]] == [None, None]
+    assert [person["expected"] for person in diagnosis.to_dict()["people"]] == [None, None]
     assert "two others" not in str(diagnosis)
     many = np.full((60 * 13, 14), None, dtype=object)
     for row in range(len(many)):

@@ -239,9 +239,9 @@ def test_a_trial_added_by_hand_is_no_part_of_the_search(
 def test_cross_fitted_estimates_differ_from_optimistic_ones() -> None:
     space = QUICK.with_(ce="mean", diversity="preserve", lambda_div=0.0)
     trials = searched(4, SearchPlan(space=space, solver="exact", population=4, folds=3))
-    for one in trials:
-        assert one.estimates["cross-fitted"] != one.estimates["optimistic"]
-        assert one.ce == one.estimates["cross-fitted"]["ce"]
+    for trial in trials:
+        assert trial.estimates["cross-fitted"] != trial.estimates["optimistic"]
+        assert trial.ce == trial.estimates["cross-fitted"]["ce"]
     losses = {name: [t.estimates[name]["ce"] for t in trials] for name in trials[0].estimates}
     assert np.mean(losses["cross-fitted"]) > np.mean(losses["optimistic"])
 

@@ -33,8 +33,8 @@ def test_json_has_trials_front_and_choice(files: list[Any]) -> None:
     assert (code, err) == (0, "")
     result = json.loads(out)
     assert result["trials"] == 6
-    assert all({"f1", "ce", "md", "size", "settings"} <= set(one) for one in result["front"])
-    assert result["chosen"]["ce"] == min(one["ce"] for one in result["front"])
+    assert all({"f1", "ce", "md", "size", "settings"} <= set(trial) for trial in result["front"])
+    assert result["chosen"]["ce"] == min(trial["ce"] for trial in result["front"])
     assert set(result["chosen"]["estimates"]) == {"optimistic", "cross-fitted"}
     assert result["chosen"]["settings"]["epochs"] == 1
     assert sum(result["chosen"]["weights"].values()) == pytest.approx(1.0)

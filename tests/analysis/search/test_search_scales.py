@@ -45,7 +45,7 @@ def test_ordered_classes_are_searched_by_rps_and_w1() -> None:
     front = search_in_memory(data, plan)
     chosen = front.chosen
     assert chosen.metrics == ("f1", "rps", "w1")
-    assert chosen.value("rps") == min(one.value("rps") for one in front)
+    assert chosen.value("rps") == min(trial.value("rps") for trial in front)
     metrics = compute_metrics(pool(P, np.array(chosen.weights)), q, y, scale=UNEVEN)
     for name in ("f1", "ce", "md", "rps", "w1"):
         assert chosen.value(name) == pytest.approx(metrics[name], abs=1e-9)
