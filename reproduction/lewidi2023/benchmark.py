@@ -420,8 +420,8 @@ def _counted_marks(comparisons: Mapping[str, Comparison]) -> str:
     counts = ", ".join(f"{marks.count(mark)} {mark}" for mark in _MARKS)
     corrected = [comparisons[dataset].marks[metric] for dataset, metric in discoveries(p_values)]
     return (
-        f"Of {len(marks)} cells against the paper: {counts}; corrected for so many comparisons"
-        f" (false discovery rate of 5 %) {corrected.count(BETTER)} {BETTER},"
+        f"Of {len(marks)} cells against the paper: {counts}; corrected for the number of"
+        f" comparisons (false discovery rate of 5 %) {corrected.count(BETTER)} {BETTER},"
         f" {corrected.count(WORSE)} {WORSE}."
     )
 

@@ -247,7 +247,7 @@ def test_readme_and_findings_show_the_results_page() -> None:
     assert f"{worse} clearly worse, {undecided} undecided" in readme
     corrected = re.search(r"5 %\) (\d+) clearly better, (\d+) clearly worse", page)
     assert corrected is not None
-    sentence = "corrected for so many comparisons, {} and {}.".format(*corrected.groups())
+    sentence = "corrected for the number of comparisons, {} and {}.".format(*corrected.groups())
     assert sentence in " ".join(readme.split())
     gain = re.search(
         r"MD-Agreement: CE less that of the uniform mean ([^.]*\.[^.]*\.[^.]*\.\d+\])", page
