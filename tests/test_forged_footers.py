@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 
-from edokit import InputError
+from edokit import InputError, read_annotations
 from edokit._io.parquet_footer import read_footer
 from edokit._io.tables import parquet_columns, read_parquet, read_table, write_table
 from edokit._io.thrift import ThriftReader, struct_of
@@ -331,3 +331,10 @@ def test_columns_of_bytes_in_place_of_names_are_refused_with_the_name_of_the_fil
         join_models([path], classes=["no", "yes"])
     with pytest.raises(InputError, match=r"answers\.parquet.*'model' holds binary"):
         read_annotators(path, columns={"annotator": "model"})
+
+
+def test_a_column_of_probabilities_without_a_class_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "shares.parquet"
+    write_table(pa.table({"item": ["a", "b"], "p_": [0.25, 0.5], "p_x": [0.75, 0.5]}), path)
+    with raises_code("missing-value", "shares.parquet", "'p_'"):
+        read_annotations(path)

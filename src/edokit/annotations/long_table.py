@@ -487,6 +487,12 @@ class _LongTable:
     def _shares(self) -> tuple[tuple[str, ...], Floats]:
         """The classes, and the probabilities of each row in columns ``p_<class>``."""
         column_by_class = class_columns(self.table.column_names)
+        if "" in column_by_class:
+            raise InputError(
+                f"the column {PROBABILITY!r} names no class",
+                f"name it {PROBABILITY}<class>, or remove it",
+                code="missing-value",
+            )
         classes = ordered_classes(self.classes, column_by_class)
         expected = [PROBABILITY + name for name in classes]
         scale = NOMINAL
