@@ -36,8 +36,8 @@ def main(folder: Path) -> None:
     answers = {"uniform mean": predictions["test"].uniform, "EDO": pooled}
     for name, p in answers.items():
         hard_labels = test.hard_labels(ties="random")
-        found = compute_metrics(p, test, hard_labels, metrics=("f1", "ce", "md"))
-        print(f"{name:>10}  F1 {found['f1']:.3f}  CE {found['ce']:.3f}  MD {found['md']:.3f}")
+        scores = compute_metrics(p, test, hard_labels, metrics=("f1", "ce", "md"))
+        print(f"{name:>10}  F1 {scores['f1']:.3f}  CE {scores['ce']:.3f}  MD {scores['md']:.3f}")
 
     queue = review(pooled, 10)
     texts = dict(zip(test.items, test.texts, strict=True))
@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
 
 
 def moderated_posts() -> list[dict[str, Any]]:
-    """What *Export → JSON* gives for a project with one choice, here of simulated moderators."""
+    """The output of *Export → JSON* for a project with one choice, of simulated moderators."""
     people = simulate("partial-panel", random_state=0, items=(600, 0, 0)).annotations
     tasks = [
         {"id": number, "data": {"text": str(text)}, "annotations": [], "predictions": []}
@@ -63,13 +63,13 @@ def moderated_posts() -> list[dict[str, Any]]:
 
 def answer(number: int, person: int, choice: str) -> dict[str, Any]:
     """One annotation of the export."""
-    chosen = {
+    result = {
         "from_name": "verdict",
         "to_name": "text",
         "type": "choices",
         "value": {"choices": [choice]},
     }
-    return {"id": number, "completed_by": person, "was_cancelled": False, "result": [chosen]}
+    return {"id": number, "completed_by": person, "was_cancelled": False, "result": [result]}
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from serve_model import running
 
-# Invented messages to a landlord, and what five people call each of them: p(olite) or r(ude).
+# Invented messages to a landlord with the votes of five people: p(olite) or r(ude).
 VOTES = {
     "Have a lovely day!": "ppppp",
     "Shut up, you idiot.": "rrrrr",
@@ -80,12 +80,12 @@ def edo(folder: Path, *words: str) -> None:
 
 
 def write_votes(folder: Path) -> None:
-    """Everyone's votes, two thirds of the messages in dev and the others in test; new messages."""
-    rows = [
-        (f"m{number:02}", text, who, {"p": "polite", "r": "rude"}[vote], split(number))
-        for number, (text, votes) in enumerate(VOTES.items())
-        for who, vote in zip(PEOPLE, votes, strict=True)
-    ]
+    """Write the votes, two thirds of the messages in dev and the others in test; new messages."""
+    labels = {"p": "polite", "r": "rude"}
+    rows = []
+    for number, (text, votes) in enumerate(VOTES.items()):
+        for person, vote in zip(PEOPLE, votes, strict=True):
+            rows.append((f"m{number:02}", text, person, labels[vote], split(number)))
     names = ["item", "text", "annotator", "label", "split"]
     pd.DataFrame(rows, columns=names).to_csv(folder / "votes.csv", index=False)
     new = {"item": ["n1", "n2"], "text": ["Where is my parcel?", "You are useless."]}

@@ -1,4 +1,4 @@
-"""Join the prediction files of unlike models, and weigh them with commands: `run.py [FOLDER]`."""
+"""Join prediction files of different models, and weight them with commands: `run.py [FOLDER]`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_files(folder)
     for split in ("dev", "test"):
-        # The classic model left raw scores; a file of its own says so once.
+        # The scores of the classic model are logits, so its file is converted first.
         scores = f"classic=classic-{split}.parquet"
         edo(folder, "predictions", "join", scores, "--logits", "--out", f"classic-{split}.npz")
         encoders = [f"{name}={name}-{split}.csv" for name in ENCODERS]
         files = [f"llm=llm-{split}.jsonl", *encoders, f"classic=classic-{split}.npz"]
-        kinds = ["llm=llm", *(f"{name}=encoder" for name in ENCODERS), "classic=classic"]
-        groups = [word for kind in kinds for word in ("--group", kind)]
+        groups = ["--group", "llm=llm"]
+        for name in ENCODERS:
+            groups += ["--group", f"{name}=encoder"]
+        groups += ["--group", "classic=classic"]
         edo(folder, "predictions", "join", *files, *groups, "--out", f"{split}.npz")
     learn = ("--predictions", "dev.npz", "--annotations", "people.csv", "--split", "dev")
     edo(folder, "fit", *learn, "--groups", "--out", "ensemble")
@@ -54,9 +56,9 @@ def write_files(folder: Path) -> None:
         score = np.log(share / (1 - share))
 
         # An LLM says "I am sure" too often, and finds more offensive than people do.
-        given = chance(3 * score + 1 + rng.normal(0, 3, len(rows)))
+        answers = chance(3 * score + 1 + rng.normal(0, 3, len(rows)))
         with (folder / f"llm-{split}.jsonl").open("w", encoding="utf-8") as lines:
-            for item, p in zip(items, given.round(2), strict=True):
+            for item, p in zip(items, answers.round(2), strict=True):
                 lines.write(json.dumps({"item": item, "p_fine": 1 - p, "p_offensive": p}) + "\n")
 
         # Fine-tuned with three seeds: close to the people, each with its own noise.
@@ -65,7 +67,7 @@ def write_files(folder: Path) -> None:
             frame = pd.DataFrame({"item": items, "p_fine": 1 - p, "p_offensive": p})
             frame.to_csv(folder / f"{name}-{split}.csv", index=False)
 
-        # The classic model is cautious, and left scores that are no probabilities.
+        # The classic model is cautious, and its scores are not probabilities.
         raw = 0.5 * score + rng.normal(0, 0.5, len(rows))
         frame = pd.DataFrame({"item": items, "p_fine": -raw / 2, "p_offensive": raw / 2})
         frame.to_parquet(folder / f"classic-{split}.parquet")

@@ -1,6 +1,6 @@
-"""EDO's metrics of label distributions where people already work; copy what you need.
+"""EDO's metrics of label distributions in other tools; copy what you need.
 
-Each function needs the package that it is for, and imports it when it is called.
+Each function imports the package that it is for when it is called.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,25 @@ JURY_METRICS = ("judges", "judges_low", "judges_high")
 
 def trainer_metrics(scale: Scale = NOMINAL) -> Callable[[Any], dict[str, float]]:
     """``compute_metrics`` of Hugging Face's Trainer: logits against soft labels [N, C]."""
-    names = (*METRICS, "w1") if scale.kind == "ordinal" else METRICS
+    names = list(METRICS)
+    if scale.kind == "ordinal":
+        names.append("w1")
 
     def compute(prediction: Any) -> dict[str, float]:
         logits, soft_labels = prediction
         p = scale.from_logits(np.asarray(logits, dtype=np.float64))
         q = np.asarray(soft_labels, dtype=np.float64)
         values = compute_metrics(p, q, scale.hard(q), metrics=names, scale=scale)
-        return {name: float("nan") if v is None else v for name, v in values.items()}
+        return {name: nan_if_none(value) for name, value in values.items()}
 
     return compute
+
+
+def nan_if_none(value: float | None) -> float:
+    """The value of a metric; NaN where it is not defined."""
+    if value is None:
+        return math.nan
+    return value
 
 
 def torch_metric(name: str = "ce", scale: Scale = NOMINAL) -> Any:
@@ -53,21 +63,21 @@ def torch_metric(name: str = "ce", scale: Scale = NOMINAL) -> Any:
             self.soft_labels.append(soft_labels.detach())
 
         def compute(self) -> Any:
-            states = (self.probabilities, self.soft_labels)
-            p, q = (dim_zero_cat(state).double().cpu().numpy() for state in states)
+            p = dim_zero_cat(self.probabilities).double().cpu().numpy()
+            q = dim_zero_cat(self.soft_labels).double().cpu().numpy()
             value = compute_metrics(p, q, scale.hard(q), metrics=[name], scale=scale)[name]
-            return torch.tensor(float("nan") if value is None else value)
+            return torch.tensor(nan_if_none(value))
 
     return SoftLabelMetric()
 
 
-def votes_as_soft_label(votes: Sequence[str], classes: Sequence[str]) -> Any:
+def votes_as_soft_label(votes: Sequence[str], classes: Sequence[str]) -> np.ndarray:
     """The share of each class among the votes of people [1, C]."""
     return np.array([[list(votes).count(name) / len(votes) for name in classes]])
 
 
-def answer_as_probabilities(answer: str, classes: Sequence[str]) -> Any:
-    """What a model said, as probabilities [1, C]: a class, or a JSON object of shares."""
+def answer_as_probabilities(answer: str, classes: Sequence[str]) -> np.ndarray:
+    """The answer of a model, a class or a JSON object of shares, as probabilities [1, C]."""
     try:
         shares = json.loads(answer)
     except ValueError:
@@ -75,7 +85,9 @@ def answer_as_probabilities(answer: str, classes: Sequence[str]) -> Any:
     if not isinstance(shares, dict):
         shares = {str(shares): 1.0}
     p = np.array([[float(shares.get(name, 0.0)) for name in classes]])
-    return p / p.sum() if p.sum() > 0 else np.full_like(p, 1 / len(classes))
+    if p.sum() <= 0:
+        p = np.ones_like(p)
+    return p / p.sum()
 
 
 def distance_to_people(answer: str, votes: Sequence[str], classes: Sequence[str]) -> float:
@@ -103,7 +115,7 @@ def inspect_scorer(classes: Sequence[str]) -> Any:
 def jury_metrics(
     answers: Sequence[Sequence[str]], votes: Sequence[Sequence[str]], classes: Sequence[str]
 ) -> dict[str, float]:
-    """What `edo audit` says of a jury: how many independent judges it is, with the interval.
+    """The number of independent judges in a jury by `edo audit`, with its interval.
 
     ``answers`` and ``votes`` have one list per item: the judges' answers, each judge at the same
     place, and the votes of people, of which some items need two or more.
@@ -143,7 +155,7 @@ def inspect_jury(classes: Sequence[str], votes: str = "votes") -> Any:
             if not scores:
                 return dict.fromkeys(JURY_METRICS, math.nan)
             answers = [score.score.value for score in scores]
-            if not all(isinstance(answer, str) for row in answers for answer in row):
+            if not all(isinstance(answer, str) for answer in chain.from_iterable(answers)):
                 raise ValueError(
                     'judges answer with names of classes: add epochs=Epochs(1, "mode")'
                 )

@@ -41,28 +41,29 @@ def main(folder: Path) -> None:
     server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     url = json.loads(server.stdout.readline())["url"]  # one line, once it is ready
-    answered = ask(f"{url}/predict", {"texts": TEXTS})
-    over_http = [list(one["probabilities"].values()) for one in answered["predictions"]]
+    predictions = ask(f"{url}/predict", {"texts": TEXTS})["predictions"]
+    over_http = [list(prediction["probabilities"].values()) for prediction in predictions]
     with urllib.request.urlopen(f"{url}/metrics") as response:
         numbers = response.read().decode()
     server.send_signal(signal.SIGTERM)
     server.communicate()  # until it has ended
 
-    for text, one in zip(TEXTS, answered["predictions"], strict=True):
-        shares = ", ".join(f"{name}: {p:.2f}" for name, p in one["probabilities"].items())
-        print(f"{text:24} {shares}  entropy {one['entropy']:.2f}, spread {one['spread']:.2f}")
+    for text, prediction in zip(TEXTS, predictions, strict=True):
+        shares = ", ".join(f"{name}: {p:.2f}" for name, p in prediction["probabilities"].items())
+        entropy = prediction["entropy"]
+        print(f"{text:24} {shares}  entropy {entropy:.2f}, spread {prediction['spread']:.2f}")
     print("counted:", next(line for line in numbers.splitlines() if line.startswith("edo_texts_")))
     print("the same three times:", in_python == in_batch == over_http)
     print("exit status of the server:", server.returncode)
 
 
 def ask(url: str, body: dict[str, list[str]]) -> dict[str, list[dict[str, dict[str, float]]]]:
-    """What a client sends, and what comes back."""
+    """Send a request, and return the answer."""
     content = json.dumps(body).encode()
-    kind = {"content-type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(url, content, kind)) as response:
-        found: dict[str, list[dict[str, dict[str, float]]]] = json.load(response)
-    return found
+    headers = {"content-type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(url, content, headers)) as response:
+        answer: dict[str, list[dict[str, dict[str, float]]]] = json.load(response)
+    return answer
 
 
 def edo(folder: Path, *words: str) -> None:
