@@ -24,6 +24,7 @@ from edokit.members import Group
 from edokit.members.registry import make_member
 from edokit.pipeline.pool import EARLIER_NAMES, Ingredient, default_pool, with_known_names
 from edokit.pipeline.source import read_source
+from edokit.pipeline.text import step_commands
 from edokit.report import collect
 from tests.errors import raises_code
 
@@ -281,6 +282,26 @@ def test_labels_that_may_be_misspelt_are_asked_about(tmp_path: Path) -> None:
     remedy = {"label_map": {"ofensive": "offensive", "fine.": "fine"}}
     assert refused.value.remedy == remedy
     assert read_source(table, tmp_path, remedy).annotations.classes == ("fine", "offensive")
+
+
+def test_labels_in_capitals_may_be_misspelt_too(tmp_path: Path) -> None:
+    table = simulate("two-camps", items=(150, 1, 1)).annotations.to_table().to_pandas().astype(str)
+    for column in ("label", "hard_label"):
+        if column in table:
+            table[column] = table[column].str.upper()
+    table.loc[7, "label"] = "OFENSIVE"
+    with pytest.raises(OpenDecisionsError, match="1 label occurs once") as refused:
+        read_source(table, tmp_path, {})
+    assert refused.value.remedy == {"label_map": {"OFENSIVE": "OFFENSIVE"}}
+
+
+def test_the_commands_of_a_run_without_people_leave_them_out(tmp_path: Path) -> None:
+    arguments = (tmp_path / "RUN", tmp_path / "votes.csv", {}, [], ["edo"], 5, 0)
+    with_people = [" --no-people" in command for command in step_commands(*arguments)]
+    assert not any(with_people)
+    commands = step_commands(*arguments, people=False)
+    assert [command for command in commands if "--no-people" in command] == [commands[2]]
+    assert commands[2].startswith("edo fit ")
 
 
 def test_a_label_that_seldom_is_a_class_is_named(tmp_path: Path) -> None:

@@ -124,8 +124,16 @@ class Figure:
             temporary.write_bytes(content)
 
     def to_bytes(self, name: str = "svg", *, ppi: float = 300) -> bytes:
-        """Return the content of a file in one of the `FORMATS`."""
+        """Return the content of a file in one of the `FORMATS`.
+
+        Raises
+        ------
+        InputError
+            If `name` is not one of them.
+        """
         import vl_convert
+
+        check_formats([name])
 
         if name == "pdf":
             return bytes(vl_convert.vegalite_to_pdf(self.spec))

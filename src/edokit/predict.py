@@ -651,12 +651,12 @@ class Predictor:
         from edokit.predictions.shards import read_shards
 
         assert self.options.predictions is not None
+        answer_for = self.options.answer_for
         for shard in read_shards(self.options.predictions):
             if shard.rows.people:  # answers for annotators are in the file
-                pooled = self.ensemble.describe(shard, only_knowing=True)
+                pooled = self.ensemble.describe(shard, answer_for=answer_for, only_knowing=True)
                 yield pooled.panel(panel)
             else:
-                answer_for = self.options.answer_for
                 yield self.ensemble.describe(shard, answer_for=answer_for, panel=panel)
 
     def _unbundled(self) -> Bundle:

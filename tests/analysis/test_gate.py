@@ -185,6 +185,10 @@ def test_bad_input_gets_one_clear_line(small_run: Path, camps: Annotations, tmp_
     words = ["evaluate", "--annotations", tmp_path / "few.csv"]
     assert_one_line(edo(*words, "--gate"), "--gate", "no run")
     assert_one_line(edo("evaluate", small_run, *words[1:]), "--gate")
+    for flags in (("--ties", "random"), ("--bootstrap", 10), ("--seed", 1), ("--normalize",)):
+        assert_one_line(edo("evaluate", small_run, *words[1:], "--gate", *flags), flags[0])
+    without_gate = ("--probabilities", tmp_path / "few.csv", "--tolerance", "0.02")
+    assert_one_line(edo(*words, *without_gate), "--tolerance", "--gate")
     assert_one_line(edo("evaluate", small_run, *words[1:], "--gate"), "3 items", "too few")
     assert_one_line(edo("evaluate", small_run / "bundle", *words[1:], "--gate"), "too few")
     with raises_code("wrong-folder", "run.json"):

@@ -478,3 +478,29 @@ def test_a_member_that_is_missing_is_named_with_its_anonymous_answers():
     fewer = predictions.select(predictions.members[:1])
     with raises_code("missing-members"):
         ensemble.predict_proba(fewer)
+
+
+def test_a_person_is_answered_for_a_metric_from_predictions_of_pairs(files: Path):
+    rng = np.random.default_rng(0)
+    share = np.linspace(0.1, 0.9, 80)
+    votes = np.where(rng.random((80, 6)) < share[:, None], "yes", "no")
+    annotations = Annotations.from_matrix(votes, classes=["no", "yes"])
+    yes = 0.4 * share[:, None] + 0.3 + rng.normal(0, 0.05, (80, 2))
+    p = np.stack([1 - yes, yes], axis=2)
+    classes = list(annotations.classes)
+    pool = Predictions.from_arrays(p, layout="NKC", items=annotations.items, classes=classes)
+    EDOEnsemble(ties="random").fit(pool, annotations).save(files / "people")
+    pairs = Predictions.from_arrays(
+        p.repeat(6, axis=0),
+        layout="NKC",
+        items=np.repeat(annotations.items, 6),
+        annotators=np.tile(annotations.annotators, 80),
+        members=pool.members,
+        classes=classes,
+    )
+    write_predictions(pairs, files / "pairs.npz")
+    asked = ("predict", files / "people", "--predictions", files / "pairs.npz", "--as", "0")
+    edo(*asked, "--for", "f1", "--out", files / "mode.csv")
+    mode = pd.read_csv(files / "mode.csv")
+    assert set(mode["answer_for"]) == {"f1"}
+    assert set(mode["p_yes"]) == {0, 1}

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from report_cases import make_run, people_and_pool, ratings_and_pool, sets_and_pool, texts_for
 
+import edokit
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit.report import collect
 from edokit.report.answers import answers_view
@@ -18,7 +19,7 @@ from edokit.report.charts import all_charts
 from edokit.report.data import ReportData
 from edokit.report.decisions import handover_view, right_view, whose_view_sentences
 from edokit.report.page import render
-from edokit.report.results import method_rows
+from edokit.report.results import MethodScores, method_rows, read_comparison
 from edokit.report.summary import summarize
 from edokit.report.vega import percents
 
@@ -87,6 +88,27 @@ def test_the_share_of_right_labels_stands_beside_the_constant_one_model_and_the_
     assert view.rows[0].shares == (share,)
     assert f"choice of most annotators for {share} of 200 held-out items" in view.sentence
     assert view.rows[1].comparison.startswith("clearly better (+")
+
+
+def test_evenly_split_items_are_counted_where_labels_are_called_right(tmp_path: Path) -> None:
+    votes = [[0, 0, 1], [1, 1, 0], [0, 0, None], [1, 1, 1]] * 10 + [[0, 1, None]] * 3
+    people = Annotations.from_matrix(votes, classes=[0, 1])
+    yes = np.random.default_rng(0).random((len(votes), 2))
+    pool = Predictions.from_arrays(
+        np.stack([1 - yes, yes], axis=2), items=people.items, classes=people.classes, layout="NKC"
+    )
+    data = fitted(tmp_path / "ensemble", (people, pool))
+    view = right_view(data)
+    assert view is not None
+    assert "for 3 evenly split items: the label that the rule for ties gives" in view.sentence
+    compared = edokit.compare(pool, people, methods=["edo"], samples=20, ties="random")
+    assert MethodScores.from_comparison(compared).ties == 3
+    compared.save(tmp_path / "comparison")
+    loaded = read_comparison(tmp_path / "comparison" / "compare" / "methods.json")
+    assert loaded.ties == 3
+    view = right_view(ReportData("RUN", comparison=loaded))
+    assert view is not None
+    assert "for 3 evenly split items" in view.sentence
 
 
 def test_sets_are_right_by_label_and_as_a_whole(tmp_path: Path) -> None:

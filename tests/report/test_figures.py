@@ -51,6 +51,8 @@ def test_another_ending_is_refused(ensemble: EDOEnsemble, tmp_path: Path) -> Non
     with raises_code("unknown-ending") as error:
         figures.weights(ensemble).save(tmp_path / "weights.docx")
     assert error.value.code == "unknown-ending"
+    with raises_code("unknown-choice", "docx"):
+        figures.weights(ensemble).to_bytes("docx")
     with raises_code("invalid-number", "ppi"):
         figures.weights(ensemble).save(tmp_path / "weights.png", ppi=0)
     assert not list(tmp_path.iterdir())

@@ -81,6 +81,7 @@ def test_failed_trials_are_counted_not_drawn() -> None:
     ]
     search = parse_search(rows, {})
     assert (len(search.trials), search.failed, search.chosen) == (1, 1, None)
+    assert search.rule == ""
     assert column(drawn(pareto(search, "f1", "ce"))[0], "trial") == [0]
 
 

@@ -13,6 +13,7 @@ from edokit.report.formatting import (
     count,
     embed,
     interval,
+    level_percent,
     listed,
     number,
     percent,
@@ -68,3 +69,8 @@ def test_numbers_read_well() -> None:
 )
 def test_commands_in_sentences_are_code(text: str, shown: str) -> None:
     assert prose(text) == shown
+
+
+def test_a_confidence_level_is_not_rounded() -> None:
+    levels = [level_percent(level) for level in (0.9, 0.95, 0.975, 0.995)]
+    assert levels == ["90\u00a0%", "95\u00a0%", "97.5\u00a0%", "99.5\u00a0%"]

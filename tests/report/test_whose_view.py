@@ -15,7 +15,8 @@ from edokit import EDOEnsemble, Predictions, write_report
 from edokit.analysis.diagnose.groups import compare_groups
 from edokit.analysis.diagnose.groups.result import GroupComparison
 from edokit.report.charts import all_charts, group_levels
-from edokit.report.data import collect
+from edokit.report.data import ReportData, collect
+from edokit.report.groups import groups_view
 from tests.errors import raises_code
 
 
@@ -67,6 +68,22 @@ def test_the_page_draws_every_level_and_says_what_the_tests_say(
     assert "The anonymous answer is closer to" in page
     bare = write_report(data, tmp_path / "bare.html", texts=False).read_text(encoding="utf-8")
     assert "invented note" not in bare
+
+
+def test_a_level_that_differs_beside_one_without_a_test_is_named_alone(tmp_path: Path):
+    annotations = votes(3, "nominal")
+    comparison = compare_groups(annotations, ["band"], permutations=0)
+    first, second, third = comparison.levels
+    levels = (replace(first, differs="yes", p=0.001), replace(second, differs="no", p=0.5), third)
+    data = ReportData("RUN", groups=replace(comparison, levels=levels))
+    view = groups_view(data, texts=False)
+    assert view is not None
+    assert view.attributes[0].findings == ("level 0 answers differently from the others.",)
+    both = (levels[0], replace(second, differs="yes", p=0.001), third)
+    view = groups_view(replace(data, groups=replace(comparison, levels=both)), texts=False)
+    assert view is not None
+    sentence = "level 0 and level 1 answer differently from the others."
+    assert view.attributes[0].findings == (sentence,)
 
 
 def test_charts_of_groups_have_one_scale_that_contains_every_interval():

@@ -14,7 +14,7 @@ from edokit.annotations.core import Ties
 from edokit.cli import console, options
 from edokit.predictions.core import Invalid
 
-FAILED = 1
+GATE_FAILED = 1
 """The exit code of a gate that fails."""
 
 
@@ -99,21 +99,35 @@ def evaluate(
     if gate:
         from edokit.analysis.gate import gate as compare_with_fit  # loads members
 
-        _check_gate(run, probabilities, ensemble, train, flags)
-        assert run is not None
+        if run is None:
+            raise InputError(
+                f"{option('gate', True)} compares with a fit, but no run is given",
+                "write edo evaluate RUN --annotations week.csv --gate",
+                code="missing-option",
+            )
+        _check_gate(probabilities, ensemble, train, flags, normalize=normalize)
+        slice_column = None
+        if flags.by:
+            slice_column = flags.by[0]
         gate_result = compare_with_fit(
             run,
             annotations,
             predictions=predictions,
-            by=None if not flags.by else flags.by[0],
+            by=slice_column,
             level=flags.level,
             tolerance=tolerance,
             **options.keywords(reading),
         )
         console.print_answer(gate_result, json)
         if not gate_result.passes:
-            raise SystemExit(FAILED)
+            raise SystemExit(GATE_FAILED)
         return
+    if tolerance:
+        raise InputError(
+            f"{option('tolerance', tolerance)} is for {option('gate', True)}, which is not given",
+            "add it, or leave the tolerance out",
+            code="missing-option",
+        )
     if run is not None:
         raise InputError(
             f"{run} is a run, which is compared with new labels by {option('gate', True)}",
@@ -140,19 +154,14 @@ def evaluate(
 
 
 def _check_gate(
-    run: Path | None,
     probabilities: Path | None,
     ensemble: Path | None,
     train: options.TrainFiles,
     flags: EvaluateFlags,
+    *,
+    normalize: bool,
 ) -> None:
     """Refuse options that a gate does not take."""
-    if run is None:
-        raise InputError(
-            f"{option('gate', True)} compares with a fit, but no run is given",
-            "write edo evaluate RUN --annotations week.csv --gate",
-            code="missing-option",
-        )
     for name, value in (("probabilities", probabilities), ("ensemble", ensemble)):
         if value is not None:
             raise InputError(
@@ -161,6 +170,20 @@ def _check_gate(
                 code="inapplicable-option",
             )
     options.refuse(train, "an evaluation, not for --gate")
+    if normalize:
+        raise InputError(
+            f"{option('normalize')} is for {option('probabilities')}, which a gate does not take",
+            "leave it out",
+            code="inapplicable-option",
+        )
+    defaults = EvaluateFlags()
+    for name in ("ties", "samples", "random_state"):
+        if getattr(flags, name) != getattr(defaults, name):
+            raise InputError(
+                f"{option(name)} is for an evaluation, not for {option('gate', True)}",
+                "leave it out",
+                code="inapplicable-option",
+            )
     if flags.by is not None and len(flags.by) > 1:
         raise InputError(
             "a gate takes one column of slices", f"give {option('by')} once", code="repeated-option"

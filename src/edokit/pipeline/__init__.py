@@ -447,6 +447,7 @@ class _RunSteps:
             seed=self.options.random_state,
             by=self.options.by or (),
             texts=not self.options.no_texts,
+            people=not self.options.no_people,
         )
         return RunSummary(
             summary=result_sentence(gains),

@@ -188,17 +188,19 @@ def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
 
 
 def _misspelt_labels(annotations: Annotations) -> dict[str, str]:
-    """Labels of a single annotation that resemble a frequent one, and this one."""
+    """The frequent label that each label of a single annotation resembles, whatever its case."""
     if annotations.scale.kind == "ordinal":
         return {}
     counts = annotations.counts.sum(axis=0)
     totals = dict(zip(annotations.classes, counts.tolist(), strict=True))
-    frequent = [name for name, count in totals.items() if count >= _FREQUENT]
-    misspelt = {}
+    frequent = {name.lower(): name for name, count in totals.items() if count >= _FREQUENT}
+    misspelt: dict[str, str] = {}
     for name, count in totals.items():
+        if count != 1 or name.isdecimal():
+            continue
         close = get_close_matches(name.lower(), frequent, 1, _RESEMBLANCE)
-        if count == 1 and close and not name.isdecimal():
-            misspelt[name] = close[0]
+        if close:
+            misspelt[name] = frequent[close[0]]
     return misspelt
 
 

@@ -19,6 +19,7 @@ def step_commands(
     seed: int,
     by: Sequence[str] = (),
     texts: bool = True,
+    people: bool = True,
 ) -> list[str]:
     """The commands that do the same as a run, one after the other.
 
@@ -40,6 +41,8 @@ def step_commands(
         The attributes of annotators whose levels are compared.
     texts : bool, default=True
         Whether the page holds the texts of the items.
+    people : bool, default=True
+        Whether the ensemble estimates how annotators differ from its pool.
     """
     source = [str(annotations), *reading_flags(reading)]
     seed_flags = ["--seed", str(seed)]
@@ -53,13 +56,16 @@ def step_commands(
     rows += ["--extra", f"soft={folder / 'soft' / 'predictions' / 'fit.npz'}", "--no-report"]
     pool = ["--recipe", str(folder / "pool.toml")]
     bundle = ["--members", str(folder / "members"), "--out", str(folder / "bundle")]
+    fit = ["fit", *labels, *seed_flags]
+    if not people:
+        fit.append("--no-people")
     report = ["report", str(folder)]
     if not texts:
         report.append("--no-texts")
     commands = [
         ["train", *source, *soft, *training, "--out", str(folder / "soft")],
         ["train", *source, *pool, *training, "--out", str(folder / "members")],
-        ["fit", *labels, *seed_flags, "--out", str(folder / "ensemble")],
+        [*fit, "--out", str(folder / "ensemble")],
         ["compare", *labels, *rows, *seed_flags, "--out", str(folder / "comparison")],
         ["bundle", str(folder / "ensemble"), *bundle],
         report,

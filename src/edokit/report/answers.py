@@ -136,14 +136,14 @@ def answers_view(evaluation: EvaluatedItems | None, *, texts: bool) -> AnswersVi
         return None
     kind = spread_kind(evaluation)
     has_people = evaluation.annotations is not None
-    chart_note = f"Height: the share of the {_noun(evaluation)} in each interval."
+    chart_note = f"Height: the share of the {noun_of(evaluation)} in each interval."
     if kind == "expected point":
         sentence = _points_sentence(evaluation)
     elif kind == "probability":
         sentence = _probability_sentence(evaluation)
     else:
         sentence = _labels_sentence(evaluation)
-        chart_note = f"Bars: the share of the {_noun(evaluation)} with each label."
+        chart_note = f"Bars: the share of the {noun_of(evaluation)} with each label."
         if has_people:
             chart_note += " Dots: the annotators’ mean share of it."
     return AnswersView(
@@ -154,14 +154,14 @@ def answers_view(evaluation: EvaluatedItems | None, *, texts: bool) -> AnswersVi
     )
 
 
-def _noun(evaluation: EvaluatedItems) -> str:
+def noun_of(evaluation: EvaluatedItems) -> str:
     """``items``, or ``pairs`` of an item and an annotator."""
     return evaluation.name.rpartition(" ")[2]
 
 
 def _points_sentence(evaluation: EvaluatedItems) -> str:
     """Where half of the expected points lie, and half of the annotators' means."""
-    noun = _noun(evaluation)
+    noun = noun_of(evaluation)
     low, high = _middle_half(spread_values(evaluation))
     sentence = (
         f"Half of the {noun} get an expected point between {number(low, 2)} and {number(high, 2)}"
@@ -179,7 +179,7 @@ def _probability_sentence(evaluation: EvaluatedItems) -> str:
     """How often the second class is likely, how often hardly possible, and how often chosen."""
     values = spread_values(evaluation)
     name = spread_name(evaluation)
-    noun = _noun(evaluation)
+    noun = noun_of(evaluation)
     likely = percent(float((values > 0.5).mean()))
     rare = percent(float((values < 0.1).mean()))
     sentence = f"The {name} is above 50 % for {likely} of the {noun}, and below 10 % for {rare}"
@@ -207,12 +207,12 @@ def _labels_sentence(evaluation: EvaluatedItems) -> str:
     order = np.argsort(-shares, kind="stable")
     frequent = [c for c in order[:MOST_NAMED] if shares[c] > 0]
     if not frequent:
-        return f"None of the {_noun(evaluation)} gets a label."
+        return f"None of the {noun_of(evaluation)} gets a label."
     parts = [
         f"“{clean(evaluation.pooled.classes[c], 40)}” to {percent(float(shares[c]))}"
         for c in frequent
     ]
-    sentence = f"It gives the label {listed(parts)} of the {_noun(evaluation)}"
+    sentence = f"It gives the label {listed(parts)} of the {noun_of(evaluation)}"
     n_rare = int((shares > 0).sum()) - len(frequent)
     if n_rare:
         sentence += f", and {n_rare} more"
@@ -220,7 +220,7 @@ def _labels_sentence(evaluation: EvaluatedItems) -> str:
 
 
 def _examples(evaluation: EvaluatedItems, *, texts: bool) -> list[Example]:
-    """The items at the places of `EXAMPLES`, the first of those with equal values."""
+    """The items at the places of `EXAMPLES`; fewer where two places are the same item."""
     pooled = evaluation.pooled
     values = spread_values(evaluation)
     order = np.argsort(values, kind="stable")

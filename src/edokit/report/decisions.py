@@ -9,8 +9,9 @@ from edokit.analysis.scores.result import CONSTANT, UNIFORM, Gain, Score
 from edokit.analysis.scores.text import RIVALS, gain_interval, standing_phrase
 from edokit.ensemble.escalation import Escalation, shares_sentence
 from edokit.metrics import METRIC
+from edokit.report.answers import noun_of
 from edokit.report.data import ReportData
-from edokit.report.formatting import clean, count, percent
+from edokit.report.formatting import clean, count, level_percent, percent
 from edokit.report.results import Headline, MethodRow, find_headline, method_rows
 
 LIMIT = "5%"
@@ -86,8 +87,10 @@ def right_view(data: ReportData) -> RightView | None:
 def _right_sentence(data: ReportData, result: Headline, *, is_set: bool) -> str:
     """How often it is right, and how often the same answer for every text is."""
     noun = "item"
+    if data.evaluation is not None:
+        noun = noun_of(data.evaluation).removesuffix("s")
     if result.held_out:
-        noun = "held-out item"
+        noun = f"held-out {noun}"
     test = result.edo.against.get(result.metric)
     items = f"the {noun}s"
     if test is not None:
@@ -98,9 +101,18 @@ def _right_sentence(data: ReportData, result: Headline, *, is_set: bool) -> str:
     sentence = f"Its label is the choice of most annotators for {share} of {items}"
     if is_set:
         sentence = f"Most annotators agree with {share} of its labels, chosen or not, of {items}"
+    if result.ties:
+        tied_items = count(result.ties, "evenly split item")
+        labels = "the label that the rule for ties gives"
+        if is_set:
+            tied_items = count(
+                result.ties, "item with an evenly split label", "items with an evenly split label"
+            )
+            labels = "the labels that the rule for ties gives"
+        sentence += f" (for {tied_items}: {labels})"
     interval = _interval(result.edo, "f1")
     if interval:
-        sentence += f" ({percent(result.level)} interval: {interval})"
+        sentence += f" ({level_percent(result.level)} interval: {interval})"
     if result.constant is not None and "f1" in result.constant.metrics:
         constant_share = percent(result.constant.metrics["f1"])
         sentence += f"; {RIVALS[CONSTANT]} is right for {constant_share}"
@@ -181,12 +193,15 @@ def whose_view_sentences(data: ReportData) -> list[str]:
     if evaluation is None or evaluation.annotations is None:
         return []
     annotations = evaluation.annotations
-    annotators = len(annotations.annotators)
     lines: list[str] = []
+    # The page may show other items than those of the fit, with other annotators.
+    annotators = 0
+    if data.ensemble is not None:
+        annotators = int((data.ensemble.data_ or {}).get("annotators", 0))
     if annotators > 1:
         lines.append(
-            f"Its answers follow the {count(annotators, 'annotator')} of these data together:"
-            " each annotation of an item counts the same."
+            f"Its answers follow the {count(annotators, 'annotator')} that it was fitted on"
+            " together: each annotation of an item counts the same."
         )
     if data.groups is not None:
         return lines

@@ -45,6 +45,11 @@ def percent(share: float | None, digits: int = 0, sign: str = "") -> str:
     return f"{number(100 * share, digits, sign)}\u00a0%"
 
 
+def level_percent(level: float) -> str:
+    """``95 %`` or ``97.5 %``: a confidence level is not rounded."""
+    return f"{100 * level:g}\u00a0%"
+
+
 def count(value: int, noun: str, plural: str | None = None) -> str:
     """``1 item``, ``10,000 items``."""
     if value == 1:
@@ -104,10 +109,21 @@ def prose(text: object, most: int = 900) -> Markup:
     return Markup("".join(parts))
 
 
-# Of templates, by name.
+# What templates call filters: functions by their names.
 FILTERS: dict[str, object] = {
     function.__name__: function
-    for function in (number, signed, percent, count, interval, listed, named, clean, prose)
+    for function in (
+        number,
+        signed,
+        percent,
+        level_percent,
+        count,
+        interval,
+        listed,
+        named,
+        clean,
+        prose,
+    )
 }
 
 

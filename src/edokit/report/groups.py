@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,10 +162,12 @@ def _findings(levels: tuple[LevelComparison, ...]) -> list[str]:
     differing = [level.level for level in tested if level.differs == "yes"]
     open_levels = [level.level for level in tested if level.differs == "can't tell"]
     sentences = []
-    if differing and len(tested) == 2:
+    if len(differing) == 2 and len(levels) == 2:
         sentences.append(f"{differing[0]} and {differing[-1]} answer differently.")
     elif differing:
-        answers = "answers" if len(differing) == 1 else "answer"
+        answers = "answer"
+        if len(differing) == 1:
+            answers = "answers"
         sentences.append(f"{_listed(differing)} {answers} differently from the others.")
     elif not open_levels:
         sentences.append("No difference is shown; the lines show how large one could have been.")
@@ -239,33 +242,36 @@ def _side(
     levels: list[str],
 ) -> str:
     """Whom the anonymous answer is closer to on the items that divide most."""
-    closer: dict[str, int] = {}
-    compared: dict[str, int] = {}
+    compared: Counter[str] = Counter()
+    closer_to_level: Counter[str] = Counter()
+    closer_to_rest: Counter[str] = Counter()
     for item in items:
         name = shown_item_class(comparison, item)
         answer = pooled.get(item.item, {}).get(name)
         mean = value_of(item.mean, name)
-        other_mean = value_of(item.others, name)
-        if answer is None or mean is None or other_mean is None:
+        mean_of_rest = value_of(item.others, name)
+        if answer is None or mean is None or mean_of_rest is None:
             continue
-        compared[item.level] = compared.get(item.level, 0) + 1
-        if abs(answer - mean) < abs(answer - other_mean):
-            closer[item.level] = closer.get(item.level, 0) + 1
+        compared[item.level] += 1
+        distance_to_level = abs(answer - mean)
+        distance_to_rest = abs(answer - mean_of_rest)
+        if distance_to_level < distance_to_rest:
+            closer_to_level[item.level] += 1
+        elif distance_to_rest < distance_to_level:
+            closer_to_rest[item.level] += 1
     if not compared:
         return ""
     if len(levels) == 2:
-        # Who is farther from a level is closer to the other one.
+        # The rest of one level are the people of the other one.
         first_level, second_level = levels
-        n_first = (
-            closer.get(first_level, 0) + compared.get(second_level, 0) - closer.get(second_level, 0)
-        )
-        n_second = sum(compared.values()) - n_first
+        n_first = closer_to_level[first_level] + closer_to_rest[second_level]
+        n_second = closer_to_level[second_level] + closer_to_rest[first_level]
         return (
             f"The anonymous answer is closer to {first_level} on {n_first} of them, to"
             f" {second_level} on {n_second}."
         )
     parts = [
-        f"than to {level} on {count - closer.get(level, 0)} of {count}"
-        for level, count in compared.items()
+        f"than to {level} on {closer_to_rest[level]} of {n_items}"
+        for level, n_items in compared.items()
     ]
     return f"The anonymous answer is closer to the others {', '.join(parts)} items."

@@ -98,6 +98,7 @@ class _ComparisonFile(Document):
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     skipped: list[SkippedMethod] = Field(default_factory=list)
     gains: dict[str, Gain] = Field(default_factory=dict)
+    ties: Count = 0
     constant: _ConstantRecord = Field(default_factory=_ConstantRecord)
 
 
@@ -118,6 +119,8 @@ class MethodScores:
         Of EDO over its main rivals; empty where the file has none.
     constant_source : str
         What the constant answer is; see `SHARES`.
+    ties : int
+        Items whose annotators are evenly split, so that no label is the choice of most.
     """
 
     scores: list[Score]
@@ -126,6 +129,7 @@ class MethodScores:
     skipped: list[SkippedMethod] = field(default_factory=list)
     gains: Mapping[str, Gain] = field(default_factory=dict)
     constant_source: str = "fit"
+    ties: int = 0
 
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> MethodScores:
@@ -140,6 +144,7 @@ class MethodScores:
             ],
             gains=comparison.gains,
             constant_source=comparison.data.constant.source,
+            ties=comparison.data.ties,
         )
 
 
@@ -222,7 +227,7 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> SearchTrial
     return SearchTrials(
         sorted(trials, key=itemgetter("number")),
         len(rows) - len(trials),
-        str(chosen_trial.rule),
+        chosen_trial.rule or "",
         metrics,
         estimates,
     )
@@ -259,7 +264,15 @@ def read_comparison(path: Path) -> MethodScores:
     )
     scores = [_score(row) for row in file.methods]
     gains = {name: file.gains[name] for name in RIVALS if name in file.gains}
-    return MethodScores(scores, file.samples, file.level, file.skipped, gains, file.constant.source)
+    return MethodScores(
+        scores,
+        samples=file.samples,
+        level=file.level,
+        skipped=file.skipped,
+        gains=gains,
+        constant_source=file.constant.source,
+        ties=file.ties,
+    )
 
 
 def _score(row: _MethodRecord) -> Score:
@@ -354,6 +367,8 @@ class Headline:
         Where the ensemble is not clearly better than the constant, on the same items.
     one_model : Score or None
         A single model: that of soft labels, else the best member.
+    ties : int
+        Items whose annotators are evenly split, so that no label is the choice of most.
     """
 
     edo: Score
@@ -365,6 +380,7 @@ class Headline:
     constant_source: str = "fit"
     cautions: Sequence[str] = ()
     one_model: Score | None = None
+    ties: int = 0
 
     @property
     def gains(self) -> dict[str, Gain]:
@@ -420,6 +436,9 @@ def find_headline(
     constant = scores.get(CONSTANT)
     one_model = scores.get("soft", scores.get("best-single"))
     if isinstance(source, Evaluation):
+        ties = 0
+        if evaluation is not None and evaluation.annotations is not None:
+            ties = int(evaluation.annotations.tied.sum())
         return Headline(
             edo,
             uniform,
@@ -429,6 +448,7 @@ def find_headline(
             constant_source=source.constant.source,
             cautions=source.headline,
             one_model=one_model,
+            ties=ties,
         )
     cautions: list[str] = []
     if constant is not None and edo.headline_metric in edo.against:
@@ -449,6 +469,7 @@ def find_headline(
         constant_source=source.constant_source,
         cautions=cautions,
         one_model=one_model,
+        ties=source.ties,
     )
 
 
