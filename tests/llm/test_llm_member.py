@@ -40,6 +40,8 @@ THERE = "https://llm.example.org/v1"
 LABELS = ("polite", "rude")
 WHO = ("ann", "bob", "cem")
 Reply = Callable[[Mapping[str, Any]], Completion]
+Serve = Callable[[Reply], list[Mapping[str, Any]]]
+"""From a function that answers requests to the list of the requests that were sent."""
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +52,7 @@ def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Callable[[Reply], list[Mapping[str, Any]]]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Have requests answered by a function; the bodies of those that were sent."""
 
     def serve(reply: Reply) -> list[Mapping[str, Any]]:
@@ -99,7 +101,7 @@ def group(**options: Any) -> list[Group]:
     return [Group("llm", members=1, options={"base_url": HERE, "model": "m", **options})]
 
 
-def test_probabilities_are_the_keys_and_a_text_is_asked_once(server: Any) -> None:
+def test_probabilities_are_the_keys_and_a_text_is_asked_once(server: Serve) -> None:
     sent = server(by_word)
     member = fitted(price_in=1.0, price_out=2.0)
     texts = ["what a fool", "a fine day", "what a fool"]
@@ -113,7 +115,7 @@ def test_probabilities_are_the_keys_and_a_text_is_asked_once(server: Any) -> Non
     assert info["cost"] == pytest.approx(42 / 1e6)
 
 
-def test_samples_are_counted_with_smoothing_and_failures_left_out(server: Any) -> None:
+def test_samples_are_counted_with_smoothing_and_failures_left_out(server: Serve) -> None:
     replies = iter(["B", "hm", "B", "A"])
     sent = server(lambda body: Completion(next(replies), None))
     member = fitted(probabilities="samples", samples=4, smoothing=0.5, concurrency=1)
@@ -126,7 +128,7 @@ def test_samples_are_counted_with_smoothing_and_failures_left_out(server: Any) -
     assert member.details["probabilities"] == "4 samples"
 
 
-def test_a_server_without_log_probabilities_is_found_out_once(server: Any) -> None:
+def test_a_server_without_log_probabilities_is_found_out_once(server: Serve) -> None:
     sent = server(lambda body: Completion("A", None))
     for _ in range(2):
         fitted(samples=3).predict_proba(["one", "two"])
@@ -134,7 +136,7 @@ def test_a_server_without_log_probabilities_is_found_out_once(server: Any) -> No
     assert len(sent) == 1 + 6
 
 
-def test_a_model_that_never_names_a_label_costs_twenty_prompts(server: Any) -> None:
+def test_a_model_that_never_names_a_label_costs_twenty_prompts(server: Serve) -> None:
     sent = server(lambda body: Completion("It depends on the day.", None))
     member = fitted(probabilities="samples", samples=1)
     with raises_code("unusable-answers", "20"):
@@ -142,7 +144,7 @@ def test_a_model_that_never_names_a_label_costs_twenty_prompts(server: Any) -> N
     assert len(sent) == 20
 
 
-def test_an_annotators_own_labels_are_shown_and_nobody_elses(server: Any) -> None:
+def test_an_annotators_own_labels_are_shown_and_nobody_elses(server: Serve) -> None:
     sent = server(by_word)
     data = people()
     trained = train_members(data, group(examples=2))
@@ -167,7 +169,7 @@ def test_an_annotators_own_labels_are_shown_and_nobody_elses(server: Any) -> Non
         assert any(all(labels.get((who, t)) == y for t, y in replies) for who in WHO)
 
 
-def test_an_annotator_without_labels_gets_the_anonymous_answer(server: Any) -> None:
+def test_an_annotator_without_labels_gets_the_anonymous_answer(server: Serve) -> None:
     server(lambda body: Completion("B" if "one annotator" in prompt_of(body) else "A", None))
     member = fitted(probabilities="samples", samples=1)
     member._examples = {"ann": [("good day", [0])]}
@@ -182,7 +184,7 @@ def test_an_annotator_without_labels_gets_the_anonymous_answer(server: Any) -> N
         member.predict_proba(["one"], annotators=[["ann"], ["ann"]])
 
 
-def test_each_label_of_a_set_is_asked_for_on_its_own(server: Any) -> None:
+def test_each_label_of_a_set_is_asked_for_on_its_own(server: Serve) -> None:
     sent = server(lambda body: Completion("yes" if "\njoy" in prompt_of(body) else "No.", None))
     member = fitted(Scale("multi-label"), ("joy", "anger", "fear"), samples=1, smoothing=0.0)
     np.testing.assert_array_equal(member.predict_proba(["good day"]), [[1, 0, 0]])
@@ -198,7 +200,7 @@ def test_a_template_asks_about_one_label_of_sets_and_lists_all_others() -> None:
 
 
 def test_persona_context_and_descriptions_are_where_they_belong(
-    server: Any, tmp_path: Path
+    server: Serve, tmp_path: Path
 ) -> None:
     (tmp_path / "labels.txt").write_text("rude: hurts somebody\n")
     (tmp_path / "cook.txt").write_text("You are a cook.\n")
@@ -248,7 +250,7 @@ def test_persona_context_and_descriptions_are_where_they_belong(
     ],
 )
 def test_options_that_make_no_sense_are_refused_before_anything_is_asked(
-    server: Any, options: dict[str, Any], named: str, monkeypatch: pytest.MonkeyPatch
+    server: Serve, options: dict[str, Any], named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-sesame-123")
     sent = server(by_word)
@@ -259,7 +261,7 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_asked(
     assert not sent
 
 
-def test_more_labels_than_letters_are_sampled(server: Any) -> None:
+def test_more_labels_than_letters_are_sampled(server: Serve) -> None:
     sent = server(lambda body: Completion("27", None))
     classes = tuple(f"label {k}" for k in range(27))
     shares = fitted(classes=classes, samples=2).predict_proba(["good day"])
@@ -267,7 +269,7 @@ def test_more_labels_than_letters_are_sampled(server: Any) -> None:
     assert not any("logprobs" in body for body in sent)
 
 
-def test_folds_change_nothing_and_each_item_is_asked_once(server: Any, tmp_path: Path) -> None:
+def test_folds_change_nothing_and_each_item_is_asked_once(server: Serve, tmp_path: Path) -> None:
     sent = server(by_word)
     trained = train_members(people(), group(), cross_fit=2, out=tmp_path / "members")
     assert len(trained.predictions["fit"]) == 8
@@ -280,7 +282,7 @@ def test_folds_change_nothing_and_each_item_is_asked_once(server: Any, tmp_path:
     np.testing.assert_allclose(scored.probabilities[0, 0], [0.1, 0.9])
 
 
-def test_other_speed_and_prices_are_the_same_member(server: Any, tmp_path: Path) -> None:
+def test_other_speed_and_prices_are_the_same_member(server: Serve, tmp_path: Path) -> None:
     sent = server(by_word)
     train_members(people(), group(), out=tmp_path / "members")
     asked = len(sent)
@@ -291,7 +293,7 @@ def test_other_speed_and_prices_are_the_same_member(server: Any, tmp_path: Path)
         train_members(people(), group(temperature=0.5), out=tmp_path / "members")
 
 
-def test_predictions_and_manifest_hold_what_it_is_and_costs(server: Any, tmp_path: Path) -> None:
+def test_predictions_and_manifest_hold_what_it_is_and_costs(server: Serve, tmp_path: Path) -> None:
     server(by_word)
     options = {"persona": "You are a cook.", "price_in": 1.0, "price_out": 0.0}
     trained = train_members(people(), group(**options), out=tmp_path / "members")
@@ -304,7 +306,7 @@ def test_predictions_and_manifest_hold_what_it_is_and_costs(server: Any, tmp_pat
     assert scored.member_info["llm-01"]["requests"] == 2
 
 
-def test_a_spent_budget_keeps_what_is_finished(server: Any, tmp_path: Path) -> None:
+def test_a_spent_budget_keeps_what_is_finished(server: Serve, tmp_path: Path) -> None:
     sent = server(by_word)
     models = {"model": ["one", "two", "three"], "price_in": 1e5, "price_out": 0.0}
     out = tmp_path / "members"  # a request costs 4, and could cost 13
@@ -322,7 +324,7 @@ def test_a_spent_budget_keeps_what_is_finished(server: Any, tmp_path: Path) -> N
     assert len(sent) == 24 + 6
 
 
-def test_a_budget_needs_prices_and_a_limit_on_answers(server: Any) -> None:
+def test_a_budget_needs_prices_and_a_limit_on_answers(server: Serve) -> None:
     server(by_word)
     with raises_code("failed-member", "price_in"):
         train_members(people(), group(), budget=1.0)
@@ -333,7 +335,7 @@ def test_a_budget_needs_prices_and_a_limit_on_answers(server: Any) -> None:
     assert train_members(people(), group(**priced, extra=extra), budget=1.0).predictions
 
 
-def test_a_text_that_a_server_refuses_is_named_by_its_item(server: Any, tmp_path: Path) -> None:
+def test_a_text_that_a_server_refuses_is_named_by_its_item(server: Serve, tmp_path: Path) -> None:
     def short_alone(body: Mapping[str, Any]) -> Completion:
         if "long" in prompt_of(body).rpartition("Text:")[2]:
             raise RequestRefusedError("status 400", "correct the options", code="refused-request")
@@ -349,7 +351,7 @@ def test_a_text_that_a_server_refuses_is_named_by_its_item(server: Any, tmp_path
             score_members(tmp_path / "members", texts)
 
 
-def test_names_of_prompts_and_personas_are_what_tables_show(server: Any) -> None:
+def test_names_of_prompts_and_personas_are_what_tables_show(server: Serve) -> None:
     server(by_word)
     named = {"cook": "You are a cook.", "nobody": ""}
     options = {"base_url": HERE, "model": "one", "persona": named, "prompt": ["{text}\n{labels}"]}
@@ -360,7 +362,7 @@ def test_names_of_prompts_and_personas_are_what_tables_show(server: Any) -> None
 
 
 def test_a_member_from_a_folder_asks_only_where_people_say(
-    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = server(by_word)
     out = tmp_path / "members"
@@ -396,7 +398,7 @@ def test_no_file_of_groups_decides_where_texts_go(tmp_path: Path) -> None:
 
 
 def test_what_it_keeps_comes_back_and_holds_no_key(
-    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     server(by_word)
@@ -414,7 +416,7 @@ def test_what_it_keeps_comes_back_and_holds_no_key(
             assert b"sk-planted" not in path.read_bytes()
 
 
-def test_a_saved_member_reads_no_file_that_its_options_name(server: Any, tmp_path: Path) -> None:
+def test_a_saved_member_reads_no_file_that_its_options_name(server: Serve, tmp_path: Path) -> None:
     sent = server(by_word)
     secret = tmp_path / "secret.txt"
     secret.write_text("a planted secret")
@@ -427,7 +429,7 @@ def test_a_saved_member_reads_no_file_that_its_options_name(server: Any, tmp_pat
     assert "planted" not in json.dumps(sent)
 
 
-def test_a_damaged_file_is_one_error(server: Any, tmp_path: Path) -> None:
+def test_a_damaged_file_is_one_error(server: Serve, tmp_path: Path) -> None:
     server(by_word)
     for content in ("{}", "[]", '{"options": {"model": 3}, "classes": ["a"]}'):
         (tmp_path / "llm.json").write_text(content)
@@ -436,7 +438,7 @@ def test_a_damaged_file_is_one_error(server: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*no label:edokit.EDOWarning")
-def test_a_mutated_file_is_refused_or_can_be_used(server: Any, tmp_path: Path) -> None:
+def test_a_mutated_file_is_refused_or_can_be_used(server: Serve, tmp_path: Path) -> None:
     server(lambda body: Completion("A", None))
     member = fitted(Scale("ordinal", (1, 2)), examples=0, label_descriptions="rude: hurts")
     member._examples = {"ann": [("good day", [0]), (("oh", "a post"), [1])]}
@@ -460,7 +462,7 @@ def test_a_mutated_file_is_refused_or_can_be_used(server: Any, tmp_path: Path) -
     assert 0 < loaded < 300
 
 
-def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
+def test_a_jury_is_one_command(server: Serve, tmp_path: Path) -> None:
     from edokit._io.tables import write_table
 
     sent = server(by_word)
@@ -492,7 +494,7 @@ def dry_run_words(tmp_path: Path, *options: str) -> list[Any]:
 
 
 def test_a_dry_run_shows_prompts_and_what_they_cost_and_sends_nothing(
-    server: Any, tmp_path: Path
+    server: Serve, tmp_path: Path
 ) -> None:
     sent = server(by_word)
     words = dry_run_words(tmp_path)
@@ -517,7 +519,7 @@ def test_a_dry_run_shows_prompts_and_what_they_cost_and_sends_nothing(
 
 
 def test_a_dry_run_forecasts_the_requests_that_a_run_then_sends(
-    server: Any, tmp_path: Path
+    server: Serve, tmp_path: Path
 ) -> None:
     sent = server(by_word)
     options = group(examples=2, price_in=1.0, price_out=1.0)

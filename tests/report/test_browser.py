@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -24,6 +24,9 @@ from report_cases import (
 from edokit import EDOEnsemble, write_report
 from edokit.report import collect
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
@@ -34,7 +37,7 @@ DESK = {"width": 1280, "height": 900}
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser() -> Iterator[Browser]:
     """One headless Chromium for all tests; on CI it must be there."""
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if path is None:
@@ -50,7 +53,7 @@ def browser() -> Iterator[Any]:
 Open = Callable[..., Any]
 
 
-def opened(browser: Any, path: Path, complaints: list[str], **options: Any) -> Any:
+def opened(browser: Browser, path: Path, complaints: list[str], **options: Any) -> Any:
     """A tab with the file, offline; whatever fails or is fetched is a complaint."""
     context = browser.new_context(**{"viewport": DESK, "offline": True, **options})
     tab = context.new_page()
@@ -71,9 +74,9 @@ def opened(browser: Any, path: Path, complaints: list[str], **options: Any) -> A
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Open]:
+def open_page(browser: Browser) -> Iterator[Open]:
     """Opens a file in a context of its own; afterwards there may be no complaints."""
-    tabs: list[Any] = []
+    tabs: list[Page] = []
     complaints: list[str] = []
 
     def call(path: Path, **options: Any) -> Any:
@@ -103,7 +106,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def desk(browser: Any, page: Path) -> Iterator[tuple[Any, list[str]]]:
+def desk(browser: Browser, page: Path) -> Iterator[tuple[Any, list[str]]]:
     """One tab at a desk's width, opened once, and its complaints."""
     complaints: list[str] = []
     tab = opened(browser, page, complaints)
@@ -124,7 +127,7 @@ def tab(desk: tuple[Any, list[str]]) -> Iterator[Any]:
     assert complaints == []
 
 
-def rows(tab: Any) -> list[str]:
+def rows(tab: Page) -> list[str]:
     """The items in the order in which they are shown."""
     shown: list[str] = tab.eval_on_selector_all(
         "#explorer tbody tr", "rows => rows.map(row => row.dataset.item)"
@@ -132,7 +135,7 @@ def rows(tab: Any) -> list[str]:
     return shown
 
 
-def column(tab: Any, place: int) -> list[float]:
+def column(tab: Page, place: int) -> list[float]:
     """The numbers of one column."""
     cells: list[str] = tab.eval_on_selector_all(
         f"#explorer tbody tr td:nth-child({place}) span", "cells => cells.map(c => c.textContent)"
@@ -140,7 +143,7 @@ def column(tab: Any, place: int) -> list[float]:
     return [float(cell) for cell in cells]
 
 
-def test_every_chart_is_drawn(tab: Any) -> None:
+def test_every_chart_is_drawn(tab: Page) -> None:
     charts = tab.query_selector_all("[data-chart]")
     assert len(charts) == 8
     for chart in charts:
@@ -153,7 +156,7 @@ def test_every_chart_is_drawn(tab: Any) -> None:
     assert tab.locator("#chart-pareto-f1-ce .mark-symbol path").count() == 21
 
 
-def test_names_in_charts_are_text(tab: Any) -> None:
+def test_names_in_charts_are_text(tab: Page) -> None:
     labels = tab.eval_on_selector_all(
         "#chart-weights .role-axis-label text", "labels => labels.map(label => label.textContent)"
     )
@@ -168,7 +171,7 @@ def test_names_in_charts_are_text(tab: Any) -> None:
     ]
 
 
-def test_hostile_data_stays_inert(tab: Any) -> None:
+def test_hostile_data_stays_inert(tab: Page) -> None:
     tab.check("#bare")
     tab.select_option("#explorer .pager select", "100")
     assert tab.evaluate("window.hacked") is None
@@ -179,7 +182,7 @@ def test_hostile_data_stays_inert(tab: Any) -> None:
     assert set(HOSTILE) <= set(texts)
 
 
-def test_sorting(tab: Any) -> None:
+def test_sorting(tab: Page) -> None:
     head = tab.locator("#explorer thead th", has_text="spread")
     head.locator("button").click()
     assert head.get_attribute("aria-sort") == "descending"
@@ -194,7 +197,7 @@ def test_sorting(tab: Any) -> None:
     assert column(tab, 4) == sorted(column(tab, 4), reverse=True)
 
 
-def test_filtering_and_searching(tab: Any) -> None:
+def test_filtering_and_searching(tab: Page) -> None:
     chip = tab.locator(".chips button", has_text=re.compile(r"^Annotators divided\d"))
     count = int(chip.locator(".n").inner_text())
     chip.click()
@@ -215,7 +218,7 @@ def test_filtering_and_searching(tab: Any) -> None:
     tab.wait_for_selector("#explorer td.none")
 
 
-def test_texts_are_blurred_until_clicked(tab: Any) -> None:
+def test_texts_are_blurred_until_clicked(tab: Page) -> None:
     veil = tab.locator("#explorer .veil").first
     blur = "veil => getComputedStyle(veil.firstElementChild).filter"
     assert "blur" in veil.evaluate(blur)
@@ -229,7 +232,7 @@ def test_texts_are_blurred_until_clicked(tab: Any) -> None:
     assert tab.locator("#explorer .veil").nth(1).evaluate(blur) == "none"
 
 
-def test_arabic_runs_from_right_to_left(tab: Any) -> None:
+def test_arabic_runs_from_right_to_left(tab: Page) -> None:
     tab.fill("#explorer input[type=search]", ARABIC)
     expect(tab.locator("#explorer tbody tr")).to_have_count(1)
     words = tab.locator("#explorer .veil span")
@@ -237,7 +240,7 @@ def test_arabic_runs_from_right_to_left(tab: Any) -> None:
     assert words.evaluate("span => getComputedStyle(span).direction") == "rtl"
 
 
-def test_a_trial_is_described_under_the_pointer(tab: Any) -> None:
+def test_a_trial_is_described_under_the_pointer(tab: Page) -> None:
     point = tab.locator("#chart-pareto-f1-ce .mark-symbol path").nth(3)
     point.scroll_into_view_if_needed()
     box = point.bounding_box()
@@ -339,7 +342,7 @@ def test_eleven_classes_are_all_in_the_legend(open_page: Open, tmp_path: Path, w
     assert "P(5)" in tab.locator(sorted_by).all_text_contents()
 
 
-def test_nothing_lies_on_a_chart_and_no_backtick_is_left(tab: Any) -> None:
+def test_nothing_lies_on_a_chart_and_no_backtick_is_left(tab: Page) -> None:
     assert tab.locator(".vega-actions").count() == 0
     saves = tab.query_selector_all(".save")
     assert len(saves) == len(tab.query_selector_all("[data-chart]"))
@@ -360,7 +363,7 @@ def test_nothing_lies_on_a_chart_and_no_backtick_is_left(tab: Any) -> None:
     assert "entropy of ensemble" in heads
 
 
-def test_a_chart_is_saved_as_svg(tab: Any) -> None:
+def test_a_chart_is_saved_as_svg(tab: Page) -> None:
     with tab.expect_download() as download:
         tab.locator("#weights .save").first.click()
     assert download.value.suggested_filename == "edo-weights.svg"

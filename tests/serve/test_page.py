@@ -9,7 +9,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2 as httpx
 import pytest
@@ -17,6 +17,9 @@ from playwright.sync_api import expect, sync_playwright
 from serve_soak import Server
 
 from commands import assert_one_line, edo
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -26,7 +29,7 @@ PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser() -> Iterator[Browser]:
     """One headless Chromium for all tests; on CI it must be there."""
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if path is None:
@@ -43,9 +46,9 @@ Open = Callable[..., Any]
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Open]:
+def open_page(browser: Browser) -> Iterator[Open]:
     """Opens the page of a server; afterwards there may be no complaints of the browser."""
-    tabs: list[Any] = []
+    tabs: list[Page] = []
     complaints: list[str] = []
 
     def call(url: str, **options: Any) -> Any:
@@ -78,7 +81,7 @@ def open_page(browser: Any) -> Iterator[Open]:
     assert complaints == []
 
 
-def ask(tab: Any, *texts: str) -> Any:
+def ask(tab: Page, *texts: str) -> Any:
     """The cards of the answers to these texts."""
     tab.fill("#texts", "\n".join(texts))
     tab.click("#answer")
