@@ -115,7 +115,7 @@ def test_bad_options_get_one_line(made: Cut, tmp_path: Path) -> None:
 
 def streamed(path: Path, stream: bool | None, engine: str = "local") -> object:
     with progress() as bars:
-        return Streaming(stream=stream, engine=engine).passes(bars, path)
+        return Streaming(stream=stream, engine=engine).shard_options(bars, path)
 
 
 def test_a_folder_is_streamed_when_it_is_large_or_asked_for(

@@ -13,10 +13,10 @@ import pytest
 
 COMMAND = """
 from joblib import Parallel, delayed
-from edokit.cli.console import kept_if_interrupted
+from edokit.cli.console import resumable
 
 WORK = "import os, time; open(str(os.getpid()), 'w').close(); time.sleep(60)"
-with kept_if_interrupted():
+with resumable():
     Parallel(2)(delayed(exec)(WORK) for _ in range(2))
 """
 

@@ -82,7 +82,7 @@ GROUPS = {
     "models": "Get pretrained sentence encoders.",
     "predictions": "Join and inspect predictions.",
 }
-OPTIONS = {
+OPTION_NAMES = {
     "answer_for": "for",
     "as_annotator": "as",
     "attributes": "attribute",
@@ -103,7 +103,7 @@ def make_app() -> App:
         help_flags=HELP,
         version=f"edo {__version__}",
         default_parameter=Parameter(
-            name_transform=lambda name: OPTIONS.get(name) or default_name_transform(name),
+            name_transform=lambda name: OPTION_NAMES.get(name) or default_name_transform(name),
             negative_bool=(),
             negative_iterable=(),
             allow_leading_hyphen=True,
@@ -170,8 +170,8 @@ def main() -> None:
             code = _run(app, words, options, debug)
         except (BrokenPipeError, SystemExit) as error:
             # rich turns a broken pipe into an exit.
-            is_broken_pipe = isinstance(error, BrokenPipeError)
-            if not is_broken_pipe and not isinstance(error.__context__, BrokenPipeError):
+            causes = (error, error.__context__)
+            if not any(isinstance(cause, BrokenPipeError) for cause in causes):
                 raise
             _drop_output()
             code = BROKEN_PIPE
@@ -225,9 +225,11 @@ def _reasons(error: Exception, options: Options) -> list[str]:
         if isinstance(cause, OpenDecisionsError):
             command = options.command_with(cause.remedy)
             if len(cause.decisions) > 1:
-                first_line, *further_lines = map(options.render, cause.lines)
+                rendered = [options.render(line) for line in cause.lines]
                 closing = cause.closing(command or options.render(cause.remedy_text))
-                return [f"edo: {first_line}", *(f"  {line}" for line in further_lines), closing]
+                lines = [f"edo: {rendered[0]}"]
+                lines += [f"  {line}" for line in rendered[1:]]
+                return [*lines, closing]
             if command and cause.remedy:
                 return [f"edo: {options.render(cause.text)}. For example: {command}"]
             break
@@ -288,7 +290,7 @@ def _reason(error: Exception, options: Options) -> str:
         if error.filename:
             reason = f"{error.filename}: {error.strerror}"
         return f"{reason}; check the disk and the network, then run it again"
-    return _broken_machine(causes) or _bug(error)
+    return _memory_or_import_reason(causes) or _bug(error)
 
 
 def _causes(error: BaseException) -> list[BaseException]:
@@ -299,8 +301,8 @@ def _causes(error: BaseException) -> list[BaseException]:
     return causes
 
 
-def _broken_machine(causes: Sequence[BaseException]) -> str:
-    """Too little memory or a damaged installation, where that is the reason."""
+def _memory_or_import_reason(causes: Sequence[BaseException]) -> str:
+    """Too little memory or a damaged installation; empty if it is neither."""
     for cause in reversed(causes):
         if isinstance(cause, MemoryError):
             return "out of memory; close other programs, or use a smaller file or shards"
@@ -312,7 +314,7 @@ def _broken_machine(causes: Sequence[BaseException]) -> str:
 
 
 def _bug(error: Exception) -> str:
-    # What an unexpected error says may quote somebody's text.
+    """The type and the place of an unexpected error; its message may quote somebody's text."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return (
         f"unexpected {type(error).__name__} in line {place.lineno} of"
@@ -334,7 +336,8 @@ def _drop_output() -> None:
 
 # --- Messages -------------------------------------------------------------------------------------
 
-_NEVER_PART = frozenset({"ties"})  # of a recipe or of a search space
+_NOT_IN_RECIPES = frozenset({"ties"})
+"""Python options that are neither options of a recipe nor parameters of a search space."""
 
 
 def say(line: str) -> None:
@@ -353,7 +356,7 @@ def arguments_of(app: App, words: Sequence[str], help: bool = False) -> list[Arg
 
 
 class Options:
-    """The options of the command that these words invoke, as messages name them."""
+    """The options of the command that these words invoke, for messages that name them."""
 
     def __init__(self, app: App, words: Sequence[str]) -> None:
         self.app = app
@@ -370,13 +373,17 @@ class Options:
 
     def misspelt(self) -> str:
         """The first flag that the command does not take and one that it does, in a sentence."""
-        known = {name for argument in self.by_name.values() for name in argument.names}
+        flags = set(HELP)
         for argument in self.by_name.values():
-            known.update(argument.negatives)
+            flags.update(argument.names)
+            flags.update(argument.negatives)
+        proposals = flags.difference(HELP)
         for word in self.words:
             flag = word.partition("=")[0]
-            close = get_close_matches(flag, known, 1)
-            if flag.startswith("--") and flag not in {*known, *HELP} and close:
+            if not flag.startswith("--") or flag in flags:
+                continue
+            close = get_close_matches(flag, proposals, 1)
+            if close:
                 return f"there is no option {flag}; did you mean {close[0]}?"
         return ""
 
@@ -398,10 +405,13 @@ class Options:
         return show_options(text, self._written)
 
     def _written(self, name: str, *value: object) -> str:
-        """An option as the command takes it; one that it does not take is marked as Python."""
+        """An option as the command takes it, alone or with one value.
+
+        One that it does not take is written as in Python.
+        """
         argument = self.by_name.get(name)
         if argument is None:
-            return self._not_taken(name, *value)
+            return self._python_option(name, *value)
         if not value or value[0] is True:
             return argument.name
         if value[0] is False:
@@ -410,18 +420,22 @@ class Options:
             return show_options(option(name, *value))
         return " ".join(f"{argument.name} {shlex.quote(word)}" for word in typed_values(value[0]))
 
-    def _not_taken(self, name: str, *value: object) -> str:
+    def _python_option(self, name: str, *value: object) -> str:
+        """An option that the command does not have by this name.
+
+        It may be a switch, an option of a recipe or a parameter of a search space.
+        """
         if not value:
             return name
         switch = self.by_name.get(str(value[0]))
         if switch is not None and switch.is_flag():
             return switch.name  # invalid='normalize' is --normalize
-        for part in ("option", "space"):
-            if part in self.by_name and name not in _NEVER_PART:
+        for dictionary in ("option", "space"):
+            if dictionary in self.by_name and name not in _NOT_IN_RECIPES:
                 text = str(value[0])
                 if isinstance(value[0], bool):
                     text = text.lower()
-                return f"{self.by_name[part].name} {name}={text}"
+                return f"{self.by_name[dictionary].name} {name}={text}"
         return f"{show_options(option(name, *value))} in Python"
 
 
@@ -430,34 +444,36 @@ def _without_replaced(words: Sequence[str], argument: Argument, value: object) -
 
     Names are added to those of a list, which may be given several times.
     """
-    if isinstance(value, list):
+    if isinstance(value, list) or argument.is_flag():
         return list(words)
-    kept = []
-    waiting = list(words)
-    while waiting:
-        flag, equals, text = waiting[0].partition("=")
-        length = 1
+    remaining: list[str] = []
+    position = 0
+    while position < len(words):
+        word = words[position]
+        flag, equals, text = word.partition("=")
+        length = 1  # --flag=text
         if not equals:
-            text = "".join(waiting[1:2])
-            length = 2
+            text = "".join(words[position + 1 : position + 2])
+            length = 2  # --flag text
         key = text.partition("=")[0]
         is_replaced = not isinstance(value, Mapping) or key in value
-        if flag not in argument.names or argument.is_flag() or not is_replaced:
-            length = 1
-            kept.append(waiting[0])
-        del waiting[:length]
-    return kept
+        if flag in argument.names and is_replaced:
+            position += length
+        else:
+            remaining.append(word)
+            position += 1
+    return remaining
 
 
 class Notes:
-    """Warnings as notes, each once."""
+    """Shows warnings as lines that begin with ``note:``, the same text once."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self.texts: set[str] = set()
 
-    def show(self, message: Warning | str, *place: object, **stream: object) -> None:
-        """Show a warning, as `warnings.showwarning` does."""
+    def show(self, message: Warning | str, *_place: object, **_stream: object) -> None:
+        """Show a warning, as `warnings.showwarning` does, but without its place in the code."""
         text = self.options.render(getattr(message, "text", str(message)))
         if text not in self.texts:
             self.texts.add(text)

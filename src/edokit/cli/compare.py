@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from edokit._errors import InputError, local_path
 from edokit._io.atomic import whole_file
@@ -92,7 +92,7 @@ class CompareFlags:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherFiles(options.TrainFiles, options.TestFiles):
+class TrainAndTestFiles(options.TrainFiles, options.TestFiles):
     """Annotations of test, and the split of train."""
 
 
@@ -100,7 +100,7 @@ def compare(
     *,
     predictions: Path,
     annotations: options.AnnotationsPath,
-    files: Annotated[OtherFiles, options.FLAT] = OtherFiles(),
+    files: Annotated[TrainAndTestFiles, options.FLAT] = TrainAndTestFiles(),
     extra: Annotated[
         dict[str, tuple[Path, Path]] | None, options.parser(extra_pools, "NAME=DEV,TEST")
     ] = None,
@@ -126,14 +126,13 @@ def compare(
     out : Path, optional
         Folder for the results, tables and EDO's ensemble.
     """
-    further_files = [files.test_predictions, files.test_annotations]
-    inputs = predictions, annotations, *further_files
-    guard: Any = nullcontext()
+    inputs = (predictions, annotations, files.test_predictions, files.test_annotations)
     if latex is not None:
         refuse_input(latex, *inputs)
-    if out is not None:
-        guard = output_folder(out, "comparison", *inputs, overwrite=overwrite)
-    with guard, console.progress() as bars:
+    with ExitStack() as stack:
+        if out is not None:
+            stack.enter_context(output_folder(out, "comparison", *inputs, overwrite=overwrite))
+        bars = stack.enter_context(console.progress())
         progress = console.add_stages(bars, "")
         comparison = compare_methods(
             predictions,

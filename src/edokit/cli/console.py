@@ -117,7 +117,10 @@ def print_tables(*tables: Table) -> None:
 
 
 def print_predictions(predictions: Predictions, out: Path, json: bool, **facts: object) -> None:
-    """What was written: items, annotators, members and classes; ``facts`` join the JSON."""
+    """Say what was written: items, annotators, members and classes.
+
+    ``facts`` are further entries of the JSON.
+    """
     rows = len(predictions)
     items = len(predictions.rows.items)
     annotators = len(predictions.rows.people)
@@ -166,23 +169,26 @@ GROUP_TEST = (
 
 
 def print_panels(
-    comparison: PanelComparison, files: str = "", rows: int = 5, test: str = GROUP_TEST
+    comparison: PanelComparison, file: str = "", rows: int = 5, test_note: str = GROUP_TEST
 ) -> None:
-    """Print how much two panels differ, and the items on which they differ most."""
+    """Print how much two panels differ, and the items on which they differ most.
+
+    ``test_note`` says how to test the difference, or what a test said; ``file`` has all items.
+    """
     summary = comparison.summary()
     answers = comparison.answers
     items = summary["items"]
-    differ = summary["decisions_differ"]
+    n_different = summary["decisions_differ"]
     notes = [
-        f"The two decide differently on {differ} of {counted(items, 'item')}"
-        f" ({differ / items:.0%}); mean distance {summary['distance']:.3f}.",
+        f"The two decide differently on {n_different} of {counted(items, 'item')}"
+        f" ({n_different / items:.0%}); mean distance {summary['distance']:.3f}.",
     ]
-    if summary["follows"] is not None and differ:
+    if summary["follows"] is not None and n_different:
         shares = ", ".join(f"{name} {count}" for name, count in summary["follows"].items())
         notes.append(f"There the anonymous answer decides as: {shares}.")
-    notes += test.splitlines()
-    if files:
-        notes.append(f"All items, largest distance first: {files}")
+    notes += test_note.splitlines()
+    if file:
+        notes.append(f"All items, largest distance first: {file}")
     print_table(
         f"Whose view? {answers[0].panel} and {answers[1].panel}",
         ["differ most", *(answer.panel.name for answer in answers), "distance"],
@@ -207,14 +213,14 @@ def arrows(classes: Mapping[str, str]) -> str:
     return ", ".join(f"{label} → {target}" for label, target in classes.items())
 
 
-def print_result(result: object, shown: str | Callable[[], None], json: bool) -> None:
+def print_result(result: object, text: str | Callable[[], None], json: bool) -> None:
     """A result as JSON, or as a person reads it: a text, or what a function prints."""
     if json:
         print_json(result)
-    elif isinstance(shown, str):
-        print_lines(shown.splitlines())
+    elif isinstance(text, str):
+        print_lines(text.splitlines())
     else:
-        shown()
+        text()
 
 
 class TabularResult(Protocol):
@@ -241,8 +247,8 @@ def print_answer(result: TabularResult, json: bool) -> None:
     print_result(result.to_dict(), show, json)
 
 
-def _end_with_workers(number: int, frame: object) -> None:
-    """End the worker processes and this one, at once: what is finished is in its place."""
+def _end_with_workers(signal_number: int, _frame: object) -> None:
+    """End the worker processes and this one at once; finished results are already saved."""
     from multiprocessing import active_children
 
     for process in active_children():
@@ -251,7 +257,7 @@ def _end_with_workers(number: int, frame: object) -> None:
     sys.stderr.write("ended; what is finished is kept; run the same command again to resume\n")
     sys.stderr.flush()
     # Unwinding would wait for the workers.
-    os._exit(128 + number)
+    os._exit(128 + signal_number)
 
 
 def _silence_resource_tracker() -> None:
@@ -262,8 +268,8 @@ def _silence_resource_tracker() -> None:
 
 
 @contextmanager
-def kept_if_interrupted() -> Iterator[None]:
-    """Say that a command can be resumed when it is interrupted; SIGTERM ends its workers, too."""
+def resumable() -> Iterator[None]:
+    """Say how to resume a command that is interrupted; SIGTERM ends its workers, too."""
     # Elsewhere than in the main thread, as in tests, no handler can be set.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _end_with_workers)
@@ -296,7 +302,7 @@ def progress() -> Iterator[ProgressBars]:
 
 
 def add_bar(bars: ProgressBars, description: str, total: int | None = None) -> Progress:
-    """One more bar; the task that it is called with is shown behind it."""
+    """Add a bar that shows its description, and after it the current task."""
     bar = bars.add_task(description, total=total, detail="")
 
     def update(done: int, total: int, task: str) -> None:
@@ -307,9 +313,10 @@ def add_bar(bars: ProgressBars, description: str, total: int | None = None) -> P
 
 
 def add_steps(bars: ProgressBars, description: str) -> Progress:
-    """As `add_stages`; where stderr is a file, one line for each step, with the time since.
+    """Add a bar as `add_stages` does; where stderr is a file, write a line for each step instead.
 
-    The description is not a step there: whoever gives bad input reads one line, what is wrong.
+    A line has the seconds since the start. The description has no line of its own, so that a
+    command that refuses its input writes nothing but the reason.
     """
     if not bars.disable:
         return add_stages(bars, description)
@@ -328,7 +335,7 @@ def add_steps(bars: ProgressBars, description: str) -> Progress:
 
 
 def add_stages(bars: ProgressBars, description: str, total: int | None = None) -> Progress:
-    """One more bar; the task that it is called with replaces its description."""
+    """Add a bar that shows the current task instead of its description."""
     bar = bars.add_task(description, total=total, detail="")
 
     def update(done: int, total: int, task: str) -> None:

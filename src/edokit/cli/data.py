@@ -31,7 +31,7 @@ def info(
     with console.progress() as bars:
         console.add_bar(bars, "reading, comparing texts")
         result = describe_annotations(reading.annotations(source))
-    console.print_result(result, lambda: _print_described(str(source), result), json)
+    console.print_result(result, lambda: _print_description(str(source), result), json)
 
 
 def convert(
@@ -151,7 +151,7 @@ def split(
         write_annotations(annotations, out)
     result = describe_annotations(annotations)
     values = {"out": str(out), **result}
-    console.print_result(values, lambda: _print_described(str(out), result), json)
+    console.print_result(values, lambda: _print_description(str(out), result), json)
 
 
 def get(
@@ -197,7 +197,9 @@ def simulate(
     out: options.TableOut,
     /,
     *,
-    items: Annotated[Any, options.parser(options.whole_numbers, "NUMBERS")] = None,
+    items: Annotated[
+        tuple[int, int, int] | None, options.parser(options.whole_numbers, "NUMBERS")
+    ] = None,
     random_state: int = 0,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -224,12 +226,12 @@ def simulate(
         write_annotations(annotations, out)
     result = describe_annotations(annotations, near_duplicates=False)
     values = {"out": str(out), **result}
-    console.print_result(values, lambda: _print_described(str(out), result), json)
+    console.print_result(values, lambda: _print_description(str(out), result), json)
 
 
-def _print_described(title: str, description: dict[str, Any]) -> None:
+def _print_description(title: str, description: dict[str, Any]) -> None:
     """The figures of `edokit.datasets.info.describe_annotations`, a column per split."""
-    # Train, dev and test in this order, all else after them.
+    # Train, dev and test in this order, then the other splits.
     order = ["train", "dev", "test", *description["splits"]]
     names = sorted(description["splits"], key=order.index)
     columns = [_figures(description["splits"][name], description["classes"]) for name in names]
@@ -240,12 +242,16 @@ def _print_described(title: str, description: dict[str, Any]) -> None:
 
 
 def _figures(split: dict[str, Any], classes: Sequence[str]) -> dict[str, object]:
-    """What is shown of a split."""
+    """The column of a split in the table, by the name of each row."""
+    lowest, highest = split["annotations_per_item"]
+    per_item = f"{lowest}–{highest}"
+    if lowest == highest:
+        per_item = str(lowest)
     figures: dict[str, object] = {
         "items": split["items"],
         "annotators": split["annotators"],
         "annotations": split["annotations"],
-        "per item": "–".join(map(str, dict.fromkeys(split["annotations_per_item"]))),
+        "per item": per_item,
     }
     for name in classes:
         figures[f"annotations {name}"] = f"{split['annotations_per_class'][name]:.6g}"
@@ -267,13 +273,15 @@ def _description_notes(description: dict[str, Any]) -> list[str]:
     for heading, key in (("Item columns", "columns"), ("Annotators' attributes", "attributes")):
         if description[key]:
             notes.append(f"{heading}: {', '.join(description[key])}.")
-    if groups := description.get("item_groups"):
-        grouped = are(groups["items"], description["items"], noun="item")
-        notes.append(f"{grouped} in {counted(groups['groups'], 'group')}.")
-    if duplicates := description.get("near_duplicates"):
+    groups = description.get("item_groups")
+    if groups:
+        grouped_items = are(groups["items"], description["items"], noun="item")
+        notes.append(f"{grouped_items} in {counted(groups['groups'], 'group')}.")
+    duplicates = description.get("near_duplicates")
+    if duplicates:
         texts = counted(duplicates["items"], "text")
-        groups = counted(duplicates["groups"], "group")
-        notes.append(f"{texts} with near-duplicates, in {groups}.")
+        n_groups = counted(duplicates["groups"], "group")
+        notes.append(f"{texts} with near-duplicates, in {n_groups}.")
         for name, counts in duplicates.get("splits", {}).items():
             notes.append(
                 f"Of {name}, {are(counts['near'], verb=HAVE, noun='text')} a near-duplicate in"

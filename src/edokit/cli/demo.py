@@ -64,17 +64,17 @@ def demo(
         console.print_json(result)
         return
     _print_scores(result)
-    console.print_lines([""])
     console.print_lines(
         [
+            "",
             "Another simulation, two-camps, has two groups of annotators; its posts are",
             "not those above.",
         ]
     )
-    test = textwrap.fill(camps_test_sentence(random_state), 80)
+    test_note = textwrap.fill(camps_test_sentence(random_state), 80)
     if out is not None:
-        test += f"\nIn full: edo diagnose {out / CAMPS_FILE} --by group"
-    console.print_panels(panels, rows=3, test=test)
+        test_note += f"\nIn full: edo diagnose {out / CAMPS_FILE} --by group"
+    console.print_panels(panels, rows=3, test_note=test_note)
     if out:
         console.print_lines(
             [f"Kept in {out}: data, predictions, ensemble, search, results; see report.html."]

@@ -49,9 +49,11 @@ def diagnose(
         Do groups differ? Compare the levels of these attributes of annotators on the same items,
         e.g. gender,age.
     group_by : str, optional
-        Groups declared by this attribute of the annotators; else found.
+        An attribute whose values are the groups of annotators. By default, groups are looked for in
+        the labels.
     permutations : int, optional
-        Permutations at most; 0: no test. By default as many as a clear verdict takes.
+        The largest number of permutations of a test; 0 for no test. By default as many as a clear
+        verdict takes.
     random_state : int, default=0
         Seed of the permutations.
     labels : Path, optional
@@ -80,10 +82,11 @@ def diagnose(
         )
     if card is not None:
         check_card_path(card)
-    source, file, file_options = _read(annotations, reading)
+    source = annotations
+    labelled_items, file, file_options = _read(source, reading)
     if card is not None and by is None:
-        by = [attribute.name for attribute in source.people.attributes]
-    written: dict[str, object] | None = None
+        by = [attribute.name for attribute in labelled_items.people.attributes]
+    ranking: dict[str, object] | None = None
     tasks = None
     if labels is not None:
         tasks = labels.with_name(f"{labels.stem}-review.json")
@@ -92,7 +95,7 @@ def diagnose(
         outputs.append(tasks.with_suffix(".xml"))
     with console.progress() as bars, output_files(*outputs, inputs=[file], overwrite=overwrite):
         diagnosis = run_diagnosis(
-            source,
+            labelled_items,
             groups=group_by,
             by=by,
             permutations=permutations,
@@ -100,16 +103,18 @@ def diagnose(
             progress=console.add_stages(bars, "permuting labels"),
         )
         if labels is not None:
-            written = _write_labels(annotations, source, labels, review, raw)
+            ranking = _rank_labels(source, labelled_items, labels, review, raw)
         card_content = None
         if card is not None:
-            made_card = disagreement_card(source, diagnosis=diagnosis, name=file.stem)
-            made_card.write(card)
-            card_content = {"out": str(card), **made_card.to_dict()}
-    flags = reading_flags({name: v for name, v in file_options.items() if name != "split"})
-    run = annotations if (annotations / "bundle").is_dir() else None
-    diagnosis = diagnosis.with_source(file, flags, run)
-    _print(diagnosis, written, card_content, json)
+            disagreement = disagreement_card(labelled_items, diagnosis=diagnosis, name=file.stem)
+            disagreement.write(card)
+            card_content = {"out": str(card), **disagreement.to_dict()}
+    file_options.pop("split", None)
+    run = None
+    if (source / "bundle").is_dir():
+        run = source
+    diagnosis = diagnosis.with_source(file, reading_flags(file_options), run)
+    _print(diagnosis, ranking, card_content, json)
 
 
 def _read(path: Path, reading: options.SplitReading) -> tuple[Annotations, Path, dict[str, object]]:
@@ -123,27 +128,35 @@ def _read(path: Path, reading: options.SplitReading) -> tuple[Annotations, Path,
         names = ", ".join(option(name) for name in reading_options)
         raise InputError(
             f"{path} says how its annotations are read, so {names} can't be given",
-            "leave it out, or give the table of annotations",
+            f"leave out {names}, or give the table of annotations",
             code="inapplicable-option",
         )
     fit_labels = read_fit_labels(path)
     return fit_labels.annotations, fit_labels.path, dict(fit_labels.options)
 
 
-def _write_labels(
-    path: Path, annotations: Annotations, out: Path, review: int | None, raw: bool
+def _rank_labels(
+    source: Path, annotations: Annotations, out: Path, review: int | None, raw: bool
 ) -> dict[str, object]:
-    """Rank the labels and write them; with the answers of the ensemble in a folder of one."""
+    """Rank the labels by how unlikely they are, and write them.
+
+    Where the source is the folder of a fit, its ensemble's answers are taken into account.
+    """
     from edokit.analysis.fit_items import is_fit_folder
     from edokit.analysis.labels import check_labels
 
-    check = check_labels(path if is_fit_folder(path) else annotations)
-    return check.write(out, review=50 if review is None else review, raw=raw)
+    if review is None:
+        review = 50
+    if is_fit_folder(source):
+        check = check_labels(source)
+    else:
+        check = check_labels(annotations)
+    return check.write(out, review=review, raw=raw)
 
 
 def _print(
     diagnosis: Diagnosis,
-    written: dict[str, object] | None,
+    ranking: dict[str, object] | None,
     card: dict[str, object] | None,
     json: bool,
 ) -> None:
@@ -151,9 +164,9 @@ def _print(
 
     result = diagnosis.to_dict()
     lines = diagnosis.lines()
-    if written is not None:
-        result["labels"] = written
-        lines = [*lines, *written_lines(written)]
+    if ranking is not None:
+        result["labels"] = ranking
+        lines = [*lines, *written_lines(ranking)]
     if card is not None:
         result["card"] = card
         lines = [*lines, f"Card: {card['out']}"]

@@ -71,8 +71,8 @@ def evaluate(
     """Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals.
 
     On an ordinal scale also RPS, W1 and MAD, for multi-label data exact match and label error.
-    Beside each the best possible value and that of a constant answer, and a headline where they
-    are not better than it.
+    Beside each metric are its best possible value and that of a constant answer. A headline says
+    where the probabilities are not clearly better than the constant answer.
 
     `edo evaluate RUN --annotations week.csv --gate` says whether new labels are answered as well as
     those of the fit, and exits with 1 if they clearly are not.

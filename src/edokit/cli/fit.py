@@ -33,7 +33,7 @@ LOSS_TERMS = {
 
 @dataclass(frozen=True, kw_only=True)
 class FitFlags:
-    """What a fit is asked for, as flags; None: as the preset says.
+    """The configuration of a fit, as flags. What is not given is as in the preset.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class FitFlags:
         )
 
     def _objective(self) -> Objective | None:
-        """Return the objective that the flags ask for; None: that of the preset."""
+        """Return the objective that the flags ask for; None if it is that of the preset."""
         flags = {
             "ce": self.ce,
             "ce_weight": self.lambda_ce,
@@ -150,7 +150,10 @@ class FitFlags:
         return None if objective == base else objective
 
     def _solver(self) -> Literal["exact", "gumbel"] | Exact | Gumbel | None:
-        """Return the solver that the flags ask for; a name or None: as the preset configures it."""
+        """Return the solver that the flags ask for.
+
+        A name, or None, stands for a solver as the preset configures it.
+        """
         base = preset_solver(self.preset, self.solver)
         flags: dict[str, float | None] = {"max_members": self.max_members}
         if isinstance(base, Exact):
@@ -167,12 +170,12 @@ class FitFlags:
 
     def _warn_of_gumbel_flags(self) -> None:
         """Warn of flags that the exact solver does not use."""
-        idle = []
+        unused_flags: list[str] = []
         for name in ("epochs", "learning_rate", "min_members"):
             if getattr(self, name) is not None:
-                idle.append(option(name))
-        if idle:
-            warn(f"{', '.join(idle)}: only the gumbel solver uses this")
+                unused_flags.append(option(name))
+        if unused_flags:
+            warn(f"{', '.join(unused_flags)}: only the gumbel solver uses this")
 
 
 def _without_none(flags: Mapping[str, object]) -> dict[str, Any]:
@@ -210,7 +213,7 @@ def fit(
             split=split,
             overwrite=overwrite,
             command=console.command_line(),
-            streaming=streaming.passes(bars, predictions, reading.learn),
+            streaming=streaming.shard_options(bars, predictions, reading.learn),
             read_options=read_options,
         ).fitted_
     recalibrated = flags.recalibrate is not None
@@ -218,20 +221,23 @@ def fit(
 
 
 def _print(fitted: Fitted, out: Path, recalibrated: bool) -> None:
-    verb = "carries" if fitted.size == 1 else "carry"
+    """The losses, and why members have their weights."""
+    verb = "carry"
+    if fitted.size == 1:
+        verb = "carries"
     losses = fitted.objective
     notes: list[str | None] = [str(reason) for reason in fitted.explanation]
     if recalibrated:
         notes.append(f"Temperature after pooling: {fitted.temperature:.3f}.")
-    certificate = (
-        fitted.certificate or "No certificate: gumbel is a search; --solver exact has one."
-    )
-    notes += [fitted.regularization, str(certificate)]
+    certificate = "No certificate: gumbel is a search; --solver exact has one."
+    if fitted.certificate is not None:
+        certificate = str(fitted.certificate)
+    notes += [fitted.regularization, certificate, fitted.nothing_learned, fitted.below_constant]
     console.print_table(
         f"{out}: {fitted.size} of {_units(fitted)} {verb} weight ({fitted.learned_from})",
         ["term", "value on the fit data"],
         [[name, losses[term]] for term, name in LOSS_TERMS.items() if term in losses],
-        list(filter(None, [*notes, fitted.nothing_learned, fitted.below_constant])),
+        [note for note in notes if note],
     )
 
 

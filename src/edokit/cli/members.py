@@ -1,4 +1,4 @@
-"""`edo members add`: a model that one has becomes a member."""
+"""`edo members add`: an existing model becomes a member."""
 
 from __future__ import annotations
 

@@ -53,13 +53,12 @@ def list(*, json: options.Json = False) -> None:
         rows = []
         notes = []
         for encoder in encoders:
-            is_local = "no"
+            availability = "no"
             if encoder["folder"] is not None:
-                is_local = "yes"
+                availability = "yes"
             size = in_bytes(encoder["bytes"])
-            rows.append(
-                [encoder["short_name"], encoder["languages"], size, encoder["license"], is_local]
-            )
+            row = [encoder["short_name"], encoder["languages"], size, encoder["license"]]
+            rows.append([*row, availability])
             notes.append(f"{encoder['short_name']}: {encoder['repository']}")
         heads = ["name", "reads", "size", "licence", "here"]
         console.print_table("Sentence encoders: edo models get NAME", heads, rows, notes)

@@ -28,8 +28,10 @@ TWO_SIDED = Parameter(negative_bool="no-")
 
 def split_names(text: str) -> list[str]:
     """``"no, yes"`` as ``["no", "yes"]``; a name with a comma or blanks is in double quotes."""
-    parts = next(csv.reader([text], skipinitialspace=True), [""])
-    return parts if '"' in text else [part.strip() for part in parts]
+    names = next(csv.reader([text], skipinitialspace=True), [""])
+    if '"' in text:
+        return names
+    return [name.strip() for name in names]
 
 
 def key_values(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
@@ -67,7 +69,7 @@ def numbers(texts: Sequence[str], option: str, form: str) -> dict[str, float]:
 
 
 def whole_numbers(texts: Sequence[str], option: str, form: str) -> tuple[int, ...]:
-    """``["1,3,5"]`` as ``(1, 3, 5)``."""
+    """``["1,3,5"]`` as ``(1, 3, 5)``; of an option that is given several times, the last."""
     names = split_names(texts[-1])
     if not all(name.isdecimal() for name in names):
         raise InputError(
@@ -79,10 +81,7 @@ def whole_numbers(texts: Sequence[str], option: str, form: str) -> tuple[int, ..
 
 
 def parser(parse: Callable[[list[str], str, str], object], form: str) -> Parameter:
-    """An option whose texts are read by ``parse(texts, option, form)``.
-
-    The texts are as many as the option is given times.
-    """
+    """An option that may be given several times; ``parse(texts, option, form)`` reads its texts."""
 
     def convert(kind: object, tokens: Sequence[Token]) -> Any:
         return parse([token.value for token in tokens], tokens[0].keyword or "", form)
@@ -95,9 +94,16 @@ def key_value(form: str) -> Parameter:
     return parser(key_values, form)
 
 
-NAMES = parser(lambda texts, *_: [name for text in texts for name in split_names(text)], "NAMES")
+def read_names(texts: Sequence[str], _option: str, _form: str) -> list[str]:
+    """``["no,yes", "maybe"]`` as ``["no", "yes", "maybe"]``."""
+    names: list[str] = []
+    for text in texts:
+        names += split_names(text)
+    return names
+
+
+Names = Annotated[list[str] | None, parser(read_names, "NAMES")]
 """Names, separated by commas."""
-Names = Annotated[list[str] | None, NAMES]
 Argument = Annotated[Path, POSITIONAL]
 AnnotationsSource = Annotated[
     Path,
@@ -273,11 +279,11 @@ class Streaming:
     stream : bool, optional
         Read shard by shard; by default a folder that would need more than 2 GiB.
     jobs : int, optional
-        Shards at a time; else one per core, as far as 2 GiB of memory go.
+        Shards at a time; by default one per core, as far as 2 GiB of memory go.
     engine : str, default="local"
         Where shards are read: local, or a Dask cluster: dask://host:port.
     scratch : Path, optional
-        Folder for the cache of shards; else TMPDIR or /var/tmp.
+        Folder for the cache of shards; by default TMPDIR, or /var/tmp.
     """
 
     stream: Annotated[bool | None, TWO_SIDED] = None
@@ -285,22 +291,23 @@ class Streaming:
     engine: str = "local"
     scratch: Path | None = None
 
-    def passes(
+    def shard_options(
         self, bars: "Progress", predictions: Path, learn: str | None = None
     ) -> "ShardOptions | None":
-        """Return how shards are worked on, with a bar, if they are to be read one by one.
+        """Return how shards are read one by one, with a progress bar; None to read all at once.
 
-        They are where that is asked for, else if they are large.
+        They are read one by one if that is asked for, or if they would need too much memory.
         """
         from edokit._parallel import SHARD_MEMORY
         from edokit.fitdata.reading import ShardOptions
         from edokit.predictions.shards import Shards
 
-        required = self.stream or (self.stream is None and self.engine != "local")
-        if not required and (self.stream is False or not predictions.is_dir()):
+        is_required = self.stream or (self.stream is None and self.engine != "local")
+        is_possible = self.stream is not False and predictions.is_dir()
+        if not is_required and not is_possible:
             return None
         shards = Shards.open(predictions, learn=learn)
-        if not required and shards.needs <= SHARD_MEMORY:
+        if not is_required and shards.needs <= SHARD_MEMORY:
             return None
         return ShardOptions(
             jobs=self.jobs,

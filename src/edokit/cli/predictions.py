@@ -18,11 +18,11 @@ from edokit.predictions.sampled import SMOOTHING, Unparsed
 from edokit.predictions.shards import describe_predictions
 from edokit.runs.folder import output_files
 
-COLUMNS = 3
-"""Most classes whose mean probabilities are shown in columns."""
-DETAILS = ("model", "prompt", "persona", "answers", "failures")
-"""What is shown of members where it is known."""
-LOGITS = ":logits"
+_MOST_CLASS_COLUMNS = 3
+"""The largest number of classes whose mean probabilities are columns of the table."""
+_DETAILS = ("model", "prompt", "persona", "answers", "failures")
+"""Entries of `member_info` that are columns of the table."""
+_LOGITS_SUFFIX = ":logits"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ def join(
 
 
 class JoinedFile(NamedTuple):
-    """A file of a model's predictions, as one types it."""
+    """A file of a model's predictions, as typed: ``[NAME=]FILE[:logits]``."""
 
     name: str | None
     path: Path
@@ -147,9 +147,9 @@ class JoinedFile(NamedTuple):
 
 def _model_file(text: str) -> JoinedFile:
     """Read ``[NAME=]FILE[:logits]``."""
-    holds_logits = text.endswith(LOGITS) and not Path(text).exists()
+    holds_logits = text.endswith(_LOGITS_SUFFIX) and not Path(text).exists()
     if holds_logits:
-        text = text.removesuffix(LOGITS)
+        text = text.removesuffix(_LOGITS_SUFFIX)
     name, path = options.named_file(text)
     return JoinedFile(name, path, holds_logits)
 
@@ -184,15 +184,15 @@ def info(path: options.Argument, /, *, json: options.Json = False) -> None:
 
 
 def _member_record(member: dict[str, Any], classes: Sequence[str]) -> dict[str, object]:
-    """A member with the mean probability of few classes, and with what is known about it."""
+    """A row of the table; mean probabilities only if there are few classes."""
     record: dict[str, object] = {"member": member["name"], "group": member["group"] or "–"}
-    if len(classes) <= COLUMNS:
+    if len(classes) <= _MOST_CLASS_COLUMNS:
         for name in classes:
             record[f"mean p({name})"] = member["mean"][name]
     record["entropy"] = member["entropy"]
     record["distance"] = member["distance"]
     info = member.get("info", {})
-    for key in DETAILS:
+    for key in _DETAILS:
         if key in info:
             record[key] = str(info[key])[:24]
     return record

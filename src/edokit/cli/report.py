@@ -10,7 +10,7 @@ from edokit.cli import console, options
 
 
 def add_page(folder: Path, *, fit_items: bool = True, overwrite: bool = False) -> None:
-    """Make the page of a run; results stay good without it, so a failure is a note."""
+    """Make the page of a run; the results do not depend on it, so a failure is only a warning."""
     from edokit.report import collect, write_report
     from edokit.runs.folder import locked
 
@@ -52,9 +52,9 @@ def report(
     figure_format : list of str, optional
         Formats of these files: pdf, svg, png, html, json, separated by commas; pdf if not given.
     predictions : Path, optional
-        Show these items: the members' predictions of them, …
+        The members' predictions of other items, to show these instead of those of the run.
     annotations : Path, optional
-        … and their annotations (any source).
+        The annotations of these items (any source).
     texts : bool, default=True
         Keep the items' texts on the page.
     """

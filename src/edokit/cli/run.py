@@ -91,7 +91,7 @@ def run(
     out : Path
         Folder for members, ensemble, comparison, page and bundle.
     """
-    with console.kept_if_interrupted(), console.progress() as bars:
+    with console.resumable(), console.progress() as bars:
         result = run_all(
             annotations,
             out,

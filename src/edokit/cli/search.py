@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from edokit._errors import InputError
 from edokit.analysis.search import search as run_search
-from edokit.analysis.search import text
+from edokit.analysis.search import text as search_text
 from edokit.analysis.search.options import SearchOptions
 from edokit.analysis.search.result import SearchResult
 from edokit.analysis.search.space import ParameterSpace, SearchSpace
@@ -21,7 +21,7 @@ from edokit.members.recipe_options import plain_value
 
 
 def read_space(arguments: Sequence[str], option: str, form: str) -> SearchSpace:
-    """The space that was named, else the thorough one, with the parameters that are given."""
+    """The named space (by default the thorough one), in which the given parameters are replaced."""
     names = [argument for argument in arguments if "=" not in argument]
     if len(names) > 1:
         raise InputError(
@@ -31,23 +31,26 @@ def read_space(arguments: Sequence[str], option: str, form: str) -> SearchSpace:
         )
     assignments = [argument for argument in arguments if "=" in argument]
     changes = options.key_values(assignments, option, "NAME=VALUE")
-    space = SearchSpace.named(names[0] if names else "thorough")
-    return space.with_(**{name: space_value(value) for name, value in changes.items()})
+    name = "thorough"
+    if names:
+        name = names[0]
+    space = SearchSpace.named(name)
+    return space.with_(**{parameter: space_value(text) for parameter, text in changes.items()})
 
 
-def space_value(written: str) -> ParameterSpace:
+def space_value(text: str) -> ParameterSpace:
     """``1e-4..1e-1`` as a range, ``a,b`` as choices, else one value."""
-    low, dots, high = written.partition("..")
+    low, dots, high = text.partition("..")
     if dots:
         ends = (plain_value(low.strip()), plain_value(high.strip()))
         if any(end is None or isinstance(end, str | bool) for end in ends):
             raise InputError(
-                f"a range must be written LOW..HIGH, but got {written!r}",
+                f"a range must be written LOW..HIGH, but got {text!r}",
                 "write 0.001..0.1",
                 code="malformed-option",
             )
         return ends
-    choices = [plain_value(part.strip()) for part in written.split(",")]
+    choices = [plain_value(part.strip()) for part in text.split(",")]
     if len(choices) == 1:
         return choices[0]
     return choices
@@ -146,8 +149,8 @@ def search(
             "give --out RUN",
             code="missing-option",
         )
-    with console.kept_if_interrupted(), console.progress() as bars:
-        passes = streaming.passes(bars, predictions, reading.learn)
+    with console.resumable(), console.progress() as bars:
+        shard_options = streaming.shard_options(bars, predictions, reading.learn)
         progress = console.add_stages(bars, "searching", total=flags.trials)
         result = run_search(
             predictions,
@@ -155,25 +158,28 @@ def search(
             flags.to_options(),
             out=out,
             overwrite=overwrite,
-            streaming=passes,
+            streaming=shard_options,
             progress=progress,
             command=["edo", *sys.argv[1:]],
             **options.keywords(reading),
         )
         if out is not None and report:
             # What was streamed may be too much for a page.
-            add_page(out, fit_items=passes is None, overwrite=overwrite)
+            add_page(out, fit_items=shard_options is None, overwrite=overwrite)
     summary = {"storage": result.storage, "done_before": result.done_before}
     if out is not None:
         summary["nothing_learned"] = result.ensemble.fitted_.nothing_learned
     console.print_result(
-        {**result.to_dict(), **summary}, lambda: show(result, out, flags.trials), json
+        {**result.to_dict(), **summary}, lambda: _print(result, out, flags.trials), json
     )
 
 
-def show(result: SearchResult, out: Path | None, requested: int) -> None:
-    """The front as a table, the choice and its estimates; ``requested``: trials in all."""
-    notes = [*text.resumption(result, requested), *text.choice(result)]
+def _print(result: SearchResult, out: Path | None, requested: int) -> None:
+    """Print the front as a table, the choice and its estimates.
+
+    ``requested`` is the number of trials that the search was to have in all.
+    """
+    notes = [*search_text.resumption(result, requested), *search_text.choice(result)]
     if out is not None:
         if result.ensemble.fitted_.nothing_learned:
             notes.append(result.ensemble.fitted_.nothing_learned)
@@ -181,4 +187,4 @@ def show(result: SearchResult, out: Path | None, requested: int) -> None:
         if (out / "report.html").exists():
             files += ", report.html"
         notes.append(f"Results in {out}: {files}.")
-    console.print_records(text.title(result), text.front_rows(result), notes)
+    console.print_records(search_text.title(result), search_text.front_rows(result), notes)

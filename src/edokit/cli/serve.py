@@ -92,12 +92,12 @@ def serve(
         if loaded.escalation is not None:
             startup["escalation"] = loaded.escalation.to_dict()
             promises.append(str(loaded.escalation))
-        opened = "Try it"
+        invitation = "Try it"
         if page:
-            opened = "Open it in a browser, or try it"
+            invitation = "Open it in a browser, or try it"
         line = (
             f"{url} answers with {bundle} (version {loaded.version},"
-            f" {counted(len(loaded.classes), 'class')}); Ctrl-C ends it. {opened} in another"
+            f" {counted(len(loaded.classes), 'class')}); Ctrl-C ends it. {invitation} in another"
             " terminal:"
         )
 
@@ -120,14 +120,14 @@ def serve(
         page=page,
         access_log=log,
         ready=ready,
-        # Not by sys.stderr, whose lock a thread that waits for a full pipe would keep.
+        # A thread that waits for a full pipe would hold the lock of sys.stderr, so it is not used.
         log=lambda line: os.write(2, f"edo serve: {line}\n".encode()),
         **options.keywords(loading),
     )
 
 
 def _example(loaded: About, url: str) -> str:
-    """A request as one types it."""
+    """A request as it is typed in a terminal."""
     token = ""
     if os.environ.get(TOKEN):
         token = f' -H "authorization: Bearer ${TOKEN}"'

@@ -27,11 +27,16 @@ from edokit.runs.folder import check_output
 
 def recipe_options(texts: Sequence[str], option: str, form: str) -> dict[str, str | list[str]]:
     """``["a=1", "a=2", "b=x"]`` as ``{"a": ["1", "2"], "b": "x"}``."""
-    listed: dict[str, list[str]] = {}
+    values_by_key: dict[str, list[str]] = {}
     for text in texts:
         for key, value in options.key_values([text], option, form).items():
-            listed.setdefault(key, []).append(value)
-    return {key: values if len(values) > 1 else values[0] for key, values in listed.items()}
+            values_by_key.setdefault(key, []).append(value)
+    result: dict[str, str | list[str]] = {}
+    for key, values in values_by_key.items():
+        result[key] = values
+        if len(values) == 1:
+            result[key] = values[0]
+    return result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +179,7 @@ def train(
         preview = preview_training(annotations, groups, options=settings)
         console.print_result(preview.to_dict(), lambda: _show_preview(preview), json)
         return
-    with console.kept_if_interrupted(), console.progress() as bars:
+    with console.resumable(), console.progress() as bars:
         progress = console.add_bar(bars, "training")
         trained = train_members(annotations, groups, out=out, options=settings, progress=progress)
     _show(trained, out, json)
@@ -209,13 +214,13 @@ def _check_failures(trained: Trained) -> None:
     )
 
 
-_JSON = ("cross_fit", "groups", "members", "mean", "failed", "predictions", "seconds")
+_MANIFEST_KEYS = ("cross_fit", "groups", "members", "mean", "failed", "predictions", "seconds")
 
 
 def _show(trained: Trained, out: Path, json: bool) -> None:
     manifest = trained.manifest
     if json:
-        console.print_json({"out": str(out), **{key: manifest[key] for key in _JSON}})
+        console.print_json({"out": str(out), **{key: manifest[key] for key in _MANIFEST_KEYS}})
         return
     members = manifest["members"]
     # Quality is chosen on dev and reported on test once, by other commands.
@@ -227,17 +232,19 @@ def _show(trained: Trained, out: Path, json: bool) -> None:
 
 
 def _notes(trained: Trained, out: Path, splits: Sequence[str]) -> list[str]:
-    """What was there already, what was written, and which splits were not looked at."""
+    """What had been trained before, what was written, and which splits were not evaluated."""
     files = trained.manifest["predictions"]
     notes = []
     if trained.resumed:
-        verb = "was" if trained.resumed == 1 else "were"
+        verb = "were"
+        if trained.resumed == 1:
+            verb = "was"
         notes.append(f"{counted(trained.resumed, 'fit')} had been done before and {verb} kept.")
     notes.append(f"Predictions: {', '.join(str(out / name) for name in files.values())}")
     by_item = [split for split in files if not split.endswith(BY_ANNOTATOR)]
-    unseen = [split for split in by_item if split not in splits]
-    if unseen:
-        notes.append(f"Not looked at here: {', '.join(unseen)} (edo evaluate, edo compare).")
+    unevaluated = [split for split in by_item if split not in splits]
+    if unevaluated:
+        notes.append(f"Not looked at here: {', '.join(unevaluated)} (edo evaluate, edo compare).")
     return notes
 
 
@@ -248,20 +255,25 @@ def _records(trained: Trained, splits: Sequence[str]) -> list[dict[str, Any]]:
     scale = next(iter(trained.predictions.values())).scale
     metrics = dict.fromkeys([headline_metric(scale), "ce", "f1"])
 
+    members = trained.manifest["members"]
+    has_levels = any("level" in member["targets"] for member in members)
+
     def record(
-        name: str, targets: dict[str, Any], scored: dict[str, Any], scores: str
+        name: str, targets: dict[str, Any], metrics_by_split: dict[str, Any], seconds: float
     ) -> dict[str, Any]:
         row = {"member": name, "annotator": targets.get("annotator")}
         if has_levels:
             row["level"] = targets.get("level")
         for split in splits:
             for metric in metrics:
-                row[f"{split} {METRIC[metric].label}"] = scored[scores][split][metric]
-        row["seconds"] = f"{scored['seconds']:.1f}"
+                row[f"{split} {METRIC[metric].label}"] = metrics_by_split[split][metric]
+        row["seconds"] = f"{seconds:.1f}"
         return row
 
-    members = trained.manifest["members"]
-    has_levels = any("level" in member["targets"] for member in members)
-    records = [record(member["name"], member["targets"], member, "metrics") for member in members]
-    records.append(record("mean of all", {}, trained.manifest, "mean"))
+    records = [
+        record(member["name"], member["targets"], member["metrics"], member["seconds"])
+        for member in members
+    ]
+    manifest = trained.manifest
+    records.append(record("mean of all", {}, manifest["mean"], manifest["seconds"]))
     return records
