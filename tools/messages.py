@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,12 +62,15 @@ class Message:
     hint: str
 
 
-def messages() -> Iterator[Message]:
+@cache
+def messages() -> tuple[Message, ...]:
     """All messages, by module and line."""
+    found: list[Message] = []
     for path in sorted(SOURCE.rglob("*.py")):
         module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        yield from _messages_of(tree, module, "", {})
+        found += _messages_of(tree, module, "", {})
+    return tuple(found)
 
 
 def _messages_of(
