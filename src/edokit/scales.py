@@ -174,10 +174,12 @@ class Scale:
         """Return the hard label of each row, from one per item [N] or one per label [N, L]."""
         return hard_labels.reshape(-1)
 
-    def from_row_codes(self, codes: npt.NDArray[Number], items: int) -> npt.NDArray[Number]:
+    def from_row_codes(
+        self, codes: npt.NDArray[Number], classes: Sequence[str]
+    ) -> npt.NDArray[Number]:
         """Return the inverse of `row_codes`: hard labels [N] or [N, L]."""
         if self.is_multi_label:
-            return codes.reshape(items, -1)
+            return codes.reshape(-1, len(classes))
         return codes
 
     def rows_per_item(self, classes: Sequence[str]) -> int:

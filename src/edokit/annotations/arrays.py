@@ -42,6 +42,7 @@ def from_wide_matrix(
     values, gaps = _labels_and_gaps(matrix)
     n_items, n_annotators = values.shape
     rows = _item_rows(items, n_items, matrix)
+    declared = DeclaredScale(scale or NOMINAL)
     annotator_names = unique_ids(annotators, n_annotators, "annotator ids", "column")
     is_empty = gaps.all(axis=1)
     if is_empty.any():
@@ -58,7 +59,6 @@ def from_wide_matrix(
         annotator = annotator_names[annotator_codes[entry]]
         return f"item {item!r} of annotator {annotator!r}"
 
-    declared = DeclaredScale(scale or NOMINAL)
     declared_classes = declared.classes
     if classes is not None:
         declared_classes = ordered_classes(classes, ())

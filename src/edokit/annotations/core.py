@@ -423,7 +423,6 @@ class Annotations:
     def majority_codes(self, ties: Ties = "first", random_state: int = 0) -> Codes:
         """Return `hard_labels` as a plain array, without the ids of the items."""
         one_of("ties", ties, get_args(Ties))
-        n_items = len(self.rows)
         best = self._is_most_chosen
         tied = best.sum(axis=1) > 1
         labels: Codes = best.argmax(axis=1).astype(np.int32)  # the first of the best
@@ -431,8 +430,8 @@ class Annotations:
             labels = np.where(self.published < 0, labels, self.published)
             tied &= self.published < 0
         if not tied.any():
-            return self.scale.from_row_codes(labels, n_items)
-        tied_items = are(int(self.tied.sum()), n_items, noun="item")
+            return self.scale.from_row_codes(labels, self.classes)
+        tied_items = are(int(self.tied.sum()), len(self.rows), noun="item")
         # Sorted, so that the message does not depend on the order of items.
         tied_items += f" tied: {examples(sorted(self.rows.take(self.tied).names))}"
         if ties == "error":
@@ -445,7 +444,7 @@ class Annotations:
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
             warn(f"{tied_items}; {self.scale.tie_rule}")
-        return self.scale.from_row_codes(labels, n_items)
+        return self.scale.from_row_codes(labels, self.classes)
 
     @cached_property
     def _is_most_chosen(self) -> Bools:

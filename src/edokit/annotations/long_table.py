@@ -222,8 +222,8 @@ def from_long_table(
         item_columns=other_columns.item_columns,
         annotation_columns=other_columns.annotation_columns,
     )
-    contradicted = annotations.contradicted
-    if contradicted.any():
+    if annotations.published is not None and annotations.contradicted.any():
+        contradicted = annotations.contradicted
         note = contradiction_message(int(contradicted.sum()), len(contradicted))
         warn(f"{note}: {examples(annotations.items[contradicted])}", PublishedLabelWarning)
     return annotations

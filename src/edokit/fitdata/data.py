@@ -252,8 +252,9 @@ class FitData:
         q = annotations.shares
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         arrays = Arrays(scale.rows(P), scale.rows(q), scale.row_codes(y))
+        layout = _layout(annotations, predictions.classes)
         per_annotator_members = 0
-        if not annotations.rows.are_pairs:  # the limit K ≤ min A_i is about items
+        if not layout.are_pairs:  # the limit K ≤ min A_i is about items
             for name in predictions.members:
                 supervision = predictions.member_info.get(name, {}).get("supervision")
                 if supervision == "per-annotator":
@@ -269,7 +270,7 @@ class FitData:
             counts=counts,
             all_rows=predictions.rows,
             scale=scale,
-            layout=_layout(annotations, predictions.classes),
+            layout=layout,
             per_annotator_members=per_annotator_members,
             fewest_annotators=fewest_annotators,
         )
@@ -590,12 +591,13 @@ class FitData:
             positions = items
         else:
             positions = self.positions[items]
-        return replace(
-            self,
-            arrays=self.sample.take(self.layout.row_positions(items)),
-            positions=positions,
-            layout=self.layout.take(items),
-        )
+        layout = self.layout
+        rows = items
+        if layout.rows_per_item > 1:
+            rows = layout.row_positions(items)
+        if layout.groups is not None:
+            layout = layout.take(items)
+        return replace(self, arrays=self.sample.take(rows), positions=positions, layout=layout)
 
     def as_whole(self) -> FitData:
         """A part of other data as data of its own; data that are not a part come back unchanged.

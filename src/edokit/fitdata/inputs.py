@@ -285,9 +285,10 @@ def align_inputs(
     predictions = with_declared_order(predictions, annotations.rows, order)
     are_matched_by_position = order is not None or not predictions.rows.has_ids
     if are_matched_by_position and not annotations.rows.has_ids:
-        check_lengths(annotations, len(predictions))
+        check_lengths(annotations, len(predictions.rows))
         annotations = replace(annotations, rows=predictions.rows)
-    annotations = annotations.align(predictions.rows)
+    else:
+        annotations = annotations.align(predictions.rows)
     if scale is not None and isinstance(labels, Annotations):
         annotations = with_scale(annotations, DeclaredScale(scale))
     check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")
