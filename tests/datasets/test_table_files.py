@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from edokit import Annotations
+from edokit import Annotations, read_annotations
 from edokit._io.tables import write_table
 from edokit.annotations.long_table import Policies
-from edokit.datasets.read import read_annotation_table, read_annotations
+from edokit.datasets.read import read_annotation_table
 from tests.errors import raises_code
 
 ROWS = {

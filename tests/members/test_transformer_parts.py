@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_transformer import tiny_model, torch
 
+from edokit import Scale
 from edokit.members.pretrained import load_backbone, load_tokenizer
 from edokit.members.recipes._network import (
     AnnotatorHead,
@@ -31,7 +32,6 @@ from edokit.members.recipes._tokens import (
 )
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.metrics import rps
-from edokit.scales import Scale
 from tests.errors import raises_code
 
 
