@@ -82,6 +82,72 @@ def test_a_method_of_another_package_needs_no_registration(
         find_method("their_methods:Missing")
 
 
+MEAN_OF_MEMBERS = """
+import numpy as np
+import pandas as pd
+from edokit import ItemArray
+
+
+class Mean:
+    def fit(self, predictions, annotations):
+        return self
+
+    def predict_proba(self, predictions):
+        return predictions.probabilities.mean(axis=1)
+
+    def predict(self, predictions):
+        codes = predictions.probabilities.mean(axis=1).argmax(axis=1)
+        return np.asarray(predictions.classes)[codes]
+
+
+class Array(Mean):
+    def predict_proba(self, predictions):
+        mean = super().predict_proba(predictions)
+        return ItemArray(mean[::-1], predictions.items[::-1], predictions.classes)
+
+
+class Frame(Mean):
+    def predict_proba(self, predictions):
+        return pd.DataFrame(super().predict_proba(predictions), predictions.items)[::-1]
+
+
+class Columns(Mean):
+    def predict_proba(self, predictions):
+        mean = super().predict_proba(predictions)[:, ::-1]
+        return pd.DataFrame(mean, predictions.items, predictions.classes[::-1])
+
+
+class Fewer(Mean):
+    def predict(self, predictions):
+        return super().predict(predictions)[1:]
+
+
+class Codes(Mean):
+    def predict(self, predictions):
+        return predictions.probabilities.mean(axis=1).argmax(axis=1) + 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        pytest.param("Array", "another order", id="array-with-ids-in-another-order"),
+        pytest.param("Frame", "another order", id="table-in-another-order"),
+        pytest.param("Columns", "has the classes", id="table-with-other-column-order"),
+        pytest.param("Fewer", "shape", id="label-missing"),
+        pytest.param("Codes", "'5'", id="codes-in-place-of-labels"),
+    ],
+)
+def test_answers_that_do_not_fit_the_predictions_are_never_compared(
+    method: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"answers_{method}.py").write_text(MEAN_OF_MEMBERS, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"answers_{method}:{method}"
+    comparison = compare(*sample(20), *sample(10, seed=1, prefix="new"), methods=name, samples=0)
+    assert words in comparison.skipped[name]
+
+
 def test_a_keyword_that_nothing_takes_is_called_unknown() -> None:
     dev = sample(20)
     test = sample(10, seed=1, prefix="new")

@@ -12,15 +12,18 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from edokit._errors import InputError, examples, listed, option
+from edokit._errors import InputError, counted, examples, listed, option
 from edokit._types import ClassValues, Codes, Floats, Strings
 from edokit.analysis.compare import methods
 from edokit.annotations.core import Annotations, Ties
 from edokit.fitdata.inputs import align_inputs, members_with_weight
+from edokit.item_array import classes_of, rows_of
 from edokit.metrics import ce_items
 from edokit.objective.pools import pool
 from edokit.predictions.core import Predictions
+from edokit.rows import Rows, in_order, is_default_index
 from edokit.scales import NOMINAL, Scale
 
 EDO = "edo"
@@ -311,6 +314,43 @@ def vote_shares(P: Floats, weights: Floats) -> Floats:
     is_likeliest = (P.max(axis=2, keepdims=True) == P).astype(np.float64)
     ballots = is_likeliest / is_likeliest.sum(axis=2, keepdims=True)
     return np.asarray(np.einsum("nkc,k->nc", ballots, weights))
+
+
+def check_order(predictions: Predictions, answers: object, name: str) -> None:
+    """Refuse answers of a method that are not in the order of the predictions.
+
+    Rows and columns without names are taken to be in the order of the predictions.
+    """
+    rows = rows_of(answers)
+    classes = classes_of(answers)
+    if isinstance(answers, pd.DataFrame | pd.Series) and not is_default_index(answers.index):
+        rows = Rows.from_names(answers.index)
+    if isinstance(answers, pd.DataFrame) and {*answers.columns} == {*predictions.classes}:
+        classes = tuple(answers.columns)
+    count = len(predictions.rows)
+    shape = np.asarray(answers).shape
+    if shape[:1] != (count,):
+        raise InputError(
+            f"{name} has the shape {shape} for {counted(count, 'item')}",
+            "return one row per item",
+            code="invalid-plugin",
+        )
+    positions = np.arange(count)
+    if rows is not None and predictions.rows.has_ids:
+        positions = rows.match(predictions.rows, name, "the predictions")
+    if not in_order(positions):
+        raise InputError(
+            f"{name} has the items in another order than the predictions",
+            "return them in the order of predictions.items",
+            code="invalid-plugin",
+        )
+    if classes is not None and classes != predictions.classes:
+        raise InputError(
+            f"{name} has the classes {examples(classes, 20)}, but the predictions have"
+            f" {examples(predictions.classes, 20)}",
+            "return them in the order of predictions.classes",
+            code="invalid-plugin",
+        )
 
 
 def sort_by_name(predictions: Predictions) -> Predictions:

@@ -151,7 +151,7 @@ def _read_probabilities(
         if path.suffix.lower() == ".npz" or path.is_dir():
             return read_predictions(path, invalid=invalid)
         return _from_table(read_file_table(path), path, labels, invalid)
-    name = "the probabilities"
+    name = "the table of probabilities"
     if isinstance(source, pa.Table):
         return _from_table(FileTable(source, data_row), name, labels, invalid)
     if isinstance(source, pd.DataFrame | Mapping):
