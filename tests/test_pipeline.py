@@ -22,7 +22,7 @@ from edokit.analysis.scores.result import Gain
 from edokit.analysis.scores.text import result_sentence
 from edokit.members import Group
 from edokit.members.registry import make_member
-from edokit.pipeline.pool import EARLIER_NAMES, Ingredient, default_pool, with_known_names
+from edokit.pipeline.pool import EARLIER_NAMES, Ingredient, default_pool, with_earlier_names
 from edokit.pipeline.source import read_source
 from edokit.pipeline.text import step_commands
 from edokit.report import collect
@@ -221,9 +221,9 @@ def test_a_folder_of_an_earlier_version_keeps_the_names_of_its_members(tmp_path:
     names = [ingredient.group.name for ingredient in pool]
     assert "tfidf-strong" in names
     assert not set(names) & set(EARLIER_NAMES.values())
-    assert with_known_names(pool, tmp_path) == pool
+    assert with_earlier_names(pool, tmp_path) == pool
     (tmp_path / "bold-01").mkdir()
-    earlier = with_known_names(pool, tmp_path)
+    earlier = with_earlier_names(pool, tmp_path)
     assert [ingredient.group.name for ingredient in earlier] == [
         EARLIER_NAMES.get(name, name) for name in names
     ]

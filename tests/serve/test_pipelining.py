@@ -120,7 +120,7 @@ def test_requests_are_answered_in_order_wherever_their_bytes_are_cut(size: int) 
 
 
 def test_a_pipelined_request_that_never_ends_expires(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "PATIENCE", 0.3)
+    monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 0.3)
     whole = posted("a", b"", last=False)
     received = asyncio.run(answers([whole + whole[:20]]))
     assert received.count(b"HTTP/1.1 200 ") == 1
@@ -213,14 +213,14 @@ async def read_slowly(
 def test_a_client_that_does_not_take_its_answer_is_cut_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(server_module, "PATIENCE", 0.3)
+    monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 0.3)
     size, is_released = asyncio.run(read_slowly(60.0, ServerState()))
     assert is_released
     assert size < LONG
 
 
 def test_a_client_that_takes_its_answer_slowly_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "PATIENCE", 30.0)
+    monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 30.0)
     size, is_released = asyncio.run(read_slowly(0.5, ServerState()))
     assert not is_released
     assert size > LONG

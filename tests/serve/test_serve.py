@@ -35,7 +35,7 @@ from edokit.ensemble.pooled import Pooled
 from edokit.rows import Rows
 from edokit.serve import Limits
 from edokit.serve import server as server_module
-from edokit.serve.app import App, BodyReader, _is_here
+from edokit.serve.app import App, BodyReader, _is_this_machine
 from edokit.serve.batching import Answerer, Batcher
 from edokit.serve.requests import About, Question, RefusedError, read_request, request_model
 from edokit.serve.server import _listen, _Log, _Protocol
@@ -365,7 +365,7 @@ def test_slow_requests_and_too_many_connections_are_refused(
         listening.close()
         return answers
 
-    monkeypatch.setattr(server_module, "PATIENCE", 0.3)
+    monkeypatch.setattr(server_module, "REQUEST_TIMEOUT", 0.3)
     refused, idle, slow = asyncio.run(run())
     assert refused.startswith(b"HTTP/1.1 503 ")
     assert b"too many connections" in refused
@@ -608,11 +608,11 @@ def test_a_bundle_that_cannot_be_loaded_ends_it_with_one_line(tmp_path: Path) ->
 
 def test_what_is_this_machine() -> None:
     for host in ("localhost:8000", "127.0.0.1", "127.0.0.2:80", "[::1]:8000", "LOCALHOST"):
-        assert _is_here(host.encode()), host
+        assert _is_this_machine(host.encode()), host
     others = ("", "localhost.example", "127.0.0.1.example:80", "10.0.0.1", "[::]", "0.0.0.0")
     forged = ("localhost:80@evil", "localhost:", "localhost:80:90", "[::1", "[::1]x", "127.0.0.1/")
     for host in (*others, *forged):
-        assert not _is_here(host.encode()), host
+        assert not _is_this_machine(host.encode()), host
 
 
 def test_the_example_of_a_container_starts_what_exists(server: Server) -> None:

@@ -48,7 +48,7 @@ from edokit.members.pretrained import public_name
 from edokit.members.train import Trained
 from edokit.pipeline.encoders import EncoderChoice, EncoderGain, choose_encoder, encoder_gain
 from edokit.pipeline.options import RunOptions
-from edokit.pipeline.pool import default_pool, with_known_names, write_groups
+from edokit.pipeline.pool import default_pool, with_earlier_names, write_groups
 from edokit.pipeline.result import SUMMARY, Run, RunSummary, leaderboard, quality_sentences
 from edokit.pipeline.source import AnnotationsFile, read_source
 from edokit.pipeline.text import step_commands
@@ -140,10 +140,10 @@ def run(
         if finished is not None:
             return finished
         begin_run(folder)
-        # By this the folder is known as a run's, should the process end before it has a result.
+        # Marks the folder as that of a run, even if the process ends before there is a result.
         write_json({"options": asdict(options), "summary": None}, folder / SUMMARY)
         job = _RunSteps(folder, source, options, started, progress, command, encoder)
-        # Once for all steps, each of which would say it.
+        # Warn once here, since each of the steps would.
         warn_of_similar_texts(source.to_learn_from)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SimilarTextsWarning)
@@ -160,9 +160,10 @@ def _finished(
     options: RunOptions,
     encoder: EncoderChoice | None,
 ) -> Run | None:
-    """The run that the folder holds already, if it is this one and nothing was left out.
+    """The finished run in the folder, if it has these options and is complete; else None.
 
-    A sentence encoder that was not on this machine then, and is now, makes it another one.
+    It is not complete if groups were left out for lack of time, or if the sentence encoder has been
+    installed since.
     """
     if not (folder / RUN_RECORD).exists():
         return None
@@ -172,11 +173,12 @@ def _finished(
         # A run of an earlier version did not record the options that came later.
         recorded_options = asdict(RunOptions()) | result.results["options"]
         if options.quality == "fast":
-            recorded_options["encoder"] = options.encoder  # which plays no part
-        same_options = recorded_options == asdict(options)
-        is_whole = not result.results["out_of_time"]
+            recorded_options["encoder"] = options.encoder  # not used by this quality
+        has_same_options = recorded_options == asdict(options)
+        is_complete = not result.results["out_of_time"]
         if encoder is not None and encoder.available:
-            is_whole = is_whole and result.results.get("encoder") == public_name(encoder.model)
+            has_encoder = result.results.get("encoder") == public_name(encoder.model)
+            is_complete = is_complete and has_encoder
     except (EDOError, LookupError):
         return None
     # Tuples are lists in the record.
@@ -190,7 +192,7 @@ def _finished(
             f"choose another output folder, or replace it with {option('overwrite')}",
             code="other-settings",
         )
-    if same_options and is_whole:
+    if has_same_options and is_complete:
         return result
     return None
 
@@ -211,8 +213,8 @@ class _RunSteps:
 
     def run(self) -> Run:
         """Take all steps, one after the other; each has the objects of those before it."""
-        soft = self.train(SOFT, [Group("linear", 1, supervision="soft")])
-        pool = self.choose(float(soft.manifest["seconds"]))
+        soft_label_model = self.train(SOFT, [Group("linear", 1, supervision="soft")])
+        pool = self.groups_in_time(float(soft_label_model.manifest["seconds"]))
         trained = self.train_pool(pool)
         predictions = trained.predictions["fit"]
         labels = self.source.to_learn_from
@@ -220,7 +222,7 @@ class _RunSteps:
         self.progress(0, 4, "learning weights")
         ensemble = self.fit(predictions, labels, inputs)
         self.progress(1, 4, "comparing")
-        comparison = self.compare(predictions, labels, soft.predictions["fit"], inputs)
+        comparison = self.compare(predictions, labels, soft_label_model.predictions["fit"], inputs)
         self.progress(2, 4, "making the bundle")
         bundle = Bundle.create(
             ensemble, self.folder / "members", self.folder / "bundle", overwrite=True
@@ -231,20 +233,22 @@ class _RunSteps:
         self.write_page(comparison, predictions, labels, inputs, groups, gain)
         summary = self.summarize(comparison, trained, groups, gain)
         self.progress(4, 4, "done")
-        return Run(self.folder, summary.to_dict()).keep(ensemble, bundle)
+        return Run(self.folder, summary.to_dict()).with_objects(ensemble, bundle)
 
     def train(self, name: str, groups: Sequence[Group], *, in_time: bool = False) -> Trained:
-        """Train members in folds, perhaps until time is up; those that are finished are kept."""
+        """Train members in folds; those that are finished are saved.
 
-        finished = -1
+        With ``in_time``, training ends with an `_OutOfTimeError` once the time is up.
+        """
+        done_before = -1
 
         def progress(done: int, total: int, task: str) -> None:
-            nonlocal finished
+            nonlocal done_before
             self.progress(done, total, "training members")
-            # A member that is being trained is finished before time is looked at.
-            if in_time and done > finished and self.seconds_left() < 0:
+            # The time is looked at between members, never while one is trained.
+            if in_time and done > done_before and self.seconds_left() < 0:
                 raise _OutOfTimeError
-            finished = done
+            done_before = done
 
         return train_members(
             self.source.annotations,
@@ -265,26 +269,27 @@ class _RunSteps:
             return math.inf
         return self.started + _TRAINING_SHARE * limit - time.monotonic()
 
-    def choose(self, seconds: float) -> list[Group]:
-        """The groups of the pool that fit into the time; ``seconds`` is what the first member took.
+    def groups_in_time(self, first_member_seconds: float) -> list[Group]:
+        """The groups of the pool that can be trained in time.
 
-        The first group is always among them.
+        Times are estimated from that of the first member. The first group is always included.
         """
         workers = cpu_count()
         if self.options.jobs is not None:
             workers = min(self.options.jobs, workers)
         seconds_left = self.seconds_left()
         pool: list[Group] = []
-        possible = with_known_names(
+        ingredients = with_earlier_names(
             default_pool(self.pool_options()), self.folder / "members" / "members"
         )
-        for ingredient in possible:
+        for ingredient in ingredients:
             group = ingredient.group
             if reason := ingredient.missing():
                 self.left_out.append(f"{group.name}: {reason}")
                 continue
             if not self.is_trained(group):
-                seconds_left -= seconds * ingredient.cost * group.n_members / workers
+                cost = first_member_seconds * ingredient.cost
+                seconds_left -= cost * group.n_members / workers
             if seconds_left < 0 and pool:
                 self.out_of_time.append(group.name)
             else:
@@ -294,15 +299,15 @@ class _RunSteps:
     def pool_options(self) -> RunOptions:
         """The options with the sentence encoder that was chosen.
 
-        With ``auto``, one that is not on this machine is left out without a word on it; what it
-        would gain is said at the end.
+        With ``auto``, one that is not on this machine is not listed among what was left out; a note
+        at the end says how to get it.
         """
         encoder = self.encoder
         if encoder is None:
             return self.options
         model: str | None = encoder.model
-        chosen_here = self.options.quality == "auto" and self.options.encoder is None
-        if chosen_here and not encoder.available:
+        is_automatic = self.options.quality == "auto" and self.options.encoder is None
+        if is_automatic and not encoder.available:
             model = None
         return replace(self.options, encoder=model)
 
@@ -327,12 +332,12 @@ class _RunSteps:
     def inputs(self) -> dict[str, Input]:
         """What weights are learned from and methods are compared on, for the records of both."""
         path = self.folder / "members" / "predictions" / "fit.npz"
-        declared: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if self.source.reading.get("scale") is not None:
-            declared["scale"] = self.source.reading["scale"]
+            options["scale"] = self.source.reading["scale"]
         return {
             "annotations": self.source.recorded_splits(),
-            "predictions": Input(str(path), digest_input(path), declared),
+            "predictions": Input(str(path), digest_input(path), options),
         }
 
     def fit(
@@ -436,6 +441,9 @@ class _RunSteps:
             encoder_note = gain.sentence
         elif self.encoder is not None and self.options.quality == "auto":
             encoder_note = self.encoder.advice
+        compared_groups: list[dict[str, Any]] = []
+        if groups is not None:
+            compared_groups = groups.to_dict()["groups"]
         gains = comparison.gains
         commands = step_commands(
             self.folder,
@@ -461,7 +469,7 @@ class _RunSteps:
             gains=gains,
             leaderboard=leaderboard(comparison, trained),
             seconds=round(time.monotonic() - self.started, 1),
-            groups=groups.to_dict()["groups"] if groups is not None else [],
+            groups=compared_groups,
             encoder=encoder,
             encoder_note=encoder_note,
         )

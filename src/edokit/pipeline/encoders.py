@@ -25,7 +25,8 @@ EXTRA_PACKAGES = (*PACKAGES, "huggingface_hub")
 _LETTER = re.compile(r"[^\W\d_]")
 # Latin, with its supplements and extensions.
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
-_MOST_TEXTS = 2000
+# Texts whose letters are counted are about this many at most.
+_TEXT_SAMPLE = 2000
 # Names and quotations in another script do not make a text one of that script.
 _LATIN_SHARE = 0.9
 
@@ -53,11 +54,11 @@ def choose_encoder(model: str | None, texts: Sequence[object]) -> EncoderChoice:
     """The encoder that was asked for, else the first that is here and reads the texts' script."""
     if model is not None:
         return EncoderChoice(model, _missing(model) is None)
-    fitting = _readers(texts)
-    for encoder in fitting:
+    suitable = _encoders_for(texts)
+    for encoder in suitable:
         if _missing(encoder.repository) is None:
             return EncoderChoice(encoder.repository, True)
-    return EncoderChoice(fitting[0].repository, False, _advice(fitting[0]))
+    return EncoderChoice(suitable[0].repository, False, _advice(suitable[0]))
 
 
 MEASURED_ENCODER = "minilm"
@@ -65,7 +66,7 @@ MEASURED_GAIN = (2, 6)
 """Per cent of the headline metric that this encoder gained (benchmarks/RESULTS.md)."""
 
 
-def _readers(texts: Sequence[object]) -> list[KnownEncoder]:
+def _encoders_for(texts: Sequence[object]) -> list[KnownEncoder]:
     """The encoders that read the script of the texts."""
     if is_latin([str(text) for text in texts]):
         return list(ENCODERS)
@@ -73,11 +74,11 @@ def _readers(texts: Sequence[object]) -> list[KnownEncoder]:
 
 
 def is_latin(texts: Sequence[str]) -> bool:
-    """Whether most letters of the texts are Latin."""
+    """Whether at least 90 % of the letters in a sample of the texts are Latin."""
     letters = 0
     latin = 0
     # Spread over the whole table, which may be sorted by language.
-    step = max(1, len(texts) // _MOST_TEXTS)
+    step = max(1, len(texts) // _TEXT_SAMPLE)
     for text in texts[::step]:
         letters += len(_LETTER.findall(text))
         latin += len(_LATIN.findall(text))
@@ -85,7 +86,7 @@ def is_latin(texts: Sequence[str]) -> bool:
 
 
 def _missing(model: str) -> EDOError | None:
-    """What a model lacks on this machine."""
+    """The error that says what a model lacks on this machine; None if nothing."""
     try:
         check_available(model)
     except EDOError as error:
@@ -127,7 +128,8 @@ class EncoderGain:
     def sentence(self) -> str:
         """The gain in words, with its interval."""
         metric = METRIC[self.metric].short
-        low, high = signed(100 * self.gain.low, 1), signed(100 * self.gain.high, 1)
+        low = signed(100 * self.gain.low, 1)
+        high = signed(100 * self.gain.high, 1)
         if self.gain.standing == "unclear":
             return (
                 f"The sentence encoder {self.model} makes no clear difference to {metric}"
@@ -155,11 +157,12 @@ def encoder_gain(
     None if none of them, or nothing else, was trained.
     """
     groups = predictions.groups or predictions.members
-    on_encoder = {EARLIER_NAMES.get(name, name) for name in ENCODER_GROUPS} | set(ENCODER_GROUPS)
+    encoder_groups = set(ENCODER_GROUPS)
+    encoder_groups.update(EARLIER_NAMES.get(name, name) for name in ENCODER_GROUPS)
     other_members = [
         member
         for member, group in zip(predictions.members, groups, strict=True)
-        if group not in on_encoder
+        if group not in encoder_groups
     ]
     if not 0 < len(other_members) < len(predictions.members):
         return None

@@ -54,7 +54,7 @@ EARLIER_NAMES = {
     "tfidf-characters": "characters",
     "encoder-strong": "encoder-bold",
 }
-"""What earlier versions called groups of the pool."""
+"""The name of each group in earlier versions, by its name today."""
 ENCODER_GROUPS = ("encoder", "encoder-strong")
 """The groups on a sentence encoder."""
 
@@ -69,8 +69,8 @@ def _linear(
 def default_pool(options: RunOptions) -> list[Ingredient]:
     """The groups of this quality, the most useful first (``benchmarks/run.py``).
 
-    Without an encoder in the options, there are none on one.
-    The last ones are left out when time is short.
+    Groups on a sentence encoder need one in the options. When time is short, the last groups are
+    left out.
     """
     trees = Group("trees", 1, "trees", "soft")
     pool = [
@@ -98,7 +98,7 @@ def default_pool(options: RunOptions) -> list[Ingredient]:
     return pool
 
 
-def with_known_names(pool: Sequence[Ingredient], members: Path) -> list[Ingredient]:
+def with_earlier_names(pool: Sequence[Ingredient], members: Path) -> list[Ingredient]:
     """The pool under the names of an earlier version, if the folder has members with such names.
 
     An unfinished run of that version thus goes on with the members that it has trained.

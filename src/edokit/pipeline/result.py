@@ -191,8 +191,8 @@ class Run:
         """Probabilities (N, C) of texts; see `Bundle.predict_proba`."""
         return self.bundle.predict_proba(texts, **view)
 
-    def keep(self, ensemble: EDOEnsemble, bundle: Bundle) -> Run:
-        """Use these objects, from which its files were written, instead of reading the files."""
+    def with_objects(self, ensemble: EDOEnsemble, bundle: Bundle) -> Run:
+        """Hold these objects, so that they need not be read from the files of the run."""
         # Where `cached_property` keeps what it has read.
         vars(self)["ensemble"] = ensemble
         vars(self)["bundle"] = bundle

@@ -40,12 +40,12 @@ from edokit.members.training_data import DEV, TRAIN
 from edokit.runs.inputs import Input
 
 ANNOTATIONS = "annotations.parquet"
-_RARE = 2
-"""Annotations of a label that may be a mistake."""
+_RARE_COUNT = 2
+"""A label with at most this many annotations may be a mistake."""
 _NO_JUDGEMENT = {"unsure", "not sure", "don't know", "skip", "skipped", "n/a", "na", "?"}
 """Labels, in lower case, that seldom are classes."""
 _FREQUENT = 20
-"""Annotations of a label from which on others may be misspellings of it."""
+"""A label with at least this many annotations may be what a misspelt label should be."""
 _RESEMBLANCE = 0.7
 """The least similarity of a misspelt label, from 0 to 1, as of `difflib`."""
 _MOST_MISSPELT = 10
@@ -96,10 +96,10 @@ def read_source(
 
         def read_file(arguments: Mapping[str, Any]) -> Annotations:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ScaleWarning)  # asked here
+                warnings.simplefilter("ignore", ScaleWarning)  # a decision below
                 labels = read_annotations(path, **arguments)
             with errors_in(path):
-                _ask(labels, arguments)
+                _check_open_decisions(labels, arguments)
             return labels
 
         labels = read_or_ask_all(read_file, reading)
@@ -109,35 +109,40 @@ def read_source(
     def read_table(arguments: Mapping[str, Any]) -> Annotations:
         labels = annotations
         if not isinstance(labels, Annotations):
-            of_table = dict(arguments)
-            attributes = of_table.pop("attributes", None)
-            people = of_table.pop("people", None)
-            labels = Annotations.from_table(labels, **of_table)
+            table_arguments = dict(arguments)
+            attributes = table_arguments.pop("attributes", None)
+            people = table_arguments.pop("people", None)
+            labels = Annotations.from_table(labels, **table_arguments)
             if people is not None:
                 labels = with_people(labels, people, arguments.get("columns"))
             if attributes is not None:
                 labels = labels.with_attributes(attributes)
-        _ask(labels, arguments)
+        _check_open_decisions(labels, arguments)
         return labels
 
     labels = read_or_ask_all(read_table, reading)
     _warn_of_doubtful_values(labels)
     path = folder / ANNOTATIONS
     write_annotations(labels, path)
-    written = {
+    reading_of_copy = {
         "classes": list(labels.classes),
         "scale": labels.scale.to_text(labels.classes),
         "duplicates": "all",
     }
-    return AnnotationsFile(labels, path, digest_input(path), written, _training_splits(labels))
+    return AnnotationsFile(
+        labels, path, digest_input(path), reading_of_copy, _training_splits(labels)
+    )
 
 
 def _training_splits(annotations: Annotations) -> list[str]:
     return [name for name in annotations.split_names if name in (TRAIN, *DEV)]
 
 
-def _ask(annotations: Annotations, reading: Mapping[str, Any]) -> None:
-    """Ask about numbers that may be a scale, and about texts that are missing."""
+def _check_open_decisions(annotations: Annotations, reading: Mapping[str, Any]) -> None:
+    """Raise an error that lists what the user has to decide.
+
+    It is about numbers that may be a scale, labels that may be misspelt, and missing texts.
+    """
     decisions = []
     points, outliers = possible_points(annotations)
     if reading.get("scale") is None and points:
@@ -205,7 +210,7 @@ def _misspelt_labels(annotations: Annotations) -> dict[str, str]:
 
 
 def _missing_text(annotations: Annotations, columns: Mapping[str, str]) -> Decision:
-    """The question which column has the texts; the longest values of items are proposed."""
+    """The question which column has the texts, with a proposal: that with the longest values."""
     lengths = {}
     if "item" in columns:
         lengths[columns["item"]] = float(np.mean([len(name) for name in annotations.items]))
@@ -244,15 +249,17 @@ def _warn_of_doubtful_values(annotations: Annotations) -> None:
 
 def _warn_of_rare_labels(annotations: Annotations) -> None:
     """Warn of very rare classes, which may be spelling mistakes."""
-    if len(annotations) < 100 * _RARE:
+    if len(annotations) < 100 * _RARE_COUNT:
         return
     counts = annotations.counts.sum(axis=0)
     rare = [
-        name for name, count in zip(annotations.classes, counts, strict=True) if 0 < count <= _RARE
+        name
+        for name, count in zip(annotations.classes, counts, strict=True)
+        if 0 < count <= _RARE_COUNT
     ]
     if rare:
         warn(
-            f"of {len(annotations)} annotations at most {_RARE} each chose {examples(rare)}; if"
-            f" that is a mistake: {option('label_map', {rare[0]: 'LABEL'})}, or"
+            f"of {len(annotations)} annotations at most {_RARE_COUNT} each chose {examples(rare)};"
+            f" if that is a mistake: {option('label_map', {rare[0]: 'LABEL'})}, or"
             f" {option('drop_label', [rare[0]])}"
         )

@@ -51,9 +51,13 @@ def step_commands(
     labels += ["--annotations", *source]
     if splits:
         labels += ["--split", ",".join(splits)]
-    soft = ["--recipe", "linear", "--supervision", "soft", "--members", "1"]
-    rows = ["--methods", ",".join(methods)]
-    rows += ["--extra", f"soft={folder / 'soft' / 'predictions' / 'fit.npz'}", "--no-report"]
+    soft_label_model = ["--recipe", "linear", "--supervision", "soft", "--members", "1"]
+    compared_methods = ["--methods", ",".join(methods)]
+    compared_methods += [
+        "--extra",
+        f"soft={folder / 'soft' / 'predictions' / 'fit.npz'}",
+        "--no-report",
+    ]
     pool = ["--recipe", str(folder / "pool.toml")]
     bundle = ["--members", str(folder / "members"), "--out", str(folder / "bundle")]
     fit = ["fit", *labels, *seed_flags]
@@ -63,18 +67,25 @@ def step_commands(
     if not texts:
         report.append("--no-texts")
     commands = [
-        ["train", *source, *soft, *training, "--out", str(folder / "soft")],
+        ["train", *source, *soft_label_model, *training, "--out", str(folder / "soft")],
         ["train", *source, *pool, *training, "--out", str(folder / "members")],
         [*fit, "--out", str(folder / "ensemble")],
-        ["compare", *labels, *rows, *seed_flags, "--out", str(folder / "comparison")],
+        [
+            "compare",
+            *labels,
+            *compared_methods,
+            *seed_flags,
+            "--out",
+            str(folder / "comparison"),
+        ],
         ["bundle", str(folder / "ensemble"), *bundle],
         report,
     ]
     if by:
-        comparison = ["diagnose", *source, "--by", *typed_values(list(by)), *seed_flags]
+        diagnosis = ["diagnose", *source, "--by", *typed_values(list(by)), *seed_flags]
         if splits:
-            comparison += ["--split", ",".join(splits)]
-        commands.insert(-1, comparison)
+            diagnosis += ["--split", ",".join(splits)]
+        commands.insert(-1, diagnosis)
     return [shlex.join(["edo", *words]) for words in commands]
 
 

@@ -16,13 +16,13 @@ from edokit._errors import InputError, option
 
 STDOUT = "-"
 _METHODS = frozenset({"GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_MOST_WAITING = 10_000
-"""Lines that wait to be written; then lines are lost, and counted."""
+_QUEUE_SIZE = 10_000
+"""The largest number of lines that wait to be written; further lines are lost, and counted."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """A request as the log has it.
+    """The entry of a request in the log.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class AccessLog:
                     "name a file in a folder that exists, or - for stdout",
                     code="unwritable-file",
                 ) from error
-        self._lines: Queue[bytes] = Queue(_MOST_WAITING)
+        self._lines: Queue[bytes] = Queue(_QUEUE_SIZE)
         self._lost = 0
         threading.Thread(target=self._run, name="access log", daemon=True).start()
 

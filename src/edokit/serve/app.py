@@ -30,14 +30,14 @@ from starlette.requests import ClientDisconnect
 from edokit._errors import is_loopback
 from edokit._package import __version__
 from edokit.serve.access_log import Access, known_method, utc_now
-from edokit.serve.batching import Batcher, Limits, reported
+from edokit.serve.batching import Batcher, Limits, without_texts
 from edokit.serve.pages import Page, docs_page, try_page
 from edokit.serve.requests import About, Question, RefusedError, read_request, request_model
 
 TOKEN = "EDO_SERVE_TOKEN"  # the variable of the environment that holds the bearer token
-_ANSWERED = "edo.texts"  # where a request keeps how many texts were answered
+_TEXT_COUNT_KEY = "edo.texts"  # key of the number of answered texts in the scope of a request
 _LONG_BODY = 1 << 16  # bytes from which on a body is parsed in another thread
-_OPEN = ("/health", "/openapi.json", "/", "/docs")  # answered without a token
+_PUBLIC_PATHS = ("/health", "/openapi.json", "/", "/docs")  # answered without a token
 _HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9.-]+))(?::[0-9]{1,5})?")
 """A Host header: a name or an address, and a port or none."""
 _STATUSES = {
@@ -55,7 +55,9 @@ class Prediction(BaseModel):
     """The answer to one text."""
 
     probabilities: dict[str, float] = Field(description="The pool, or the answers for a metric.")
-    entropy: float = Field(description="Of the pool, also where the answers are for a metric.")
+    entropy: float = Field(
+        description="The entropy of the pool, even if the answers are for a metric."
+    )
     spread: float
     label: str | list[str] | None = Field(
         description="None if a panel answers and the text can't be read."
@@ -92,19 +94,22 @@ class Metrics:
     def __init__(self, batcher: Batcher) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
-        options: Any = {"registry": self.registry}
-        ProcessCollector(**options)
+        registry = self.registry
+        ProcessCollector(registry=registry)
         seconds = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
         sizes = [2**power for power in range(13)]
         self.requests = Counter(
-            "edo_requests", "Requests by path and status.", ("path", "status"), **options
+            "edo_requests", "Requests by path and status.", ("path", "status"), registry=registry
         )
-        self.texts = Counter("edo_texts", "Texts that were answered.", **options)
+        self.texts = Counter("edo_texts", "Texts that were answered.", registry=registry)
         self.seconds = Histogram(
-            "edo_request_seconds", "From its head to its answer.", buckets=seconds, **options
+            "edo_request_seconds",
+            "From its head to its answer.",
+            buckets=seconds,
+            registry=registry,
         )
-        batch = Histogram("edo_batch_texts", "Texts of a batch.", buckets=sizes, **options)
-        waiting = Gauge("edo_queue_texts", "Texts that wait for the members.", **options)
+        batch = Histogram("edo_batch_texts", "Texts of a batch.", buckets=sizes, registry=registry)
+        waiting = Gauge("edo_queue_texts", "Texts that wait for the members.", registry=registry)
         waiting.set_function(lambda: batcher.waiting)
         batcher.observe = batch.observe
 
@@ -115,9 +120,11 @@ class AboutAnswer(BaseModel):
     version: str = Field(description="Servers of one version answer alike.")
     classes: list[str] = Field(description="In the order of the probabilities.")
     scale: str = Field(description="nominal, ordinal or multi-label.")
-    contexts: bool | None = Field(description="Whether texts need contexts; null: both will do.")
+    contexts: bool | None = Field(
+        description="Whether texts need contexts; null if both are possible."
+    )
     answers_for: list[str] = Field(description="Metrics that there are answers for.")
-    people: int = Field(description="How many annotators are known apart.")
+    people: int = Field(description="The number of annotators whom the bundle knows by name.")
     max_texts: int = Field(description="Texts of one request.")
     max_length: int = Field(description="Characters of a text, its context included.")
     sends_to: list[str] = Field(description="Addresses to which members send texts.")
@@ -183,7 +190,7 @@ class App:
         status = 0
         path = scope["path"] if scope["path"] in self._paths else "other"
 
-        async def counting(message: Any) -> None:
+        async def send_noting_status(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -193,16 +200,16 @@ class App:
 
         try:
             self._admit(scope)
-            await self._app(scope, receive, counting)
+            await self._app(scope, receive, send_noting_status)
         except RefusedError as error:
-            await _refusal(error)(scope, receive, counting)
+            await _error_response(error)(scope, receive, send_noting_status)
         except Exception as error:
-            self._log(str(reported(error)))
+            self._log(str(without_texts(error)))
             if not status:
                 failure = RefusedError(
                     500, "the server failed on this request", "see its log", code="internal-error"
                 )
-                await _refusal(failure)(scope, receive, counting)
+                await _error_response(failure)(scope, receive, send_noting_status)
         finally:
             seconds = time.perf_counter() - start
             self.metrics.requests.labels(path, status or 499).inc()
@@ -210,10 +217,11 @@ class App:
                 self.metrics.seconds.observe(seconds)
             if self._access is not None:
                 method = known_method(scope["method"])
-                texts = scope.get(_ANSWERED)
+                texts = scope.get(_TEXT_COUNT_KEY)
                 self._access(Access(arrived, method, path, status or 499, round(seconds, 6), texts))
 
     def _admit(self, scope: Any) -> None:
+        """Refuse a request by its headers: too many connections, another host, a wrong token."""
         headers = dict(scope["headers"])
         path = scope["path"]
         if sum(name == b"host" for name, _ in scope["headers"]) > 1:
@@ -229,22 +237,22 @@ class App:
                 code="busy-server",
             )
         # Pages of other sites may make a browser ask this machine under a name of theirs.
-        if self._authorization is None and not _is_here(headers.get(b"host", b"")):
+        if self._authorization is None and not _is_this_machine(headers.get(b"host", b"")):
             hint = f"ask 127.0.0.1 or localhost, or set {TOKEN}"
             raise RefusedError(
                 421, "the host of the request is not this machine", hint, code="unknown-host"
             )
+        if self._authorization is None or path in _PUBLIC_PATHS:
+            return
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         authorization = scheme.lower() + b" " + token.strip()
-        if path not in _OPEN and not hmac.compare_digest(
-            authorization, self._authorization or authorization
-        ):
+        if not hmac.compare_digest(authorization, self._authorization):
             hint = "send the header authorization: Bearer TOKEN"
             message = "the bearer token is missing or wrong"
             raise RefusedError(401, message, hint, www_authenticate="Bearer", code="invalid-token")
 
-    def _loaded(self) -> About:
-        """The bundle, once it can be asked."""
+    def _about_loaded(self) -> About:
+        """What may be asked of the bundle; a request that comes before it is loaded is refused."""
         if self._batcher.about is None:
             raise RefusedError(
                 503,
@@ -256,18 +264,18 @@ class App:
         return self._batcher.about
 
     async def _predict(self, request: Request) -> Response:
-        loaded_bundle = self._loaded()
+        about = self._about_loaded()
         async with self._read(request) as body:
             if len(body) < _LONG_BODY:
-                question = self._question(body, loaded_bundle)
+                question = self._question(body, about)
             else:
-                question = await asyncio.to_thread(self._question, body, loaded_bundle)
+                question = await asyncio.to_thread(self._question, body, about)
             rows = await self._batcher.ask(question)
         self.metrics.texts.inc(len(rows))
-        request.scope[_ANSWERED] = len(rows)
+        request.scope[_TEXT_COUNT_KEY] = len(rows)
         answer = {
-            "version": loaded_bundle.version,
-            "classes": loaded_bundle.classes,
+            "version": about.version,
+            "classes": about.classes,
             "predictions": rows,
         }
         return JSONResponse(answer)
@@ -304,6 +312,7 @@ class App:
         return answer
 
     def _fastapi(self) -> FastAPI:
+        """The application with all paths but those of the pages."""
         app = FastAPI(
             title="EDO",
             version=__version__,
@@ -342,7 +351,7 @@ class App:
                     retry_after="5",
                     code="stopping-server",
                 )
-            return {"status": "ready", "version": self._loaded().version}
+            return {"status": "ready", "version": self._about_loaded().version}
 
         @app.get(
             "/about",
@@ -352,7 +361,7 @@ class App:
         )
         async def about() -> AboutAnswer:
             """What can be asked: classes, scale, limits, and where texts are sent."""
-            return self._about(self._loaded())
+            return self._about(self._about_loaded())
 
         @app.get(
             "/people",
@@ -361,7 +370,7 @@ class App:
         )
         async def people() -> dict[str, Any]:
             """Whose view a panel may take: attributes of the annotators, and their levels."""
-            return self._people(self._loaded())
+            return self._people(self._about_loaded())
 
         @app.get(
             "/metrics",
@@ -374,11 +383,11 @@ class App:
             return Response(generate_latest(self.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
         @app.exception_handler(RefusedError)
-        async def refused(_: Request, error: RefusedError) -> Response:
-            return _refusal(error)
+        async def answer_refused(_: Request, error: RefusedError) -> Response:
+            return _error_response(error)
 
         @app.exception_handler(HTTPException)
-        async def not_found(_: Request, error: HTTPException) -> Response:
+        async def answer_http_error(_: Request, error: HTTPException) -> Response:
             message = "the request can't be answered"
             code = "invalid-request"
             if error.status_code == 404:
@@ -390,7 +399,7 @@ class App:
             hint = "POST /predict, GET /health, /about, /people, /metrics, /openapi.json, /docs"
             headers = error.headers or {}
             refusal = RefusedError(error.status_code, message, hint, code=code, **headers)
-            return _refusal(refusal)
+            return _error_response(refusal)
 
         return app
 
@@ -416,8 +425,8 @@ def _sender(page: Page) -> Callable[[], Awaitable[Response]]:
     return send
 
 
-def _refusal(error: RefusedError) -> Response:
-    """What a client sees of an error."""
+def _error_response(error: RefusedError) -> Response:
+    """The response that tells a client why a request is refused."""
     content = {"error": error.message, "code": error.code}
     if error.hint:
         content["hint"] = error.hint
@@ -425,7 +434,7 @@ def _refusal(error: RefusedError) -> Response:
 
 
 @lru_cache(64)
-def _is_here(host: bytes) -> bool:
+def _is_this_machine(host: bytes) -> bool:
     """Whether a Host header names this machine: ``localhost:8000``, ``[::1]:8000``."""
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:
@@ -444,7 +453,7 @@ class BodyReader:
 
     def __init__(self, max_bytes: int) -> None:
         self._limit = max_bytes
-        self._held = 0  # bytes of all requests that are read or wait
+        self._bytes_in_memory = 0  # of all requests that are read or wait
 
     @contextlib.asynccontextmanager
     async def __call__(self, request: Request) -> AsyncIterator[bytes]:
@@ -468,8 +477,8 @@ class BodyReader:
         try:
             async for part in request.stream():
                 size += len(part)
-                self._held += len(part)
-                if self._held > 64 * self._limit:
+                self._bytes_in_memory += len(part)
+                if self._bytes_in_memory > 64 * self._limit:
                     message = "too many requests are under way"
                     raise RefusedError(
                         503, message, "try again", retry_after="1", code="busy-server"
@@ -492,4 +501,4 @@ class BodyReader:
         except ClientDisconnect:
             raise RefusedError(400, "the request ends early", code="incomplete-request") from None
         finally:
-            self._held -= size
+            self._bytes_in_memory -= size

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from edokit.ensemble.escalation import Escalation
     from edokit.members.familiarity import UnfamiliarPolicy
 
-# Batches of a long request hold this multiple of the texts of other batches.
-_LONG = 4
+# Batches of a long request hold this many times the texts of other batches.
+_LONG_REQUEST_FACTOR = 4
+# The texts of this many requests of the largest size may wait for the members.
+_WAITING_REQUESTS = 8
 # A JSON object for each text.
 AnswerRecords = list[dict[str, Any]]
 
@@ -94,7 +97,7 @@ class Answerer:
     def __call__(self, question: Question) -> AnswerRecords:
         """Answer the texts of a question, in their order."""
         escalation = None
-        if question.is_anonymous:  # what it promises is about this answer
+        if question.is_anonymous:  # its promise is about the anonymous answer
             escalation = self._escalation
         pooled = self._bundle.describe(
             question.texts,
@@ -107,7 +110,7 @@ class Answerer:
         return pooled.to_records()
 
 
-def reported(error: BaseException) -> EDOError:
+def without_texts(error: BaseException) -> EDOError:
     """An error that may be shown: the message of another package's error may quote a text."""
     if isinstance(error, EDOError):
         return error
@@ -119,7 +122,7 @@ def reported(error: BaseException) -> EDOError:
 
 
 @dataclass(eq=False)
-class _Waiting:
+class _WaitingQuestion:
     """A question in the queue."""
 
     question: Question
@@ -155,7 +158,7 @@ class Batcher:
         self._load = load
         self._limits = limits
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="members")
-        self._queue: deque[_Waiting] = deque()
+        self._queue: deque[_WaitingQuestion] = deque()
         self._arrival = asyncio.Event()
         self.observe: Callable[[int], None] = lambda texts: None
         self.waiting = 0
@@ -163,7 +166,10 @@ class Batcher:
         self.stopping = False
 
     async def start(self) -> About:
-        """Load the bundle in the thread, and answer from then on; an error of it is raised."""
+        """Load the bundle in the thread, and answer from then on.
+
+        An error of loading it is raised here.
+        """
         loop = asyncio.get_running_loop()
         self._answers = await loop.run_in_executor(self._thread, self._load)
         self.about = self._answers.about
@@ -179,8 +185,8 @@ class Batcher:
         size = len(question.texts)
         step = self._limits.max_batch
         if size > step:
-            step *= _LONG  # of one request: nobody else waits in the same batch
-        limit = 8 * self._limits.max_texts
+            step *= _LONG_REQUEST_FACTOR  # of one request: nobody else waits in the same batch
+        limit = _WAITING_REQUESTS * self._limits.max_texts
         if self.waiting + size > limit:
             message = f"{counted(self.waiting, 'text')} wait already, with room for {limit}"
             raise RefusedError(
@@ -188,12 +194,12 @@ class Batcher:
             )
         loop = asyncio.get_running_loop()
         parts = [question[start : start + step] for start in range(0, size, step)]
-        queued = [_Waiting(part, loop.create_future()) for part in parts]
+        queued = [_WaitingQuestion(part, loop.create_future()) for part in parts]
         self._queue.extend(queued)
         self.waiting += size
         self._arrival.set()
         answers = [await waiting.answer for waiting in queued]
-        return [row for rows in answers for row in rows]
+        return list(chain.from_iterable(answers))
 
     async def _work(self) -> None:
         while True:
@@ -202,10 +208,10 @@ class Batcher:
                 await self._answer(self._next_batch())
             self._arrival.clear()
 
-    def _next_batch(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[_WaitingQuestion]:
         """The questions of the next batch: of one kind, oldest first."""
-        batch: list[_Waiting] = []
-        skipped: list[_Waiting] = []
+        batch: list[_WaitingQuestion] = []
+        skipped: list[_WaitingQuestion] = []
         size = 0
         limit = self._limits.max_batch
         kind = self._queue[0].question.kind
@@ -221,7 +227,7 @@ class Batcher:
         self.waiting -= size
         return batch
 
-    async def _answer(self, batch: list[_Waiting]) -> None:
+    async def _answer(self, batch: list[_WaitingQuestion]) -> None:
         loop = asyncio.get_running_loop()
         question = Question.joined([waiting.question for waiting in batch])
         try:
@@ -231,7 +237,7 @@ class Batcher:
                 for waiting in batch:  # the error is that of one of them, and no other's
                     await self._answer([waiting])
             elif not batch[0].answer.done():
-                batch[0].answer.set_exception(reported(error))
+                batch[0].answer.set_exception(without_texts(error))
             return
         self.observe(len(rows))
         start = 0

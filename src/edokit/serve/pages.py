@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from edokit._io.digests import policy_digest
 
-_KINDS = {
+_WORDS_FOR_TYPES = {
     "number": "number",
     "boolean": "true or false",
     "string": "text",
@@ -62,7 +62,7 @@ class Page:
 
 
 def try_page() -> Page:
-    """The page on which one types texts and sees what people would say."""
+    """The page to try the server: type texts, and see what people would say."""
     style = _asset("page.css")
     script = _asset("try.js")
     template = _environment().get_template("try.html")
@@ -138,9 +138,9 @@ def _response_schema(
 def _fields(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Name, kind and description of each field of an object."""
     required = schema.get("required", ())
-    listed: list[dict[str, Any]] = []
+    fields: list[dict[str, Any]] = []
     for name, part in schema.get("properties", {}).items():
-        listed.append(
+        fields.append(
             {
                 "name": name,
                 "kind": _kind(part),
@@ -148,7 +148,7 @@ def _fields(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "description": part.get("description", ""),
             }
         )
-    return listed
+    return fields
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -162,6 +162,10 @@ def _kind(schema: Mapping[str, Any]) -> str:
         return f"list of {_kind(schema.get('items', {})) or 'values'}"
     if schema.get("type") == "object":
         values = schema.get("additionalProperties")
-        kind = _kind(values) if isinstance(values, Mapping) else ""
-        return f"object of {kind}" if kind else "object"
-    return _KINDS.get(str(schema.get("type")), "")
+        kind = ""
+        if isinstance(values, Mapping):
+            kind = _kind(values)
+        if not kind:
+            return "object"
+        return f"object of {kind}"
+    return _WORDS_FOR_TYPES.get(str(schema.get("type")), "")

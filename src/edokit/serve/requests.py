@@ -50,7 +50,7 @@ class About:
     version : str
     classes : list of str
     annotators : frozenset of str
-        The annotators that are known apart.
+        The annotators whom the bundle knows by name.
     people : PeopleEffects or None
         Their attributes, and how they differ from the pool.
     metrics : tuple of str
@@ -96,28 +96,32 @@ class Question:
     @property
     def kind(self) -> tuple[Any, ...]:
         """What questions of one batch have in common."""
-        pairs = isinstance(self.texts[0], tuple)
-        return self.annotators is None, self.panel, self.answer_for, pairs
+        has_contexts = isinstance(self.texts[0], tuple)
+        return self.annotators is None, self.panel, self.answer_for, has_contexts
 
     def __getitem__(self, part: slice) -> Question:
-        return replace(
-            self, texts=self.texts[part], annotators=self.annotators and self.annotators[part]
-        )
+        annotators = None
+        if self.annotators is not None:
+            annotators = self.annotators[part]
+        return replace(self, texts=self.texts[part], annotators=annotators)
 
     @classmethod
     def joined(cls, questions: Sequence[Question]) -> Question:
         """Questions of one kind as one."""
-        texts = [text for question in questions for text in question.texts]
-        names = [names for question in questions for names in question.annotators or ()]
-        return replace(questions[0], texts=texts, annotators=names or None)
+        texts: list[Any] = []
+        annotators: list[list[str]] = []
+        for question in questions:
+            texts += question.texts
+            annotators += question.annotators or []
+        return replace(questions[0], texts=texts, annotators=annotators or None)
 
 
 def request_model(max_texts: int, max_length: int) -> type[BaseModel]:
     """The schema of a request within these limits."""
-    # Of a million wrong entries, one is enough to know.
-    listed = Field(min_length=1, max_length=max_texts, fail_fast=True)
-    Texts = Annotated[list[Annotated[str, Field(max_length=max_length)]], listed]
-    Names = Annotated[list[str], listed]
+    # Validation ends at the first wrong entry: there may be a million of them.
+    list_limits = Field(min_length=1, max_length=max_texts, fail_fast=True)
+    Texts = Annotated[list[Annotated[str, Field(max_length=max_length)]], list_limits]
+    Names = Annotated[list[str], list_limits]
 
     class PredictRequest(BaseModel):
         model_config = ConfigDict(
@@ -130,7 +134,7 @@ def request_model(max_texts: int, max_length: int) -> type[BaseModel]:
         contexts: Texts | None = Field(
             None, description="What precedes each text, for members that were trained on pairs."
         )
-        annotators: Annotated[list[Names], listed] | None = Field(
+        annotators: Annotated[list[Names], list_limits] | None = Field(
             None, description="For each text a list of annotators, known to the bundle, to predict."
         )
         panel: Names | dict[str, str | Names] | None = Field(

@@ -26,21 +26,21 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from edokit._errors import InputError, is_loopback, option
 from edokit.serve.access_log import AccessLog
 from edokit.serve.app import TOKEN, App
-from edokit.serve.batching import Answerer, Batcher, Limits, reported
+from edokit.serve.batching import Answerer, Batcher, Limits, without_texts
 from edokit.serve.requests import About
 
 if TYPE_CHECKING:
     from edokit.ensemble.escalation import Against
     from edokit.members.familiarity import UnfamiliarPolicy
 
-PATIENCE = 20.0  # seconds in which a request must have arrived, and its answer been taken
+REQUEST_TIMEOUT = 20.0  # seconds for a request to arrive, and for its answer to be taken
 _SHORTEST_TOKEN = 16
 _LONGEST_HEAD = 1 << 16  # bytes of a request around its body
-_GRACE = 60  # seconds in which clients must have taken their answers, once the server stops
-_LINGER = 0.25  # seconds in which requests that are under way still arrive then
+_SHUTDOWN_TIMEOUT = 60  # seconds for clients to take their answers once the server stops
+_SHUTDOWN_DELAY = 0.25  # seconds for requests under way to arrive before it stops
 _MAX_CONNECTIONS = 512
 _SPARE_CONNECTIONS = 64  # beyond these, on which only /health is answered
-_SMALLEST_PART = 512  # bytes that are parsed at once, up to the next empty line
+_SMALLEST_PART = 512  # least bytes that are parsed at once; a part ends at an empty line
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
 _REPEAT_AFTER = 60.0  # seconds after which a line of the log may be repeated
 _MOST_LINES = 100  # different lines of the log that are remembered
@@ -84,7 +84,7 @@ class _Protocol(HttpToolsProtocol):
         self.flow: _Flow = _Flow(transport)
         # pause_writing is called whenever bytes wait for the client, resume_writing when none do.
         transport.set_write_buffer_limits(high=0)
-        self._deadline = self.loop.call_later(PATIENCE, self._expire)
+        self._deadline = self.loop.call_later(REQUEST_TIMEOUT, self._expire)
         if self.limit_concurrency and len(self.connections) >= self.limit_concurrency:
             self.connections.discard(self)  # else uvicorn refuses other connections, too
             self._refuse(
@@ -92,7 +92,7 @@ class _Protocol(HttpToolsProtocol):
             )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._complete()
+        self._finish_request()
         self._stop_answer_deadline()
         self._waiting = b""
         super().connection_lost(exc)
@@ -104,7 +104,7 @@ class _Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._deadline is None:
-            self._deadline = self.loop.call_later(PATIENCE, self._expire)
+            self._deadline = self.loop.call_later(REQUEST_TIMEOUT, self._expire)
         self._waiting = self._waiting[self._position :] + data
         self._position = 0
         self._parse()
@@ -113,7 +113,7 @@ class _Protocol(HttpToolsProtocol):
         super().pause_writing()
         # Also after close(), which waits for the client to take what is left.
         if self._answer_deadline is None:
-            self._answer_deadline = self.loop.call_later(PATIENCE, self.transport.abort)
+            self._answer_deadline = self.loop.call_later(REQUEST_TIMEOUT, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -123,7 +123,7 @@ class _Protocol(HttpToolsProtocol):
         super().on_message_begin()
         self._is_inside_request = True
         if self._deadline is None:  # its first bytes came with the request before it
-            self._deadline = self.loop.call_later(PATIENCE, self._expire)
+            self._deadline = self.loop.call_later(REQUEST_TIMEOUT, self._expire)
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
@@ -136,7 +136,7 @@ class _Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._is_inside_request = False
-        self._complete()
+        self._finish_request()
 
     def on_response_complete(self) -> None:
         if self._unanswered:  # a lost connection has none
@@ -178,13 +178,15 @@ class _Protocol(HttpToolsProtocol):
             self.flow.resume_reading()
 
     def _may_parse(self) -> bool:
+        """Whether the parser may get more bytes: those of one unanswered request at a time."""
         if self.transport.is_closing():
             return False
         if self._is_inside_request:
             return len(self._unanswered) <= 1
         return not self._unanswered
 
-    def _complete(self) -> None:
+    def _finish_request(self) -> None:
+        """Forget the size and the deadline of a request that has arrived, or never will."""
         self._head_size = 0
         if self._deadline is not None:
             self._deadline.cancel()
@@ -197,9 +199,9 @@ class _Protocol(HttpToolsProtocol):
 
     def _expire(self) -> None:
         if self.flow.read_paused:  # by us, while an earlier request is answered
-            self._deadline = self.loop.call_later(PATIENCE, self._expire)
+            self._deadline = self.loop.call_later(REQUEST_TIMEOUT, self._expire)
         elif not self.transport.is_closing():
-            message = f"the request did not arrive in {PATIENCE:g} seconds"
+            message = f"the request did not arrive in {REQUEST_TIMEOUT:g} seconds"
             self._refuse("408 Request Timeout", message, code="slow-request")
 
     def _refuse(self, status: str, message: str, *, code: str) -> None:
@@ -240,7 +242,7 @@ class _Server(uvicorn.Server):
         try:
             self._ready(await self._batcher.start())
         except Exception as error:
-            self.failure = reported(error)
+            self.failure = without_texts(error)
             self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -248,7 +250,7 @@ class _Server(uvicorn.Server):
             server.close()
         # Requests on open connections still arrive; their answers close the connection.
         self._batcher.stopping = True
-        await asyncio.sleep(_LINGER)
+        await asyncio.sleep(_SHUTDOWN_DELAY)
         await super().shutdown(sockets)
 
 
@@ -369,8 +371,9 @@ def serve(
             escalation = loaded_bundle.ensemble.escalation(escalate, against)
         return Answerer(loaded_bundle, unfamiliar, escalation)
 
-    def loaded(about: About) -> None:
-        gc.freeze()  # else what was loaded is gone through again and again, while requests wait
+    def announce(about: About) -> None:
+        # Else the collector goes through all loaded objects again and again, and requests wait.
+        gc.freeze()
         # Warnings about a request may name people, and nobody reads them.
         warnings.simplefilter("ignore")
         ready(about, url)
@@ -400,9 +403,9 @@ def serve(
         server_header=False,
         proxy_headers=False,
         limit_concurrency=_MAX_CONNECTIONS + _SPARE_CONNECTIONS,
-        timeout_graceful_shutdown=_GRACE,
+        timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT,
     )
-    server = _Server(config, batcher, loaded)
+    server = _Server(config, batcher, announce)
     try:
         with warnings.catch_warnings():
             server.run(sockets=[listening])
@@ -416,7 +419,7 @@ def serve(
 
 
 def _listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str]:
-    """A socket that listens, and its address; refused without a token unless it is loopback."""
+    """A socket that listens, and its URL; other machines may connect only where a token is set."""
     if token is not None and not re.fullmatch(rf"[!-~]{{{_SHORTEST_TOKEN},}}", token):
         raise InputError(
             f"the token in {TOKEN} is not {_SHORTEST_TOKEN} or more ASCII letters, digits and signs"
@@ -425,9 +428,10 @@ def _listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str
             code="invalid-key",
         )
     try:
-        family, *_, address = socket.getaddrinfo(
+        addresses = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
-        )[0]
+        )
+        family, _, _, _, address = addresses[0]
         if token is None and not is_loopback(str(address[0])):
             raise InputError(
                 f"{option('host', host)} is open to other machines, and no token protects it",
@@ -446,18 +450,20 @@ def _listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str
             "choose another port",
             code="busy-port",
         ) from error
-    name = f"[{host}]" if ":" in host else host
+    name = host
+    if ":" in host:  # an IPv6 address
+        name = f"[{host}]"
     return listening, f"http://{name}:{listening.getsockname()[1]}"
 
 
 def _log_without_details(log: _Log) -> None:
-    """Log lines of the libraries in short: what follows their first line may quote a text."""
+    """Log the first line of each message of the libraries: further lines may quote a text."""
 
-    class Short(logging.Handler):
+    class FirstLines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             log(record.getMessage().strip().partition("\n")[0])
 
     for name in ("uvicorn", "asyncio", "fastapi"):
         logger = logging.getLogger(name)
-        logger.handlers = [Short(logging.WARNING)]
+        logger.handlers = [FirstLines(logging.WARNING)]
         logger.propagate = False
