@@ -254,6 +254,16 @@ def test_a_new_reader_is_one_file_and_is_read(
     assert read_annotations(path, format="tally").classes == ("no", "yes")
     with raises_code("inapplicable-option", "user_first", "'tally'"):
         read_annotations(path, user_first=True)
+    path.write_text("post-1 no no\n\npost-2 yes Yes\n", encoding="utf-8")
+    with raises_code("doubtful-spelling", "posts.tally", "line 3"):
+        read_annotations(path)
+    path.write_text("post-1 no no\n\npost-2\n", encoding="utf-8")
+    with raises_code("missing-value", "posts.tally: item 'post-2' in line 3"):
+        read_annotations(path)
+    path.write_text("\n\n", encoding="utf-8")
+    with raises_code("no-rows", "posts.tally"):
+        read_annotations(path)
+    path.write_text("post-1 no no yes\n\npost-2 yes yes\n", encoding="utf-8")
     described = answer("data", "info", path)
     assert sum(part["items"] for part in described["splits"].values()) == 2
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Annotated, Literal
 
 import pytest
 
 from edokit.members import Group, Member
-from edokit.members.recipe_options import known_options
+from edokit.members.recipe_options import Range, known_options
 from edokit.members.registry import find_recipe, make_member, recipe_names
 from tests.errors import raises_code
 
@@ -55,6 +56,33 @@ def test_options_are_understood_as_text_and_as_values() -> None:
     same = {"strength": 3.0, "fewest": 4}
     assert recipe_options("linear", {"strength": "3", "fewest": "4"}) == same
     assert recipe_options("linear", {"strength": 3, "fewest": 4}) == same
+
+
+class LengthMember(Member):
+    """A recipe whose options have limits, and no fields."""
+
+    def __init__(
+        self,
+        n_classes: int,
+        *,
+        bins: Annotated[int, "number", Range(1)] = 3,
+        kind: Literal["words", "signs"] = "words",
+    ) -> None:
+        self.n_classes = n_classes
+        self.bins = bins
+        self.kind = kind
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [({"bins": 0}, "invalid-number"), ({"kind": "lines"}, "unknown-choice")]
+)
+def test_limits_hold_without_a_call_of_the_recipe(
+    options: Mapping[str, str | int], code: str
+) -> None:
+    recipe = f"{__name__}:LengthMember"
+    assert make_member(recipe, 2, {"bins": 1}).get_params()["bins"] == 1
+    with raises_code(code, next(iter(options))):
+        make_member(recipe, 2, options)
 
 
 def test_truth_and_nothing_are_understood() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,20 @@ import numpy as np
 import pytest
 
 from edokit import Objective
+from edokit.cli.fit import LOSS_TERMS, FitFlags
 from edokit.ensemble._fit import explain
 from edokit.fitdata.data import FitData
 from edokit.metrics import bs
 from edokit.objective import loss, settings
 from edokit.objective.pools import pool
-from edokit.objective.settings import CE, GumbelSteps, ObjectiveSettings, Shape, TermOption
+from edokit.objective.settings import (
+    CE,
+    GumbelSteps,
+    ObjectiveSettings,
+    Pool,
+    Shape,
+    TermOption,
+)
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 from tests.errors import raises_code
@@ -136,6 +144,28 @@ def test_a_wrong_declaration_is_refused(
         solve_exact(data, brier)
 
 
+def test_a_slope_that_is_not_the_derivative_is_refused(
+    monkeypatch: pytest.MonkeyPatch, brier: ObjectiveSettings, data: FitData
+) -> None:
+    right = loss.SMOOTH_TERMS["added"]
+    for factor in (0.75, 1.25, -1.0):
+
+        class Wrong(right):  # type: ignore[valid-type, misc]
+            factor_of_slope = factor
+
+            def slope(self, pooled: Any, targets: Any) -> Any:
+                return self.factor_of_slope * super().slope(pooled, targets)
+
+        monkeypatch.setitem(loss.SMOOTH_TERMS, "added", Wrong)
+        with raises_code("wrong-declaration", "'brier'", "Wrong"):
+            solve_exact(data, brier)
+
+
+def test_a_log_pool_refuses_it(brier: ObjectiveSettings, data: FitData) -> None:
+    with raises_code("conflicting-options", "lambda_brier", "linear"):
+        solve_exact(data, replace(brier, pool=Pool.LOG))
+
+
 def test_a_matrix_that_is_declared_wrongly_is_refused(
     monkeypatch: pytest.MonkeyPatch, data: FitData
 ) -> None:
@@ -153,6 +183,12 @@ def test_a_certificate_of_suppress_needs_a_penalty_that_outweighs_it(data: FitDa
     assert strong is not None
     assert (weak.convex, strong.convex, strong.global_optimum) == (False, True, True)
     assert "the disagreement between members" in str(weak)
+
+
+def test_every_option_of_the_objective_has_a_flag_and_every_term_a_row() -> None:
+    assert {option.name for option in fields(Objective)} == set(settings.FLAT_NAMES)
+    assert set(settings.FLAT_NAMES.values()) <= {flag.name for flag in fields(FitFlags)}
+    assert {term.name for term in settings.TERMS.values()} | {"total"} == set(LOSS_TERMS)
 
 
 def test_every_term_declares_a_shape() -> None:

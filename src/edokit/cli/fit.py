@@ -12,6 +12,7 @@ from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.estimator import fit as fit_ensemble
 from edokit.ensemble.fitted import Fitted
 from edokit.objective.settings import (
+    FLAT_NAMES,
     Exact,
     Gumbel,
     Objective,
@@ -131,17 +132,7 @@ class FitFlags:
 
     def _objective(self) -> Objective | None:
         """Return the objective that the flags ask for; None if it is that of the preset."""
-        flags = {
-            "ce": self.ce,
-            "ce_weight": self.lambda_ce,
-            "f1": self.lambda_f1,
-            "div": self.lambda_div,
-            "reg": self.lambda_reg,
-            "rps": self.lambda_rps,
-            "w1": self.lambda_w1,
-            "diversity": self.diversity,
-            "class_weights": self.class_weights,
-        }
+        flags = {field: getattr(self, flag) for field, flag in FLAT_NAMES.items()}
         changes = _without_none(flags)
         if not changes:
             return None

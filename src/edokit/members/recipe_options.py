@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from types import NoneType
+from dataclasses import is_dataclass
+from types import NoneType, SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from edokit._errors import InputError, check_number, examples, one_of
@@ -104,21 +106,42 @@ def plain_value(text: str) -> OptionValue:
 
 
 def check_types(member: Member) -> None:
-    """Check options against the `Range`, or the ``Literal`` values, that their types name."""
-    for name, hint in get_type_hints(type(member), include_extras=True).items():
+    """Check options against the `Range`, or the ``Literal`` values, that their types name.
+
+    `make_member` does this for every recipe.
+    """
+    for name, hint in _option_types(type(member)).items():
         if get_origin(hint) is Literal:
             one_of(name, getattr(member, name), get_args(hint))
         elif get_origin(hint) is Annotated:
-            kind, limits = get_args(hint)
             value = getattr(member, name)
+            kind, *notes = get_args(hint)
             kinds = get_args(kind) or (kind,)
             if value is None and NoneType in kinds:
                 continue
-            check_number(
-                name,
-                value,
-                limits.least,
-                limits.largest,
-                above=limits.above,
-                whole=int in kinds,
-            )
+            for limits in notes:
+                if isinstance(limits, Range):
+                    check_number(
+                        name,
+                        value,
+                        limits.least,
+                        limits.largest,
+                        above=limits.above,
+                        whole=int in kinds,
+                    )
+
+
+def _option_types(recipe: type[Member]) -> dict[str, object]:
+    """The types of the options, as fields of the class or parameters of ``__init__`` have them."""
+    options = known_options(recipe)
+    types: dict[str, object] = {}
+    for base in reversed(recipe.__mro__):
+        annotations = dict(vars(base).get("__annotations__", {}))
+        if not is_dataclass(base) and "__init__" in vars(base):
+            annotations |= getattr(vars(base)["__init__"], "__annotations__", {})
+        # Types of other attributes may not exist at run time.
+        known = {name: hint for name, hint in annotations.items() if name in options}
+        holder = SimpleNamespace(__annotations__=known)
+        namespace = vars(sys.modules[base.__module__])
+        types |= get_type_hints(holder, namespace, include_extras=True)
+    return types

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 from edokit._errors import InputError, examples
 from edokit.members import recipes
 from edokit.members.recipe import Capabilities, Member, OptionValues
+from edokit.members.recipe_options import check_types
 
 
 def recipe_names() -> list[str]:
@@ -115,4 +116,5 @@ def make_member(
         member = recipe(n_classes, **options, device=device)
     else:
         member = recipe(n_classes, **options)
+    check_types(member)
     return member

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from array_api_compat import device
 
+from edokit._errors import InputError, option
 from edokit._types import Ints
 from edokit.objective.pools import (
     EPSILON,
@@ -195,8 +196,15 @@ def pool_terms(
     if settings.ce is CE.MEAN:
         terms["ce_weight"] = CROSS_ENTROPY[settings.pool](alpha)
     for name, term_class in SMOOTH_TERMS.items():
-        if getattr(settings, name):
-            terms[name] = term_class(steps)
+        if not getattr(settings, name):
+            continue
+        if settings.pool is Pool.LOG:  # its items are logarithms of probabilities
+            raise InputError(
+                f"{option(TERMS[name].flat_name)} weighs a term of linear pools",
+                f"choose {option('pool', 'linear')}, or leave the term out",
+                code="conflicting-options",
+            )
+        terms[name] = term_class(steps)
     return terms
 
 

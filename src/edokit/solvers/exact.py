@@ -346,17 +346,20 @@ def _shape_of(bends: Reals, limit: float) -> Shape:
 def check_shapes(objective: JointObjective) -> None:
     """Raise an error if a term does not bend as declared, which would make certificates wrong.
 
-    Matrices are checked by their eigenvalues, terms over items at midpoints of random weights.
+    Matrices are checked by their eigenvalues, terms over items at midpoints of random weights, and
+    their gradients by their values.
     """
     for name in objective.shapes:
         term = objective.all_terms[name]
+        if isinstance(term, InMemoryTerm):
+            term = term.first_items(_CHECKED_ITEMS)
         declared = TERMS[name].shape
         if declared is Shape.NEITHER:
             continue
         if isinstance(term, Quadratic):
             measured_shape = _matrix_shape(term.matrix, _SHAPE_TOLERANCE)
         elif isinstance(term, InMemoryTerm):
-            measured_shape = _midpoint_shape(term.first_items(_CHECKED_ITEMS), objective.members)
+            measured_shape = _midpoint_shape(term, objective.members)
         else:
             continue
         if measured_shape not in (declared, Shape.LINEAR):
@@ -370,6 +373,15 @@ def check_shapes(objective: JointObjective) -> None:
                 f"correct its shape in TERMS: {Shape.NEITHER!r} if it may bend either way",
                 code="wrong-declaration",
             )
+        if isinstance(term, InMemoryTerm):
+            shape_by_slope = _tangent_shape(term, objective.members)
+            if shape_by_slope not in (declared, Shape.LINEAR):
+                raise InputError(
+                    f"the slope of the term {TERMS[name].name!r} is not the derivative of its"
+                    " value",
+                    f"correct one of the two formulas of {type(term.term).__name__}",
+                    code="wrong-declaration",
+                )
 
 
 def _midpoint_shape(term: InMemoryTerm, members: int) -> Shape:
@@ -379,6 +391,24 @@ def _midpoint_shape(term: InMemoryTerm, members: int) -> Shape:
     bends = values.mean(axis=0) - term.value(ends.mean(axis=0))
     limit = _SHAPE_TOLERANCE * max(1.0, float(np.abs(values).max()))
     return _shape_of(bends, limit)
+
+
+def _tangent_shape(term: InMemoryTerm, members: int) -> Shape:
+    """How a term bends between pairs of weights that are close, judged by its tangents at both.
+
+    Along a convex function the tangent at the start rises too little, that at the end too much.
+    """
+    pairs = np.random.default_rng(1).dirichlet(np.full(members, 0.3), size=(2, _CHECKED_PAIRS))
+    starts = pairs[0]
+    ends = 0.9 * starts + 0.1 * pairs[1]
+    start_values, start_slopes = term.at(starts)
+    end_values, end_slopes = term.at(ends)
+    rises = end_values - start_values
+    start_rises = (start_slopes * (ends - starts)).sum(axis=-1)
+    end_rises = (end_slopes * (ends - starts)).sum(axis=-1)
+    bends = np.concatenate([rises - start_rises, end_rises - rises])
+    largest = np.abs([start_values, end_values, start_rises, end_rises]).max()
+    return _shape_of(bends, _SHAPE_TOLERANCE * max(1.0, float(largest)))
 
 
 # --- Newton's method on the simplex ---------------------------------------------------------------
