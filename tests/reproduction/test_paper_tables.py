@@ -275,6 +275,51 @@ def test_the_page_of_findings_has_the_verdicts_of_all_kinds_of_members(
     assert findings_table.table().count("\n") == 11
 
 
+def test_the_page_of_findings_shows_figures_of_the_results_pages() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "findings.md").read_text(encoding="utf-8")
+    protocol = root / "benchmarks" / "lewidi2023_protocol"
+    results = (root / "benchmarks/lewidi2023/RESULTS.md").read_text(encoding="utf-8")
+    for backbone in ("minilm", "mpnet"):
+        results += (protocol / backbone / "RESULTS.md").read_text(encoding="utf-8")
+    judged = page[page.index("## Which findings hold") : page.index("## Against the paper's best")]
+    figures = set(re.findall(r"\d\.\d{4}", judged))
+    assert len(figures) > 10
+    assert [figure for figure in sorted(figures) if figure not in results] == []
+    for low, high in re.findall(r"\[(\d\.\d{4}), (\d\.\d{4})\]", judged):
+        # The page gives sizes of reductions, the results differences.
+        assert f"[−{high}, −{low};" in results
+
+
+@pytest.mark.parametrize(
+    ("backbone", "sentence", "near_the_prior"),
+    [
+        ("minilm", "one holds in part and nine do not replicate", "25 of the 50"),
+        ("mpnet", "four hold in part and six do not replicate", "14 of MPNet's"),
+    ],
+)
+def test_the_page_of_findings_counts_what_holds_under_the_papers_protocol(
+    backbone: str, sentence: str, near_the_prior: str
+) -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "findings.md").read_text(encoding="utf-8")
+    pools = root / "benchmarks" / "lewidi2023_protocol" / backbone
+    results = (pools / "RESULTS.md").read_text(encoding="utf-8")
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    verdicts = re.search(r"(\d+) × holds, (\d+) × holds in part, (\d+) × does not", results)
+    assert verdicts is not None
+    holds, partly, fails = (int(count) for count in verdicts.groups())
+    assert holds == 0
+    verb = "holds" if partly == 1 else "hold"
+    assert sentence == f"{words[partly]} {verb} in part and {words[fails]} do not replicate"
+    manifest = json.loads((pools / "HS-Brexit/random-select/manifest.json").read_text("utf-8"))
+    losses = [member["metrics"]["dev"]["ce"] for member in manifest["members"]]
+    assert near_the_prior.startswith(f"{sum(loss > 0.37 for loss in losses)} of ")
+    text = " ".join(page.split())
+    for shown in (sentence, near_the_prior):
+        assert shown in text
+
+
 def test_the_row_is_chosen_without_looking_at_test(sections: dict[str, Section]) -> None:
     rows = cells(sections["bars"], "bars-candidates")
     first = min(rows, key=lambda row: row["held-out CE"])
