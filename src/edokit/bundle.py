@@ -71,8 +71,8 @@ MODELS = "models"
 CARD = "README.md"
 # Characters that a text may have, unless another limit is given.
 MAX_LENGTH = 100_000
-# Texts that are predicted at once.
-ROWS = 2048
+# The number of texts that are predicted at once.
+PART_SIZE = 2048
 NO_FAMILIARITY = "its members were trained by an earlier version, or elsewhere"
 
 
@@ -140,12 +140,12 @@ class Bundle:
         self.max_length = max_length
         self.folder: Path | None = None
         self._contents = BundleContents(edokit=__version__, models={}, files={})
-        # Learned on pairs of an item and an annotator, with the anonymous answers beside them, or
-        # with the members of annotators as one.
-        names = ensemble.members_
-        self._on_pairs = bool(members.pooled) or any(name.endswith(ANONYMOUS) for name in names)
-        # Then an answer for an annotator is pooled by those that know the annotator alone.
-        self._on_items = ensemble.fitted_.pairs is None
+        # Weights were learned on pairs of an item and an annotator if the members of annotators are
+        # pooled as one, or if the anonymous answers have weights of their own.
+        has_anonymous = any(name.endswith(ANONYMOUS) for name in ensemble.members_)
+        self._is_learned_on_pairs = bool(members.pooled) or has_anonymous
+        # If they were learned on items, only the members that know an annotator answer for one.
+        self._is_learned_on_items = ensemble.fitted_.pairs is None
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class Bundle:
         by_item = None
         if annotators is not None:
             by_item = _by_item(annotators, checked.items)
-        parts = self.describe_parts(checked.parts(ROWS), annotators=by_item, **view)
+        parts = self.describe_parts(checked.parts(PART_SIZE), annotators=by_item, **view)
         return Pooled.concatenate(list(parts))
 
     def describe_parts(
@@ -251,7 +251,7 @@ class Bundle:
         unfamiliar: UnfamiliarPolicy | None = None,
         escalate: Escalation | float | str | None = None,
     ) -> Iterator[Pooled]:
-        """The same of texts that come in parts, one at a time.
+        """As ``describe``, for texts that come in parts, one part at a time.
 
         Parameters
         ----------
@@ -294,10 +294,9 @@ class Bundle:
         if people is not None:
             yield from self._describe_for_people(parts, annotators, panel, answer_for, unfamiliar)
             return
-        for_annotators = (
-            annotators is not None and self._on_items and not self.members.has_annotator_members
-        )
-        by_annotator = self._on_pairs or panel is not None or for_annotators
+        by_annotator = self._is_learned_on_pairs or panel is not None
+        if annotators is not None and not self.members.has_annotator_members:
+            by_annotator = by_annotator or self._is_learned_on_items
         for part in parts:
             if panel is not None:
                 annotators = dict.fromkeys(part.items, panel.annotators)
@@ -437,8 +436,10 @@ class Bundle:
     def pairs(
         self, texts: Texts, annotators: Sequence[str] | Mapping[str, Iterable[str]]
     ) -> Predictions:
-        """The members' predictions for each of these annotators (of all texts, or by item), and the
-        anonymous ones."""
+        """The members' predictions for these annotators, and the anonymous predictions.
+
+        The annotators are those of every text, or of each text by its item.
+        """
         if not isinstance(annotators, Mapping):
             annotators = dict.fromkeys(texts.items, tuple(annotators))
         texts.check_lengths(self.max_length)
@@ -487,7 +488,7 @@ class Bundle:
     def _load(
         cls, folder: Path, home: Path, max_length: int = MAX_LENGTH, **options: Any
     ) -> Bundle:
-        """Load a bundle whose files may be links that lead to somewhere below ``home``."""
+        """Load a bundle whose files may be links to files below the folder ``home``."""
         if not (folder / BUNDLE).exists():
             problem = "is not a folder, or does not exist"
             if folder.is_dir():
@@ -569,7 +570,7 @@ class Bundle:
         with guard, whole_content(out, BUNDLE) as folder:
             write_fitted(fitted.fitted_, folder / ENSEMBLE)
             ensemble_card = (folder / ENSEMBLE / CARD).read_text(encoding="utf-8")
-            (folder / ENSEMBLE / CARD).unlink()  # its part of the bundle's own
+            (folder / ENSEMBLE / CARD).unlink()  # it becomes a part of the bundle's card
             member_names = fitted.needed_members()
             trained = LoadedMembers(sources, member_names, device=device, trust=trust, keep=False)
             _check_classes(trained, fitted, "name the folder of the members that it was fitted on")
@@ -581,15 +582,15 @@ class Bundle:
             contents = BundleContents(edokit=__version__, models=copied.encoders, files=files)
             write_json(contents.model_dump(), folder / BUNDLE)
             if not overwrite:
-                _refuse_other(out, contents.version)
+                _refuse_other_version(out, contents.version)
             models = _model_folders(folder, contents, home=folder)
             bundled = LoadedMembers(
                 folder / MEMBERS, member_names, device=device, trust=trust, models=models
             )
             for name, loaded_models in copied.models.items():
                 bundled.take_models(name, loaded_models)
-            bundled.load()  # those that compute with a model in the bundle
-            bundled.load_familiarity()  # while its folder has this name
+            bundled.load()  # members that use a model in the bundle; the others are taken above
+            bundled.load_familiarity()  # before the folder gets its final name
             # Refitting the caller's estimator must not change the bundle.
             bundle = cls(copy(fitted), bundled)
             bundle._contents = contents
@@ -636,7 +637,7 @@ class Bundle:
 def _with_ranks(
     pooled: Pooled, texts: Texts, ranks: TextRanks | None, unfamiliar: UnfamiliarPolicy | None
 ) -> Pooled:
-    """Answers with the familiarity of their texts."""
+    """The answers with the familiarity of their texts; unchanged if that is not known."""
     if ranks is None:
         return pooled
     positions = _text_positions(texts, pooled.rows)
@@ -665,7 +666,7 @@ def _text_positions(texts: Texts, rows: Rows) -> Ints:
 
 @dataclass
 class _CopiedMembers:
-    """What became of members that were copied into a bundle."""
+    """Members that were copied into a bundle, and the pretrained models that they need."""
 
     encoders: dict[str, str] = field(default_factory=dict)
     """The folder of each pretrained model that the bundle holds, by name."""
@@ -679,9 +680,11 @@ def _copy_members(trained: LoadedMembers, out: Path) -> _CopiedMembers:
     """Copy members, without their predictions, and the encoders that they need.
 
     Every model is loaded once, which compares its files with the digests on its card; these
-    digests describe the copy, too. A bundle is for others to read: members whose pretrained models
-    were given as folders are saved anew, with the last part of the folder as the name. (Others are
-    copied: skops never writes an estimator the same way twice.)
+    digests describe the copy, too.
+
+    A bundle must not show paths of this machine. So members whose pretrained model was given as a
+    folder are saved again, with the last part of the folder as the name of the model. All other
+    members are copied, because skops never writes an estimator the same way twice.
     """
     copied = _CopiedMembers()
     public_names: dict[str, str] = {}
@@ -693,7 +696,7 @@ def _copy_members(trained: LoadedMembers, out: Path) -> _CopiedMembers:
             card = read_card(source)
             model = _pretrained_model(member)
             if model is not None and model not in public_names:
-                public_names[model] = _bundled_name(member, model, out / MODELS, copied.encoders)
+                public_names[model] = _bundle_model(member, model, out / MODELS, copied.encoders)
             if model is None or public_names[model] == model:
                 digests = _copy_files(source, target, card["sha256"])
             else:
@@ -708,7 +711,7 @@ def _copy_members(trained: LoadedMembers, out: Path) -> _CopiedMembers:
             copied.digests |= {f"{prefix}/{file}": digest for file, digest in digests.items()}
             models.append((target, member))
             if model is not None and public_names[model] in copied.encoders:
-                needs_encoder = True  # the one in the bundle, which loading it again gives it
+                needs_encoder = True  # it is loaded again, with the encoder in the bundle
         if not needs_encoder:
             copied.models[name] = models
     if trained.familiarity is not None:
@@ -753,21 +756,25 @@ def _write_manifest(trained: LoadedMembers, path: Path) -> None:
     write_json(manifest, path)
 
 
-def _bundled_name(member: Member, model: str, out: Path, encoders: dict[str, str]) -> str:
-    """What a bundle calls a pretrained model, which it holds unless the member does."""
+def _bundle_model(member: Member, model: str, out: Path, encoders: dict[str, str]) -> str:
+    """Copy a pretrained model unless the member's own files hold it; its name in the bundle.
+
+    ``encoders`` gets the folder of the copy.
+    """
     name = public_name(model)
     if not member.capabilities.separate_model:
         return name
-    place = copy_model(model, out, member.onnx_file)
-    if encoders.get(name, place) != place:  # folders with the same last part
-        name += f"-{place}"
-    encoders[name] = place
+    folder_name = copy_model(model, out, member.onnx_file)
+    if name in encoders and encoders[name] != folder_name:
+        name += f"-{folder_name}"  # two folders have the same last part
+    encoders[name] = folder_name
     return name
 
 
 def _card(bundle: Bundle, ensemble: str) -> str:
     """The card: that of the ensemble, what its members are, size and time, and how to use it."""
-    ensemble_text, _, members = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
+    ensemble_card = ensemble.removeprefix("# An EDO ensemble\n")
+    ensemble_text, _, members_section = ensemble_card.partition("## Members")
     contents = bundle._contents
     data = bundle.members.manifest["data"]
     items = data.get("items")
@@ -778,17 +785,18 @@ def _card(bundle: Bundle, ensemble: str) -> str:
         addresses = ", ".join(map(markdown_text, bundle.members.endpoints))
         endpoints = f"**Texts are sent to** {addresses}.\n"
     annotators_note = ""
-    if people := bundle.known_annotators:
+    if bundle.known_annotators:
+        annotators = counted(len(bundle.known_annotators), "annotator")
         annotators_note = (
-            f"\nIt knows {counted(len(people), 'annotator')} by name, and answers for each of"
-            " them: the names are in its files.\n"
+            f"\nIt knows {annotators} by name, and answers for each of them: the names are in its"
+            " files.\n"
         )
     context_note = ""
     if data.get(HAS_CONTEXTS):
         context_note = " (with a column `context`)"
     template = (Path(__file__).parent / "bundle_card.md").read_text(encoding="utf-8")
     return template.format(
-        about=ensemble_text.rstrip("\n") + "\n",
+        ensemble_text=ensemble_text.rstrip("\n") + "\n",
         version=bundle.version,
         size=in_bytes(contents.size),
         files=len(contents.files),
@@ -799,8 +807,8 @@ def _card(bundle: Bundle, ensemble: str) -> str:
         items=", ".join(f"{count} {markdown_text(str(name))}" for name, count in items.items()),
         annotators=data.get("annotators", "some"),
         members="\n".join(_member_rows(bundle)),
-        known=annotators_note,
-        rest=members,
+        annotators_note=annotators_note,
+        members_section=members_section,
     )
 
 
@@ -850,7 +858,7 @@ def load(folder: str | Path, **options: Any) -> Bundle | EDOEnsemble:
 
 
 def is_bundle(folder: str | Path) -> bool:
-    """Whether a folder is a bundle, the rest of one, or a run that has one."""
+    """Whether a folder is a bundle, even a damaged one, or a run that has one."""
     return os.path.lexists(bundle_folder(Path(folder)) / BUNDLE)
 
 
@@ -885,7 +893,7 @@ def _check_classes(members: LoadedMembers, ensemble: EDOEnsemble, hint: str) -> 
         )
 
 
-def _refuse_other(out: Path, version: str) -> None:
+def _refuse_other_version(out: Path, version: str) -> None:
     """Refuse to replace a bundle of another version."""
     if (out / BUNDLE).exists() and _read(out).version != version:
         raise InputError(
@@ -896,7 +904,7 @@ def _refuse_other(out: Path, version: str) -> None:
 
 
 def _files(folder: Path, home: Path) -> dict[str, Path]:
-    """What a bundle consists of, beside its card, which people may edit."""
+    """The files that ``bundle.json`` lists: all but the card, which people may edit."""
     return {
         f"{part}/{name}": path
         for part in (ENSEMBLE, MEMBERS, MODELS)
@@ -914,13 +922,13 @@ def _listed_file(path: Path, digest: str | None) -> BundledFile:
 def _check_files(folder: Path, home: Path, files: Mapping[str, BundledFile]) -> None:
     """Refuse a bundle unless its files are those that were bundled."""
     paths = _files(folder, home)
-    unlike = files.keys() ^ paths.keys()
-    if not unlike:
-        unlike = {name for name, path in paths.items() if digest_file(path) != files[name].sha256}
-    if unlike:
+    damaged = files.keys() ^ paths.keys()
+    if not damaged:
+        damaged = {name for name, path in paths.items() if digest_file(path) != files[name].sha256}
+    if damaged:
         raise InputError(
             f"the bundle {folder} is damaged: these files are missing, changed or not part of it:"
-            f" {examples(sorted(unlike))}",
+            f" {examples(sorted(damaged))}",
             "copy or download the bundle again, or make it again with `edo bundle`",
             code="damaged-file",
         )

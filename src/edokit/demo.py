@@ -39,11 +39,11 @@ TRIALS = 50
 CAMPS = "two-camps"
 """The regime whose two groups of annotators are the panels."""
 CAMPS_FILE = "camps.parquet"
-"""Their annotations, which are others than those that the ensemble of the demo learns from."""
+"""Their annotations; the ensemble of the demo learns from another simulation."""
 METHODS = ("best-single", "edo", "edo-paper")
 """What is compared, besides the constant answer and the uniform mean."""
 TRAIN_SHARES = (1.0, 1.0, 1.0, 1.0, 0.2, 0.2, 0.2, 0.04, 0.04, 0.04)
-"""The share of the training items that each of ten members is trained on, so that they differ."""
+"""The share of the training items for each of ten members; they differ because it does."""
 
 
 def run_demo(
@@ -60,7 +60,7 @@ def run_demo(
 
     Weights come from EDO's defaults, and from the paper's search of fifty trials. With ``out`` the
     data, the predictions, the ensemble, the trials and the results are written there; what EDO did
-    not write is replaced with ``overwrite`` alone. At last two panels of annotators are compared,
+    not write is replaced only with ``overwrite``. Finally two panels of annotators are compared,
     in a regime with two camps.
     """
     if members < 1:
@@ -186,8 +186,8 @@ def train_quick_members(
 ) -> dict[str, Predictions]:
     """The predictions of quick members for dev and test.
 
-    Each is trained on one randomly selected label per item, and on this share of the training items
-    (by default on all).
+    Each is trained on one randomly selected label per item. ``shares`` are the shares of the
+    training items that each member is trained on; by default all items.
     """
     train = annotations.split("train")
     held_out = {"dev": annotations.split("dev"), "test": annotations.split("test")}
@@ -196,16 +196,15 @@ def train_quick_members(
     probabilities: dict[str, list[Floats]] = {"dev": [], "test": []}
     for k in range(members):
         progress(k, members, "training members")
-        part = train
+        training_items = train
         seed = random_state + k
         if shares is not None and shares[k] < 1:
-            n = min(len(train.items), max(20, round(shares[k] * len(train.items))))
-            rows = np.random.default_rng([seed, 1]).permutation(len(train.items))[:n]
-            part = train.take(np.sort(rows))
-
+            n_items = min(len(train.items), max(20, round(shares[k] * len(train.items))))
+            positions = np.random.default_rng([seed, 1]).permutation(len(train.items))[:n_items]
+            training_items = train.take(np.sort(positions))
         member = LinearMember(len(annotations.classes))
-        targets = partial(random_select_targets, part, seed)
-        data = MemberData(_texts(part), targets, corpus=corpus, scale=annotations.scale)
+        targets = partial(random_select_targets, training_items, seed)
+        data = MemberData(_texts(training_items), targets, corpus=corpus, scale=annotations.scale)
         member.fit(data, random_state=seed)
         for name in held_out:
             probabilities[name].append(member.predict_proba(texts[name]))

@@ -90,11 +90,12 @@ class PredictOptions:
     Parameters
     ----------
     predictions : Path, optional
-        Its members' predictions: .npz, Parquet or shards.
+        The members' predictions: .npz, Parquet or shards. Without them, give --texts.
     members : list of Path, optional
-        Or its members themselves (a folder of `edo train`, repeatable; a bundle has them)
+        With --texts, a folder of members that `edo train` made (repeatable); not needed for a
+        bundle, which has its members.
     texts : Path, optional
-        with texts: item and text columns, or a text per line.
+        Texts to predict: item and text columns, or a text per line.
     max_length : int, default=100000
         Characters that a text may have, with its context.
     judges : Path, optional
@@ -161,7 +162,7 @@ class PredictOptions:
 
     @property
     def n_panels(self) -> int:
-        """How many panels and persons are named."""
+        """The number of panels and persons that are asked for."""
         return len(self.panel or ()) + len(self.as_annotator or ())
 
     @property
@@ -223,7 +224,7 @@ class PredictOptions:
             check_number("review", self.review, 1, whole=True)
 
     def _check_again(self) -> None:
-        """Refuse to rank labelled items beside answers that are not about all annotators."""
+        """Refuse ``again`` where answers are not those of all annotators."""
         if self.review is None:
             raise InputError(
                 f"{option('again')} is about items to review, without {option('review', 'N')}",
@@ -232,8 +233,8 @@ class PredictOptions:
             )
         if self.n_panels or self.judges is not None or self.annotators is not None:
             raise InputError(
-                f"{option('again')} ranks items by what all annotators would answer, but others are"
-                " asked for",
+                f"{option('again')} ranks items by what all annotators would answer, but single"
+                " annotators are asked for",
                 "leave one of them out",
                 code="conflicting-options",
             )
@@ -285,16 +286,17 @@ class PredictOptions:
                 )
 
     def _check_sources(self, ensemble: Path, bundled: bool) -> None:
+        """Refuse anything but predictions, or texts with the members that predict them."""
         names = ("predictions", "members", "texts")
         sources = [name for name in names if getattr(self, name) is not None]
-        allowed = [["predictions"]]
+        allowed_sources = [["predictions"]]
         if bundled:
-            allowed.append(["texts"])
+            allowed_sources.append(["texts"])
         else:
-            allowed.append(["members", "texts"])
+            allowed_sources.append(["members", "texts"])
         if self.review is not None or self.escalate is not None:
-            allowed.append(["predictions", "texts"])  # people are shown the texts
-        if sources in allowed:
+            allowed_sources.append(["predictions", "texts"])  # people are shown the texts
+        if sources in allowed_sources:
             return
         if sources == ["texts"]:
             raise _missing_bundle(ensemble)
@@ -390,22 +392,23 @@ def _missing_bundle(folder: Path) -> InputError:
 
 
 def _check_panel(panel: Panel, known_annotators: Sequence[str]) -> None:
-    """Refuse a panel, or a person, of whom no member knows anybody."""
+    """Refuse a panel, or a person, if the members know none of its annotators."""
     from edokit.panels import unknown_hint
 
-    if not {*panel.annotators} & {*known_annotators}:
-        hint = unknown_hint(known_annotators)
-        names = [name.strip() for name in ",".join(panel.annotators).split(",")]
-        if len(names) > len(panel.annotators) and {*names} & {*known_annotators}:
-            hint = (
-                "for several people as one panel, put their names into a file, one per line:"
-                f" {option('panel', 'FILE')}"
-            )
-        raise InputError(
-            f"the ensemble does not know {panel}",
-            hint,
-            code="unknown-annotator",
+    known_names = set(known_annotators)
+    if not known_names.isdisjoint(panel.annotators):
+        return
+    hint = unknown_hint(known_annotators)
+    # Somebody may have given several names, separated by commas, as one.
+    names: list[str] = []
+    for annotator in panel.annotators:
+        names += [name.strip() for name in annotator.split(",")]
+    if len(names) > len(panel.annotators) and not known_names.isdisjoint(names):
+        hint = (
+            "for several people as one panel, put their names into a file, one per line:"
+            f" {option('panel', 'FILE')}"
         )
+    raise InputError(f"the ensemble does not know {panel}", hint, code="unknown-annotator")
 
 
 class Predictor:
@@ -417,8 +420,8 @@ class Predictor:
         A fitted ensemble, or a bundle.
     options : PredictOptions
         What is pooled, and for whom.
-    source : callable
-        The `TextSource` of a file of texts.
+    make_source : callable
+        Makes the `TextSource` of a file of texts.
     **loading
         Arguments of `LoadedMembers`: ``device``, ``trust``.
 
@@ -432,7 +435,7 @@ class Predictor:
         self,
         folder: Path,
         options: PredictOptions,
-        source: Callable[[Path], TextSource],
+        make_source: Callable[[Path], TextSource],
         **loading: Any,
     ) -> None:
         from edokit.bundle import Bundle, is_bundle
@@ -448,7 +451,7 @@ class Predictor:
         options.check(folder, bundled=bundled)
         self.options = options
         self._folder = folder
-        self._read_source = source
+        self._make_source = make_source
         self._loading = loading
         self._bundle: Bundle | None = None
         self.ensemble: EDOEnsemble
@@ -460,7 +463,7 @@ class Predictor:
         people = self.ensemble.people_
         columns: Mapping[str, str] = {}
         if options.annotators is not None:
-            columns = source(options.annotators).columns
+            columns = make_source(options.annotators).columns
         self.panels = options.panels(people, columns)
         if people is None and len(self.panels) > 2:
             raise InputError(
@@ -480,15 +483,15 @@ class Predictor:
     def _unfamiliar(self) -> UnfamiliarPolicy | None:
         return cast("UnfamiliarPolicy | None", self.options.unfamiliar)  # checked with the options
 
-    def _source(self, path: Path) -> TextSource:
+    def _text_source(self, path: Path) -> TextSource:
         """A file of texts, whose columns may be called as in the table of the fit."""
-        return self._read_source(path).with_columns_of(self._folder)
+        return self._make_source(path).with_columns_of(self._folder)
 
     @property
     def lists_panels(self) -> bool:
         """Whether the answers of several panels are written below each other."""
-        several = len(self.panels) > 1 or self.options.by is not None
-        return several and self.ensemble.people_ is not None
+        has_several = len(self.panels) > 1 or self.options.by is not None
+        return has_several and self.ensemble.people_ is not None
 
     def write(self, out: Path) -> dict[str, Any]:
         """Write pooled probabilities, of a panel if one is given, as `predict_to_file` does."""
@@ -499,7 +502,7 @@ class Predictor:
         texts = None
         hands_over = self.escalation is not None or self.options.unfamiliar == "people"
         if self.options.review is not None or hands_over:
-            texts = self._shown_texts()
+            texts = self._texts_for_people()
         queue: list[Review] | None = None
         labelled_items: Sequence[str] = ()
         if self.options.again and self.options.review is not None:
@@ -541,14 +544,14 @@ class Predictor:
 
     def _anonymous_answers(self) -> Iterator[Pooled]:
         """The pool's answers for nobody in particular, in parts."""
-        from edokit.bundle import ROWS
+        from edokit.bundle import PART_SIZE
         from edokit.predictions.shards import read_shards
 
         if self.options.texts is not None:
-            texts = self._source(self.options.texts).read()
+            texts = self._text_source(self.options.texts).read()
             parts: Iterable[Texts] = [texts]
             if self._bundle is not None:
-                parts = texts.parts(ROWS)
+                parts = texts.parts(PART_SIZE)
             bundle = self._bundle or self._unbundled()
             yield from bundle.describe_parts(parts, unfamiliar=self._unfamiliar)
             return
@@ -576,12 +579,12 @@ class Predictor:
             return self.panels[0]
         return None
 
-    def _shown_texts(self) -> dict[str, str] | None:
-        """The texts that people are shown, by item."""
+    def _texts_for_people(self) -> dict[str, str] | None:
+        """The texts of the items that go to people, by item."""
         path = self.options.annotations or self.options.texts
         if path is None:
             return None
-        return self._source(path).by_item()
+        return self._text_source(path).by_item()
 
     def _answers(self) -> Path | Iterable[Predictions | Pooled] | None:
         """Predictions of pairs for two panels or for annotators, else pooled answers."""
@@ -596,28 +599,28 @@ class Predictor:
 
     def _answers_to_texts(self, path: Path) -> Iterable[Predictions | Pooled]:
         """Answers to the texts of a file, by the members."""
-        from edokit.bundle import ROWS
+        from edokit.bundle import PART_SIZE
 
         options = self.options
         panels = self.panels
-        source = self._source(path)
+        source = self._text_source(path)
         people = options.judges
-        answers_annotators = options.annotators is not None and not panels
-        if answers_annotators:
+        answers_each_annotator = options.annotators is not None and not panels
+        if answers_each_annotator:
             people = options.annotators
         texts = source.read()
         by_item = source.read_annotators(people, texts.items)
         # Members that are not in a bundle predict one after the other, each all texts.
         parts: Iterable[Texts] = [texts]
         if people is None and self._bundle is not None:
-            parts = texts.parts(ROWS)
+            parts = texts.parts(PART_SIZE)
         bundle = self._bundle or self._unbundled()
-        for group in panels:
-            _check_panel(group, bundle.known_annotators)
+        for panel in panels:
+            _check_panel(panel, bundle.known_annotators)
         if len(panels) == 2:
             annotators = tuple(dict.fromkeys((*panels[0].annotators, *panels[1].annotators)))
             return (bundle.pairs(part, annotators) for part in parts)
-        if answers_annotators and by_item is not None:
+        if answers_each_annotator and by_item is not None:
             if self.ensemble.people_ is not None:
                 return (bundle.for_annotators(part, by_item, self._unfamiliar) for part in parts)
             return (bundle.pairs(part, by_item) for part in parts)

@@ -183,7 +183,7 @@ def test_texts_in_parts_are_predicted_as_one(
 ) -> None:
     many = [f"{text} {k}" for k in range(5) for text in TEXTS]
     whole = bundle.describe(many)
-    monkeypatch.setattr("edokit.bundle.ROWS", 3)
+    monkeypatch.setattr("edokit.bundle.PART_SIZE", 3)
     parts = bundle.describe(many)
     np.testing.assert_array_equal(parts.probabilities, whole.probabilities)
     assert parts.items.tolist() == whole.items.tolist() == [str(k) for k in range(len(many))]
@@ -195,7 +195,7 @@ def test_a_large_file_is_predicted_some_rows_at_a_time(
     many = [f"{text} {k}" for k in range(50) for text in TEXTS]
     table = pa.table({"text": many, "other": ["x" * 1000] * len(many)})
     pq.write_table(table, tmp_path / "texts.parquet", row_group_size=60)
-    monkeypatch.setattr("edokit.bundle.ROWS", 32)
+    monkeypatch.setattr("edokit.bundle.PART_SIZE", 32)
     sizes: list[int] = []
     predict = LoadedMembers.predict
 
@@ -231,7 +231,7 @@ def test_a_text_that_is_missing_late_in_a_file_leaves_no_half_of_an_output(
 ) -> None:
     rows = {"item": [f"i{k}" for k in range(90)], "text": ["tea"] * 80 + [text] + ["tea"] * 9}
     pq.write_table(pa.table(rows), tmp_path / "texts.parquet")
-    monkeypatch.setattr("edokit.bundle.ROWS", 32)
+    monkeypatch.setattr("edokit.bundle.PART_SIZE", 32)
     asked = ["--texts", tmp_path / "texts.parquet", "--out", tmp_path / "p.parquet"]
     assert status("predict", bundle.folder, *asked) == 2
     assert "'i80'" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from edokit.analysis.fit_items import FitItems, read_fit_items
 from edokit.analysis.scores.slices import MOST_VALUES, SliceItems
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
-from edokit.bundle import ROWS, Bundle
+from edokit.bundle import PART_SIZE, Bundle
 from edokit.datasets.item_groups import item_clusters
 from edokit.ensemble.views import PanelLike, make_panel, parse_levels
 from edokit.fitdata.inputs import load_new_labels
@@ -116,7 +116,7 @@ def find_panel(panel: PanelLike | str | Path | None, bundle: Bundle) -> Panel | 
 
 def bundle_answers(bundle: Bundle, texts: Texts, panel: Panel | None) -> Floats:
     """The pool [N, C] for all texts, or what a panel would answer."""
-    parts = bundle.describe_parts(texts.parts(ROWS), panel=panel)
+    parts = bundle.describe_parts(texts.parts(PART_SIZE), panel=panel)
     return np.concatenate([pooled.probabilities for pooled in parts])
 
 
