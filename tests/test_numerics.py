@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from edokit import Annotations, EDOEnsemble, Objective, Predictions
 from edokit.fitdata.data import FitData
@@ -203,6 +204,9 @@ def test_no_weights_are_better_than_the_certificate_allows(
 def test_ensembles_are_finite_at_the_edge(case: Callable[[], Case], ensemble: EDOEnsemble) -> None:
     if case is a_thousand_members and ensemble.preset != "paper-fixed":
         case = a_hundred_members  # a thousand are in the test above
+    if case is a_hundred_classes and (ensemble.pool == "log" or ensemble.preset != "default"):
+        # How annotators differ takes most of the time with so many classes: the default has it.
+        ensemble = clone(ensemble).set_params(people=False)
     people, made = named(case())
     ensemble.fit(made, people)
     shares = ensemble.predict_proba(made)
