@@ -10,16 +10,17 @@ JOBS ?= 2
 .PHONY: bench reproduce soak docs release services demo test lint types layers unit format lock clean help
 
 help:
-	@echo "make demo    install into .venv and run the demonstration"
-	@echo "make test    lint, types, import order and every test but the slow ones"
-	@echo "make bench   speed and scale as ratios, and how the defaults were chosen (long)"
+	@echo "make demo       install into .venv and run the demonstration"
+	@echo "make test       lint, types, import order, and all tests but those that are slow or need a GPU"
+	@echo "make format     fix lint and format the code (ruff)"
+	@echo "make docs       build the documentation into site/"
 	@echo "make reproduce  the paper's tables on the real data, into reproduced/"
-	@echo "make soak    the slow tests, and half an hour of damaged files, kills and failing disks, into docs/reliability.md"
-	@echo "make docs    build the documentation into site/"
-	@echo "make release build wheel and sdist and try them in clean environments (long)"
-	@echo "make format  put the code into the house format"
-	@echo "make lock    write constraints.txt anew from the newest versions"
-	@echo "make clean   remove .venv and caches"
+	@echo "make bench      speed and scale as ratios, and how the defaults were chosen (long)"
+	@echo "make soak       slow tests, damaged files, kills and failing disks; writes docs/reliability.md (long)"
+	@echo "make lock       renew constraints.txt and requirements-serve.txt with the newest versions"
+	@echo "make release    build wheel and sdist and try them in clean environments (long)"
+	@echo "make clean      remove .venv, caches and what demo and reproduce wrote"
+	@echo "Parts of make test: lint, types, layers, unit"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

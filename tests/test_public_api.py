@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 
 import edokit
 from edokit import metrics
@@ -47,6 +48,12 @@ def test_every_exported_name_is_documented() -> None:
         if gaps:
             undocumented[name] = gaps
     assert not undocumented
+
+
+def test_the_reference_lists_every_exported_name() -> None:
+    root = Path(__file__).parents[1]
+    index = (root / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+    assert set(edokit.__all__) - {"__version__"} - set(re.findall(r"`(\w+)`", index)) == set()
 
 
 def test_every_metric_is_documented() -> None:
