@@ -112,7 +112,7 @@ def _layers(cells: vega.Records) -> list[Spec]:
         "legend": {"title": "ρ", "format": "", "tickCount": 5},
     }
     filled = [cell for cell in cells if cell["ρ"] is not None]
-    edges = {"stroke": SURFACE, "strokeWidth": 1, "tooltip": vega.TIPS}
+    edges = {"stroke": SURFACE, "strokeWidth": 1, "tooltip": vega.TOOLTIP}
     ink = {"condition": {"test": "abs(datum['ρ']) > 0.6", "value": SURFACE}, "value": INK}
     return [
         vega.layer("rect", filled, {"color": shade}, **edges),

@@ -24,7 +24,7 @@ from edokit.report.results import (
     parse_search,
     ranked_scores,
 )
-from edokit.report.vega import TIPS, Spec, notebook_spec, standalone_spec
+from edokit.report.vega import TOOLTIP, Spec, notebook_spec, standalone_spec
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -53,6 +53,7 @@ __all__ = [
 FORMATS = ("pdf", "svg", "png", "html", "json")
 """Endings of the files that `Figure.save` writes."""
 _WIDTH = 480
+_RELIABILITY_WIDTH = 340  # as wide as it is high
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +164,7 @@ class Figure:
 def _name_tips(layer: Spec) -> None:
     """Name the fields that are shown under the pointer: all but those with an underscore."""
     mark = layer["mark"]
-    if mark.get("tooltip") != TIPS:
+    if mark.get("tooltip") != TOOLTIP:
         return
     del mark["tooltip"]
     rows = layer["data"]["values"]
@@ -219,8 +220,10 @@ def pareto(search: SearchResult, x: str | None = None, y: str | None = None) -> 
 
 def _pareto_chart(trials: SearchTrials, x: str | None, y: str | None) -> Spec:
     names = trials.metrics
-    x = names[1] if x is None else x
-    y = names[0] if y is None else y
+    if x is None:
+        x = names[1]
+    if y is None:
+        y = names[0]
     for name, value in {"x": x, "y": y}.items():
         if value not in names:
             raise InputError(
@@ -253,7 +256,7 @@ def reliability(
     from edokit.metrics import reliability_curve
 
     curve = reliability_curve(probabilities, annotations.soft_labels, bins, scale=annotations.scale)
-    return Figure.from_chart(charts.reliability(curve), width=340)
+    return Figure.from_chart(charts.reliability(curve), width=_RELIABILITY_WIDTH)
 
 
 def comparison(result: Comparison, methods: Sequence[str] | None = None) -> Figure:
@@ -342,7 +345,10 @@ def group_differences(
     """
     from edokit.analysis.diagnose.groups.result import GroupComparison
 
-    groups = diagnosis if isinstance(diagnosis, GroupComparison) else diagnosis.groups
+    if isinstance(diagnosis, GroupComparison):
+        groups: GroupComparison | None = diagnosis
+    else:
+        groups = diagnosis.groups
     if groups is None:
         raise InputError(
             "the diagnosis compared no groups",
@@ -400,10 +406,15 @@ def run_figures(run: str | Path | ReportData) -> dict[str, Figure]:
     """
     from edokit.report.data import ReportData, collect
 
-    data = run if isinstance(run, ReportData) else collect(run)
+    data = run
+    if not isinstance(data, ReportData):
+        data = collect(data)
     figures = {}
     for name, chart in charts.all_charts(data).items():
-        figures[name] = Figure.from_chart(chart, width=340 if name == "reliability" else _WIDTH)
+        width = _WIDTH
+        if name == "reliability":
+            width = _RELIABILITY_WIDTH
+        figures[name] = Figure.from_chart(chart, width=width)
     return figures
 
 

@@ -17,7 +17,7 @@ from edokit.report import collect
 from edokit.report.answers import answers_view
 from edokit.report.charts import all_charts
 from edokit.report.data import ReportData
-from edokit.report.decisions import handover_view, right_view, whose_view_sentences
+from edokit.report.decisions import correctness_view, handover_view, whose_view_sentences
 from edokit.report.page import render
 from edokit.report.results import MethodScores, method_rows, read_comparison
 from edokit.report.summary import summarize
@@ -75,7 +75,7 @@ def test_the_share_of_right_labels_stands_beside_the_constant_one_model_and_the_
     data = collect(make_run(tmp_path, items=200))
     evaluation = data.evaluation
     assert evaluation is not None
-    view = right_view(data)
+    view = correctness_view(data)
     assert view is not None
     assert view.rows[0].is_ensemble
     assert view.rows[1].name == "The same answer for every text"
@@ -98,7 +98,7 @@ def test_evenly_split_items_are_counted_where_labels_are_called_right(tmp_path: 
         np.stack([1 - yes, yes], axis=2), items=people.items, classes=people.classes, layout="NKC"
     )
     data = fitted(tmp_path / "ensemble", (people, pool))
-    view = right_view(data)
+    view = correctness_view(data)
     assert view is not None
     assert "for 3 evenly split items: the label that the rule for ties gives" in view.sentence
     compared = edokit.compare(pool, people, methods=["edo"], samples=20, ties="random")
@@ -106,14 +106,14 @@ def test_evenly_split_items_are_counted_where_labels_are_called_right(tmp_path: 
     compared.save(tmp_path / "comparison")
     loaded = read_comparison(tmp_path / "comparison" / "compare" / "methods.json")
     assert loaded.ties == 3
-    view = right_view(ReportData("RUN", comparison=loaded))
+    view = correctness_view(ReportData("RUN", comparison=loaded))
     assert view is not None
     assert "for 3 evenly split items" in view.sentence
 
 
 def test_sets_are_right_by_label_and_as_a_whole(tmp_path: Path) -> None:
     data = fitted(tmp_path / "ensemble", sets_and_pool())
-    view = right_view(data)
+    view = correctness_view(data)
     assert view is not None
     evaluation = data.evaluation
     assert evaluation is not None
@@ -127,7 +127,7 @@ def test_the_answers_of_one_member_are_one_row(tmp_path: Path) -> None:
     assert data.evaluation is not None
     names = [row.names for row in method_rows(data.evaluation.scores)]
     assert names == [("edo", "uniform"), ("constant",)]
-    view = right_view(data)
+    view = correctness_view(data)
     assert view is not None
     assert len(view.rows) == 2
 

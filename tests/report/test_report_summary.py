@@ -206,10 +206,11 @@ def test_cautions_follow_the_data(tmp_path: Path) -> None:
         (0.15, 0.05, 0.25, "weakly correlated"),
         (0.35, -0.02, 0.6, "not significantly correlated"),
         (-0.4, -0.5, -0.3, "negatively, correlated"),
+        (0.5, None, None, "ρ = 0.50; there is no interval to judge it by"),
     ],
 )
 def test_a_correlation_is_called_by_its_size_and_interval(
-    found: ReportData, rho: float, low: float, high: float, words: str
+    found: ReportData, rho: float, low: float | None, high: float | None, words: str
 ) -> None:
     assert found.evaluation is not None
     result = found.evaluation.result

@@ -19,7 +19,7 @@ MOST_BARS = 7
 """Classes of an example that are drawn: those with the largest shares."""
 MOST_NAMED = 3
 """Classes that the sentence on labels names."""
-SpreadOf = Literal["expected point", "number of labels", "probability", "confidence"]
+SpreadKind = Literal["expected point", "number of labels", "probability", "confidence"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Example:
 
 @dataclass(frozen=True)
 class AnswersView:
-    """The section as the page shows it.
+    """The texts of the section "What it answers".
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class AnswersView:
     examples: tuple[Example, ...]
 
 
-def spread_kind(evaluation: EvaluatedItems) -> SpreadOf:
+def spread_kind(evaluation: EvaluatedItems) -> SpreadKind:
     """What the answers are ordered by, which depends on the scale."""
     if evaluation.scale.span is not None:
         return "expected point"
@@ -131,11 +131,10 @@ def label_shares(evaluation: EvaluatedItems) -> Floats:
 
 
 def answers_view(evaluation: EvaluatedItems | None, *, texts: bool) -> AnswersView | None:
-    """The section, of evaluated items."""
+    """The texts of the section; None without items."""
     if evaluation is None or not len(evaluation.pooled.items):
         return None
     kind = spread_kind(evaluation)
-    has_people = evaluation.annotations is not None
     chart_note = f"Height: the share of the {noun_of(evaluation)} in each interval."
     if kind == "expected point":
         sentence = _points_sentence(evaluation)
@@ -144,7 +143,7 @@ def answers_view(evaluation: EvaluatedItems | None, *, texts: bool) -> AnswersVi
     else:
         sentence = _labels_sentence(evaluation)
         chart_note = f"Bars: the share of the {noun_of(evaluation)} with each label."
-        if has_people:
+        if evaluation.annotations is not None:
             chart_note += " Dots: the annotators’ mean share of it."
     return AnswersView(
         sentence=sentence,
@@ -185,8 +184,8 @@ def _probability_sentence(evaluation: EvaluatedItems) -> str:
     sentence = f"The {name} is above 50 % for {likely} of the {noun}, and below 10 % for {rare}"
     if evaluation.annotations is None:
         return f"{sentence}."
-    chosen_share = percent(float((evaluation.annotations.soft_labels[:, -1] > 0.5).mean()))
-    return f"{sentence}; more than half of the annotators chose it for {chosen_share}."
+    majority_share = percent(float((evaluation.annotations.soft_labels[:, -1] > 0.5).mean()))
+    return f"{sentence}; more than half of the annotators chose it for {majority_share}."
 
 
 def _middle_half(values: Floats) -> tuple[float, float]:
@@ -195,7 +194,8 @@ def _middle_half(values: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _shown(value: float, is_share: bool) -> str:
+def _value_text(value: float, is_share: bool) -> str:
+    """A share in percent; a point or a number of labels with two digits."""
     if is_share:
         return percent(value)
     return number(value, 2)
@@ -232,8 +232,8 @@ def _examples(evaluation: EvaluatedItems, *, texts: bool) -> list[Example]:
         if has_text.any():
             order = order[has_text[order]]
     place_by_row: dict[int, str] = {}
-    for place, below in EXAMPLES.items():
-        position = round(below * (len(order) - 1))
+    for place, share_below in EXAMPLES.items():
+        position = round(share_below * (len(order) - 1))
         place_by_row.setdefault(int(order[position]), place)
     is_share = spread_kind(evaluation) in ("probability", "confidence")
     examples: list[Example] = []
@@ -249,7 +249,7 @@ def _examples(evaluation: EvaluatedItems, *, texts: bool) -> list[Example]:
                 place=place,
                 item=str(pooled.items[row]),
                 text=text,
-                value=_shown(float(values[row]), is_share),
+                value=_value_text(float(values[row]), is_share),
                 bars=_bars(evaluation, row),
                 annotators=annotators,
             )
@@ -260,12 +260,12 @@ def _examples(evaluation: EvaluatedItems, *, texts: bool) -> list[Example]:
 def _bars(evaluation: EvaluatedItems, row: int) -> tuple[ClassBar, ...]:
     """The classes with the largest shares, in class order."""
     p = evaluation.pooled.probabilities[row]
-    shown_classes: Ints = np.sort(np.argsort(-p, kind="stable")[:MOST_BARS])
+    most_likely: Ints = np.sort(np.argsort(-p, kind="stable")[:MOST_BARS])
     annotated = None
     if evaluation.annotations is not None:
         annotated = evaluation.annotations.soft_labels[row]
     bars: list[ClassBar] = []
-    for c in shown_classes:
+    for c in most_likely:
         observed = None
         if annotated is not None:
             observed = float(annotated[c])

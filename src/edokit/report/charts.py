@@ -14,7 +14,7 @@ from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
 from edokit.report import vega
-from edokit.report.answers import label_shares, spread_kind, spread_name, spread_values
+from edokit.report.answers import label_shares, noun_of, spread_kind, spread_name, spread_values
 from edokit.report.colours import BLUE, INK, MUTED, SURFACE, VERMILION, class_colours
 from edokit.report.data import ReportData
 from edokit.report.evaluation import EvaluatedItems
@@ -35,7 +35,7 @@ from edokit.report.vega import Spec, rows
 _BINS = 20
 # Labels that are drawn: the most frequent.
 _MOST_LABELS = 15
-PLAIN_NAMES = {
+METHOD_NAMES = {
     "edo": "EDO: this ensemble",
     "uniform": "plain average (uniform)",
     "best-single": "best single member",
@@ -98,7 +98,7 @@ def weights(ensemble: EDOEnsemble) -> Spec:
     data = rows(member=member_names, weight=values, CE=ensemble.member_ce_[order], _text=texts)
     text = {"text": {"field": "_text"}}
     layers = [
-        vega.layer("bar", data, height={"band": 0.65}, tooltip=vega.TIPS),
+        vega.layer("bar", data, height={"band": 0.65}, tooltip=vega.TOOLTIP),
         vega.layer("text", data, text, align="left", dx=4, color=INK),
         vega.reference("weight", 1 / len(order)),
     ]
@@ -125,18 +125,24 @@ def _histogram(evaluation: EvaluatedItems) -> Spec:
     counts, edges = np.histogram(values, bins=_BINS, range=ends)
     shares = counts / len(values)
     name = spread_name(evaluation)
-    data = rows(
-        **{"from": edges[:-1], "to": edges[1:], "items": counts, "share": shares, "_zero": 0.0}
-    )
+    columns = {
+        "from": edges[:-1],
+        "to": edges[1:],
+        "items": counts,
+        "share": shares,
+        "_zero": 0.0,
+    }
+    data = rows(**columns)
     fields = {"x": "from", "x2": "to", "y": "share", "y2": "_zero"}
     corners = {channel: {"field": field} for channel, field in fields.items()}
-    bars = vega.layer("rect", data, corners, tooltip=vega.TIPS, stroke=SURFACE, strokeWidth=1)
+    bars = vega.layer("rect", data, corners, tooltip=vega.TOOLTIP, stroke=SURFACE, strokeWidth=1)
     highest = float(shares.max()) * 1.06
+    share_title = f"share of the {noun_of(evaluation)}"
     return vega.chart(
         f"How answers spread: {name}",
         [bars],
         vega.numbers("from", name, domain=ends),
-        vega.percents("share", "share of the items", [0.0, highest], domain=(0.0, highest)),
+        vega.percents("share", share_title, [0.0, highest], domain=(0.0, highest)),
         220,
     )
 
@@ -156,12 +162,13 @@ def _label_bars(evaluation: EvaluatedItems) -> Spec:
         largest = max(largest, float(annotated.max()))
         place = {"x": {"field": "annotators"}}
         layers.append(vega.points(rows(**columns), place, color=VERMILION))
-    bars = vega.layer("bar", rows(**columns), height={"band": 0.65}, tooltip=vega.TIPS)
+    bars = vega.layer("bar", rows(**columns), height={"band": 0.65}, tooltip=vega.TOOLTIP)
     domain = (0.0, max(largest * 1.06, 0.05))
+    share_title = f"share of the {noun_of(evaluation)}"
     return vega.chart(
         "How answers spread: labels",
         [bars, *layers],
-        vega.percents("share", "share of the items", domain, domain=domain),
+        vega.percents("share", share_title, domain, domain=domain),
         vega.names("label", names),
         90 + 26 * len(names),
     )
@@ -177,7 +184,7 @@ def class_shares(annotations: Annotations) -> Spec:
     colours = [light for light, _ in class_colours(annotations.classes, annotations.scale)]
     data = rows(label=names, share=shares[order], _colour=[colours[c] for c in order])
     colour: Spec = {"color": {"field": "_colour", "type": "nominal", "scale": None}}
-    bars = vega.layer("bar", data, colour, height={"band": 0.65}, tooltip=vega.TIPS)
+    bars = vega.layer("bar", data, colour, height={"band": 0.65}, tooltip=vega.TOOLTIP)
     domain = (0.0, max(float(shares.max()) * 1.06, 0.05))
     return vega.chart(
         "How often each class was chosen",
@@ -208,7 +215,7 @@ def gain(result: Headline) -> Spec:
 
 def method_name(names: Sequence[str]) -> str:
     """The methods of a row, in words."""
-    return " = ".join(PLAIN_NAMES.get(name, clean(name, 60)) for name in names)
+    return " = ".join(METHOD_NAMES.get(name, clean(name, 60)) for name in names)
 
 
 def methods(method_rows: Sequence[MethodRow]) -> Spec:
@@ -216,34 +223,33 @@ def methods(method_rows: Sequence[MethodRow]) -> Spec:
     labels = [method_name(row.names) for row in method_rows]
     scores = [row.score for row in method_rows]
     metric = scores[0].headline_metric
-    ends = [score.intervals.get(metric, (None, None)) for score in scores]
-    lows, highs = zip(*ends, strict=True)
+    intervals = [score.intervals.get(metric, (None, None)) for score in scores]
     columns = {METRIC[metric].short: [headline_value(score) for score in scores]}
     return dots(
         f"{METRIC[metric].title.capitalize()} of each method",
         _metric_axis(metric),
         labels,
         _blue_if("datum._ours"),
-        low=lows,
-        high=highs,
+        low=[low for low, _ in intervals],
+        high=[high for _, high in intervals],
         _ours=[row.is_ours for row in method_rows],
         **columns,
     )
 
 
-def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spec:
+def group_levels(comparison: GroupComparison, attribute: str, class_name: str) -> Spec:
     """How much each level of an attribute differs from the others, in colour where it is shown.
 
     All charts of a comparison have the same scale, which contains every interval.
     """
-    levels = [level for level in found.levels_of(attribute) if level.difference is not None]
+    levels = [level for level in comparison.levels_of(attribute) if level.difference is not None]
     unit = "points"
     title = f"{clean(attribute, 60)}: difference to the others"
     if class_name:
         unit = "share"
         title = f"{clean(attribute, 60)}: difference to the others in the share of {class_name!r}"
     axis_title = f"lower ← the others → higher ({unit})"
-    ends = _ends_of_intervals(found)
+    ends = _ends_of_intervals(comparison)
     axis = vega.numbers(unit, axis_title, domain=ends)
     if class_name:
         axis = vega.percents(unit, axis_title, ends, domain=ends)
@@ -262,11 +268,11 @@ def group_levels(found: GroupComparison, attribute: str, class_name: str) -> Spe
     return chart
 
 
-def _ends_of_intervals(found: GroupComparison) -> tuple[float, float]:
+def _ends_of_intervals(comparison: GroupComparison) -> tuple[float, float]:
     """The lowest and the highest end of the intervals of all levels and classes, around zero."""
     ends = [0.0]
-    for level in found.levels:
-        for name in found.classes or ("",):
+    for level in comparison.levels:
+        for name in comparison.classes or ("",):
             for end in (level.low, level.difference, level.high):
                 value = value_of(end, name)
                 if value is not None:
@@ -288,7 +294,7 @@ def _metric_axis(name: str) -> Spec:
 
 
 def pareto(search: SearchTrials, x: str, y: str) -> Spec:
-    """The trials by two metrics; all that is known of a trial is shown under the pointer."""
+    """The trials by two metrics; the pointer shows all metrics and settings of a trial."""
     trials = sorted(search.trials, key=lambda trial: bool(trial.get("on_front")))
     data = rows(**pd.DataFrame([_trial(trial, search.metrics) for trial in trials]))
     encoding = {
@@ -325,8 +331,11 @@ def _trial(trial: Mapping[str, Any], metrics: Sequence[str]) -> dict[str, Any]:
 
 
 def _by_sign(values: Mapping[str, str], otherwise: str) -> Spec:
-    tests = [{"test": f"datum._sign === '{sign}'", "value": v} for sign, v in values.items()]
-    return {"condition": tests, "value": otherwise}
+    """A value for each sign of the diversity term; ``otherwise`` for trials without one."""
+    conditions = []
+    for sign, value in values.items():
+        conditions.append({"test": f"datum._sign === '{sign}'", "value": value})
+    return {"condition": conditions, "value": otherwise}
 
 
 def _if_on_front(value: float, otherwise: float) -> Spec:
@@ -335,12 +344,24 @@ def _if_on_front(value: float, otherwise: float) -> Spec:
 
 def reliability(curve: Reliability) -> Spec:
     """Share of annotations against predicted probability; larger dots hold more points."""
-    fields = ("predicted probability", "share of annotations")
-    bins = dict(zip(fields, (curve.predicted, curve.observed), strict=True))
-    ends = {"from": curve.low, "to": curve.high, "points": curve.count}
+    x_field = "predicted probability"
+    y_field = "share of annotations"
     # In square pixels.
     areas = (6 + 14 * np.sqrt(curve.count / max(int(curve.count.max()), 1))) ** 2
-    data = rows(**bins, **ends, _area=areas)
-    layers = [vega.diagonal(*fields, 0, 1), vega.layer("line", data), vega.points(data, vega.AREA)]
-    x, y = (vega.numbers(field, field, domain=(-0.04, 1.04)) for field in fields)
+    columns = {
+        x_field: curve.predicted,
+        y_field: curve.observed,
+        "from": curve.low,
+        "to": curve.high,
+        "points": curve.count,
+        "_area": areas,
+    }
+    data = rows(**columns)
+    layers = [
+        vega.diagonal(x_field, y_field, 0, 1),
+        vega.layer("line", data),
+        vega.points(data, vega.AREA_BY_COUNT),
+    ]
+    x = vega.numbers(x_field, x_field, domain=(-0.04, 1.04))
+    y = vega.numbers(y_field, y_field, domain=(-0.04, 1.04))
     return vega.chart(f"Reliability (ECE {number(curve.ece, 3)})", layers, x, y, 340)

@@ -17,8 +17,8 @@ INK = "#1f2328"
 MUTED = "#858b94"
 FAINT = "#e3e6ea"
 SURFACE = "#ffffff"
-# Of things without an order, on a light and on a dark page; they repeat if there are more. Neither
-# green nor red: a page must not say that one answer is right and another is wrong.
+# Colours of classes without an order: on a light page, and on a dark page. They repeat if there are
+# more classes. None is green or red: no answer must look right or wrong.
 _NOMINAL = {
     BLUE: "#57aeea",
     ORANGE: ORANGE,
@@ -38,8 +38,8 @@ _NOMINAL = {
     "#d8b365": "#f0d493",
 }
 # What replaces a colour on a dark page; other colours stay.
-_GROUND = {INK: "#e6e8eb", FAINT: "#2c3138", SURFACE: "#16191d", VERMILION: "#f08144"}
-DARK = _NOMINAL | _GROUND
+_PAGE_COLOURS = {INK: "#e6e8eb", FAINT: "#2c3138", SURFACE: "#16191d", VERMILION: "#f08144"}
+DARK = _NOMINAL | _PAGE_COLOURS
 # Ramps for ordered classes on a light and on a dark page: what is higher contrasts more with the
 # page. They are cividis.
 _CIVIDIS = ("#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55")

@@ -26,7 +26,7 @@ from edokit.runs.record import RUN_RECORD, RunRecord
 
 Value = TypeVar("Value")
 _PERMUTATIONS = 799
-"""Permutations of the diagnosis at most; `edo diagnose` goes on where they leave it open."""
+"""The largest number of permutations of the diagnosis; `edo diagnose` makes more if needed."""
 GROUPS = "groups.json"
 """Where a run keeps how groups of people differ."""
 ENCODER = "encoder.json"
@@ -54,8 +54,8 @@ class ReportData:
     comparison : MethodScores or None
     diagnosis : dict[str, Any] or None
         `edokit.diagnose` of the annotations, as a dictionary.
-    diagnosed : str
-        Which annotations these are.
+    diagnosis_subject : str
+        Which annotations the diagnosis is of.
     groups : GroupComparison or None
         How groups of people differ, where it was asked for.
     has_bundle : bool
@@ -75,7 +75,7 @@ class ReportData:
     search: SearchTrials | None = None
     comparison: MethodScores | None = None
     diagnosis: dict[str, Any] | None = None
-    diagnosed: str = ""
+    diagnosis_subject: str = ""
     groups: GroupComparison | None = None
     has_bundle: bool = False
     remarks: list[str] = field(default_factory=list)
@@ -375,15 +375,15 @@ class _PageItems:
         return options
 
     def diagnosis(self, evaluation: EvaluatedItems, labels: Annotations) -> dict[str, Any]:
-        """Of all annotations of the file that test items are from, else of the items' own.
+        """Diagnose all annotations in the file of the test items; without one, the page's items.
 
-        Without test items the run has not looked at other splits.
+        A run without test items has not looked at other splits, so they are left out.
         """
         from edokit.analysis.diagnose import diagnose
 
         data = self.data
         pooled = evaluation.pooled
-        data.diagnosed = f"the {len(pooled.items):,} {evaluation.name} of this page"
+        data.diagnosis_subject = f"the {len(pooled.items):,} {evaluation.name} of this page"
         if data.record is not None and evaluation.name == "test items":
             role = "test_annotations"
             file_labels = data.record.annotations(role, self.folder, all_splits=True)
@@ -393,13 +393,13 @@ class _PageItems:
             splits = ""
             if len(labels.split_names) > 1:
                 splits = f" ({listed(labels.split_names)})"
-            data.diagnosed = f"all {len(labels.items):,} items of {name}{splits}"
+            data.diagnosis_subject = f"all {len(labels.items):,} items of {name}{splits}"
         if pooled.rows.people:
             labels = _by_item(labels)
         return diagnose(labels, permutations=_PERMUTATIONS).to_dict()
 
     def _held_out(self, predictions: Predictions) -> bool | None:
-        """Whether the ensemble was fitted without these, by its record; None if not known."""
+        """Whether the ensemble was fitted without these items; None if its record does not say."""
         if self.data.record is None or self.data.inputs.get("predictions") != "same":
             return None
         fitted = self.data.record.predictions("predictions", self.folder)

@@ -1,4 +1,4 @@
-"""What somebody who decides asks: how often is it right, what would it hand over, whose view?"""
+"""Sections for decisions: how often it is right, what goes to people, and whose view it is."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from edokit.report.data import ReportData
 from edokit.report.formatting import clean, count, level_percent, percent
 from edokit.report.results import Headline, MethodRow, find_headline, method_rows
 
-LIMIT = "5%"
-"""At most this share of the answers would be overruled."""
-NAMES = {"edo": "this ensemble", "best-single": "the best single member", **RIVALS}
+ESCALATION_LIMIT = "5%"
+"""The share of the answers that may be overruled."""
+NAMES_IN_SENTENCES = {"edo": "this ensemble", "best-single": "the best single member", **RIVALS}
 
 
 @dataclass(frozen=True)
-class RightRow:
+class CorrectnessRow:
     """How often one way of answering is right.
 
     Attributes
@@ -43,12 +43,12 @@ class RightRow:
 
 
 @dataclass(frozen=True)
-class RightView:
+class CorrectnessView:
     """How often the ensemble is right, and against what."""
 
     sentence: str
     columns: tuple[str, ...]
-    rows: tuple[RightRow, ...]
+    rows: tuple[CorrectnessRow, ...]
     metric: str
 
 
@@ -70,7 +70,7 @@ class HandoverView:
     answered: float | None
 
 
-def right_view(data: ReportData) -> RightView | None:
+def correctness_view(data: ReportData) -> CorrectnessView | None:
     """How often labels are those of most annotators; None without annotations."""
     result = find_headline(data.comparison, data.evaluation, tested_only=False)
     if result is None or "f1" not in result.edo.metrics:
@@ -78,13 +78,13 @@ def right_view(data: ReportData) -> RightView | None:
     metrics = {"f1": "right"}
     if "exact_match" in result.edo.metrics:
         metrics = {"f1": "labels right", "exact_match": "whole sets right"}
-    methods = method_rows(_scores(result))
-    rows = tuple(_right_row(row, tuple(metrics), result) for row in methods)
-    sentence = _right_sentence(data, result, is_set="exact_match" in metrics)
-    return RightView(sentence, tuple(metrics.values()), rows, METRIC[result.metric].short)
+    methods = method_rows(_compared_scores(result))
+    rows = tuple(_correctness_row(row, tuple(metrics), result) for row in methods)
+    sentence = _correctness_sentence(data, result, is_set="exact_match" in metrics)
+    return CorrectnessView(sentence, tuple(metrics.values()), rows, METRIC[result.metric].short)
 
 
-def _right_sentence(data: ReportData, result: Headline, *, is_set: bool) -> str:
+def _correctness_sentence(data: ReportData, result: Headline, *, is_set: bool) -> str:
     """How often it is right, and how often the same answer for every text is."""
     noun = "item"
     if data.evaluation is not None:
@@ -119,20 +119,20 @@ def _right_sentence(data: ReportData, result: Headline, *, is_set: bool) -> str:
     return f"{sentence}."
 
 
-def _scores(result: Headline) -> list[Score]:
+def _compared_scores(result: Headline) -> list[Score]:
     """The ensemble, the same answer for every text, one model, and the average."""
     scores = [result.edo, result.constant, result.one_model, result.uniform]
     return [score for score in scores if score is not None]
 
 
-def _right_row(row: MethodRow, metrics: tuple[str, ...], result: Headline) -> RightRow:
+def _correctness_row(row: MethodRow, metrics: tuple[str, ...], result: Headline) -> CorrectnessRow:
     score = row.score
     comparison = ""
     gain = _gain(score, result)
     if gain is not None and not row.is_ours:
         comparison = f"{standing_phrase(gain.standing)} ({gain_interval(gain)})"
-    name = " = ".join(NAMES.get(name, name) for name in row.names)
-    return RightRow(
+    name = " = ".join(NAMES_IN_SENTENCES.get(name, name) for name in row.names)
+    return CorrectnessRow(
         name=name[0].upper() + name[1:],
         is_ensemble=row.is_ours,
         shares=tuple(percent(score.metrics.get(metric)) for metric in metrics),
@@ -167,7 +167,7 @@ def handover_view(data: ReportData) -> HandoverView | None:
     if data.ensemble is None:
         return None
     try:
-        escalation = data.ensemble.escalation(LIMIT)
+        escalation = data.ensemble.escalation(ESCALATION_LIMIT)
     except EDOError:
         return HandoverView(
             "Nothing can be promised about its answers",

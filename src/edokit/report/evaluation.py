@@ -22,10 +22,10 @@ from edokit.metrics import item_values, search_metrics
 from edokit.predictions.core import ANONYMOUS, Predictions
 from edokit.scales import Scale, check_same_scale
 
-# Bootstrap samples, and those for more than ``MANY`` items.
+# Bootstrap samples, and their smaller number for tables with many items.
 SAMPLES = 1000
-FEWER = 200
-MANY = 20_000
+SAMPLES_OF_MANY_ITEMS = 200
+MANY_ITEMS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +129,8 @@ def evaluate_items(
         )
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
     samples = SAMPLES
-    if len(y) > MANY:
-        samples = FEWER
+    if len(y) > MANY_ITEMS:
+        samples = SAMPLES_OF_MANY_ITEMS
     options = {"samples": samples, **options}
     result = evaluate_answers(
         _answers(ensemble, predictions, pooled.probabilities, annotations),

@@ -77,9 +77,10 @@ def named(metric: str) -> str:
     return f"{title} ({short})"
 
 
-# A name must not reorder or break the text around it.
-_UNWANTED = {"Cc", "Cs", "Zl", "Zp"}
-_BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# A name must not reorder or break the text around it: these categories of Unicode become spaces,
+# and marks of the direction of writing are left out.
+_LINE_BREAKING = {"Cc", "Cs", "Zl", "Zp"}
+_DIRECTION_MARKS = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -88,9 +89,9 @@ def clean(value: object, most: int = 200) -> str:
     """A name on one line, without control characters and direction marks."""
     characters: list[str] = []
     for character in str(value):
-        if unicodedata.category(character) in _UNWANTED:
+        if unicodedata.category(character) in _LINE_BREAKING:
             characters.append(" ")
-        elif character not in _BIDI:
+        elif character not in _DIRECTION_MARKS:
             characters.append(character)
     words = "".join(characters).split(" ")
     text = " ".join(word for word in words if word)  # spaces that do not break stay

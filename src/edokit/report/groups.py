@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edokit._errors import listed
 from edokit.analysis.diagnose.groups.result import (
     DividingItem,
     GroupComparison,
@@ -32,7 +33,7 @@ MOST_CLASSES = 3
 
 @dataclass(frozen=True)
 class DividingRow:
-    """An item as the page shows it."""
+    """A row of the table of items about which groups differ most, as text."""
 
     item: str
     text: str | None
@@ -46,7 +47,7 @@ class DividingRow:
 
 @dataclass(frozen=True)
 class AttributeView:
-    """An attribute as the page shows it.
+    """What the page says of one attribute.
 
     Attributes
     ----------
@@ -78,7 +79,7 @@ class AttributeView:
 
 @dataclass(frozen=True)
 class GroupsView:
-    """The section as the page shows it."""
+    """The texts of the section "Whose view?"."""
 
     method: str
     attributes: tuple[AttributeView, ...]
@@ -124,7 +125,9 @@ def groups_view(data: ReportData, *, texts: bool) -> GroupsView | None:
         return None
     charts = chart_names(comparison)
     pooled = _pooled_answers(data, comparison)
-    item_texts = _texts(data) if texts else {}
+    item_texts: dict[str, str] = {}
+    if texts:
+        item_texts = _texts(data)
     attributes = []
     for attribute in comparison.attributes:
         levels = comparison.levels_of(attribute)
@@ -168,18 +171,12 @@ def _findings(levels: tuple[LevelComparison, ...]) -> list[str]:
         answers = "answer"
         if len(differing) == 1:
             answers = "answers"
-        sentences.append(f"{_listed(differing)} {answers} differently from the others.")
+        sentences.append(f"{listed(differing)} {answers} differently from the others.")
     elif not open_levels:
         sentences.append("No difference is shown; the lines show how large one could have been.")
     if open_levels:
-        sentences.append(f"One can't tell for {_listed(open_levels)}: p is too close to 5 %.")
+        sentences.append(f"One can't tell for {listed(open_levels)}: p is too close to 5 %.")
     return sentences
-
-
-def _listed(names: list[str]) -> str:
-    if len(names) == 1:
-        return names[0]
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _pooled_answers(data: ReportData, comparison: GroupComparison) -> dict[str, dict[str, float]]:
@@ -209,10 +206,10 @@ def _texts(data: ReportData) -> dict[str, str]:
     if evaluation is None or evaluation.annotations is None:
         return {}
     labels = evaluation.annotations
-    words = labels.whole_texts
-    if words is None:
+    texts = labels.whole_texts
+    if texts is None:
         return {}
-    return {str(item): str(text)[:LONGEST] for item, text in zip(labels.items, words, strict=True)}
+    return {str(item): str(text)[:LONGEST] for item, text in zip(labels.items, texts, strict=True)}
 
 
 def _row(

@@ -65,8 +65,11 @@ def filters(evaluation: EvaluatedItems) -> dict[str, Bools]:
 
 
 def minority_lost(p: Floats, q: Floats, scale: Scale = NOMINAL) -> Bools:
-    """Where a sizeable minority gets less than half of its share [N]: those who chose a class,
-    chose or left out a label, or rated above or below a point of the scale."""
+    """Where a sizeable minority gets less than half of its share [N].
+
+    A minority are those who chose a class, chose or left out a label, or rated above or below a
+    point of the scale.
+    """
     if scale.span is not None:
         # Whether a rating is above each point is a label of its own.
         p = 1 - np.cumsum(p, axis=1)[:, :-1]
@@ -98,12 +101,17 @@ def item_table(evaluation: EvaluatedItems, texts: bool = True) -> dict[str, Any]
     flags = np.zeros(len(pooled.items), dtype=np.int64)
     for bit, mask in enumerate(masks.values()):
         flags |= mask.astype(np.int64) << bit
-    texts_of = parse_json(asset("filters.json"), "filters.json")
-    described = [
-        {"key": key, "name": texts_of[key]["name"], "meaning": texts_of[key]["meaning"][scale.kind]}
-        | {"count": int(mask[rows].sum())}
-        for key, mask in masks.items()
-    ]
+    filter_texts = parse_json(asset("filters.json"), "filters.json")
+    described_filters: list[dict[str, Any]] = []
+    for key, mask in masks.items():
+        described_filters.append(
+            {
+                "key": key,
+                "name": filter_texts[key]["name"],
+                "meaning": filter_texts[key]["meaning"][scale.kind],
+                "count": int(mask[rows].sum()),
+            }
+        )
     uncertain = pooled.entropy
     if scale.span is not None:
         uncertain = scale.deviations(pooled.probabilities)
@@ -117,7 +125,7 @@ def item_table(evaluation: EvaluatedItems, texts: bool = True) -> dict[str, Any]
         "entropy": uncertain[rows].round(4).tolist(),
         "spread": pooled.spread[rows].round(4).tolist(),
         "flags": flags[rows].tolist(),
-        "filters": described,
+        "filters": described_filters,
     }
     if annotations is not None and distance is not None:
         measure = annotations.entropy

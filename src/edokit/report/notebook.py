@@ -172,12 +172,15 @@ def _template() -> Template:
 
 
 def _html(
-    title: str, paragraphs: Sequence[_Paragraph], drawn: Sequence[Spec], tables: Sequence[_Table]
+    title: str,
+    paragraphs: Sequence[_Paragraph],
+    chart_specs: Sequence[Spec],
+    tables: Sequence[_Table],
 ) -> str:
     html = _template().render(
         title=title,
         paragraphs=paragraphs,
-        images=[_Image.from_chart(chart) for chart in drawn],
+        images=[_Image.from_chart(chart) for chart in chart_specs],
         tables=[table for table in tables if table.rows],
     )
     # A name may hold a lone surrogate, which no file can.

@@ -14,20 +14,20 @@ from edokit._package import __version__
 from edokit.ensemble.fitted import Reason
 from edokit.metrics import METRIC, headline_metric
 from edokit.report.answers import answers_view
-from edokit.report.charts import PLAIN_NAMES, all_charts, method_name
+from edokit.report.charts import METHOD_NAMES, all_charts, method_name
 from edokit.report.colours import DARK, class_colours
 from edokit.report.data import ROLES, ReportData
-from edokit.report.decisions import handover_view, right_view, whose_view_sentences
+from edokit.report.decisions import correctness_view, handover_view, whose_view_sentences
 from edokit.report.formatting import FILTERS, asset, count, embed
 from edokit.report.groups import groups_view
 from edokit.report.items import item_table
 from edokit.report.results import best_values, method_rows, ranked_scores
-from edokit.report.summary import EQUAL, summarize
+from edokit.report.summary import NEARLY_EQUAL, summarize
 from edokit.report.vega import CONFIG, Spec, page_spec
 from edokit.scales import NOMINAL
 
-# Trials of the front that are also listed as a table.
-FRONT_ROWS = 50
+# The largest number of trials of the front in its table.
+MOST_FRONT_ROWS = 50
 
 
 def render(data: ReportData, *, texts: bool = True) -> str:
@@ -73,10 +73,10 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         method_rows=method_rows(scores),
         method_name=method_name,
         answers=answers_view(data.evaluation, texts=texts),
-        right=right_view(data),
+        right=correctness_view(data),
         handover=handover_view(data),
         whose_view=whose_view_sentences(data),
-        plain_names=PLAIN_NAMES,
+        method_names=METHOD_NAMES,
         best=best_values(scores),
         scale=scale,
         metric=METRIC,
@@ -85,8 +85,8 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         items=items,
         groups=groups_view(data, texts=texts),
         reasons=reasons,
-        front_rows=FRONT_ROWS,
-        nearly_equal=EQUAL,
+        front_rows=MOST_FRONT_ROWS,
+        nearly_equal=NEARLY_EQUAL,
         roles=ROLES,
         library=Markup(library),
         script=Markup(script),

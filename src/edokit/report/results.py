@@ -307,14 +307,14 @@ def ranked_scores(
 
 @dataclass(frozen=True)
 class MethodRow:
-    """One row of a comparison: a method, with others that give the very same answers.
+    """One row of a comparison: a method, or several methods that give the very same answers.
 
     Attributes
     ----------
     score : Score
-        Of the first one, EDO if it is among them.
+        The score of EDO, if it is one of these methods, else of the first.
     names : tuple of str
-        All of them.
+        The names of all these methods.
     """
 
     score: Score
@@ -322,7 +322,7 @@ class MethodRow:
 
     @property
     def is_ours(self) -> bool:
-        """Whether EDO is among them."""
+        """Whether EDO is one of these methods."""
         return any(is_ours(name) for name in self.names)
 
 
@@ -331,18 +331,19 @@ def method_rows(scores: Sequence[Score]) -> list[MethodRow]:
 
     The average of one member is that member, and the top five of five members are all of them.
     """
-    alike: list[list[Score]] = []
+    groups: list[list[Score]] = []
     for score in scores:
-        for row in alike:
-            is_alike = score.metrics == row[0].metrics and score.intervals == row[0].intervals
-            if is_alike and score.metrics:
-                row.append(score)
+        for group in groups:
+            has_same_metrics = score.metrics and score.metrics == group[0].metrics
+            if has_same_metrics and score.intervals == group[0].intervals:
+                group.append(score)
                 break
         else:
-            alike.append([score])
+            groups.append([score])
     rows: list[MethodRow] = []
-    for row in alike:
-        ordered = sorted(row, key=lambda score: not is_ours(score.name))
+    for group in groups:
+        ours = [score for score in group if is_ours(score.name)]
+        ordered = ours + [score for score in group if not is_ours(score.name)]
         rows.append(MethodRow(ordered[0], tuple(score.name for score in ordered)))
     return rows
 
@@ -385,8 +386,11 @@ class Headline:
     @property
     def gains(self) -> dict[str, Gain]:
         """Gain over the plain average in each metric, the headline metric first."""
-        tests = dict(sorted(self.edo.against.items(), key=lambda test: test[0] != self.metric))
-        return {name: Gain.from_test(name, test, self.uniform) for name, test in tests.items()}
+        names = [name for name in self.edo.against if name != self.metric]
+        if self.metric in self.edo.against:
+            names.insert(0, self.metric)
+        tests = self.edo.against
+        return {name: Gain.from_test(name, tests[name], self.uniform) for name in names}
 
     @property
     def metric(self) -> str:
@@ -411,7 +415,7 @@ def find_headline(
     *,
     tested_only: bool = True,
 ) -> Headline | None:
-    """From the evaluated items, or from the comparison where those are items of the fit.
+    """The headline: of the evaluated items, or of the comparison if these are the fit's own.
 
     ``tested_only=False`` also returns scores without a test against the plain average, as of items
     in too few groups.

@@ -21,10 +21,11 @@ from edokit.report.formatting import FILTERS, clean
 from edokit.report.items import filters
 from edokit.report.results import find_headline
 
-# Weights whose largest is less than this many times their smallest are nearly equal.
-EQUAL = 1.2
+# Weights are nearly equal if the largest is less than this many times the smallest.
+NEARLY_EQUAL = 1.2
 FEW_ANNOTATIONS = 3
-# Share of an even share below which a class is rare: 10 % of the items with two classes.
+# A class is rare if its share is less than this part of an even share: with two classes, less than
+# 10 % of the items.
 RARE = 0.2
 # Answers that are this many times as divided as the annotators are mostly the models' own doubt.
 TOO_DIVIDED = 1.25
@@ -123,7 +124,7 @@ def _about_weights(ensemble: EDOEnsemble) -> dict[str, object]:
         "units": len(names),
         "weights": positive.tolist(),
         "classes": [f"“{clean(name, 40)}”" for name in ensemble.classes_],
-        "nearly_equal": len(positive) > 1 and positive.max() < EQUAL * positive.min(),
+        "nearly_equal": len(positive) > 1 and positive.max() < NEARLY_EQUAL * positive.min(),
     }
 
 
@@ -159,10 +160,10 @@ def _about_items(evaluation: EvaluatedItems) -> dict[str, object]:
 
 
 def _divided(evaluation: EvaluatedItems, annotations: Annotations) -> dict[str, float] | None:
-    """How far apart two answers are that are drawn for an item by the ensemble, and two of its
-    annotators: the share of such pairs that differ, or a distance on the scale.
+    """How much two answers to an item differ: two drawn from the ensemble, and two annotators.
 
-    None where the ensemble is hardly more divided, and of answers for known annotators.
+    The difference is the share of pairs that differ, or a distance on the scale. None if the
+    ensemble is hardly more divided than the annotators, and for pairs of an item and an annotator.
     """
     counts = annotations.annotations_per_item
     has_pairs = counts > 1
@@ -175,7 +176,7 @@ def _divided(evaluation: EvaluatedItems, annotations: Annotations) -> dict[str, 
         return np.asarray(2 * (p @ (vectors**2).sum(axis=1) - ((p @ vectors) ** 2).sum(axis=1)))
 
     expected = differences(evaluation.pooled.probabilities)[has_pairs].mean()
-    # The pairs of n annotators leave out the n that are of one and the same.
+    # Of n annotators, only pairs of two different ones count.
     unbiased = counts[has_pairs] / (counts[has_pairs] - 1)
     observed = (differences(annotations.soft_labels)[has_pairs] * unbiased).mean()
     if expected <= TOO_DIVIDED * observed:

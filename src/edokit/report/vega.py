@@ -1,7 +1,7 @@
 """Charts as Vega-Lite dictionaries, which Vega draws on the page.
 
-Data are rows, whose fields are named for people: the page shows them under the pointer, but those
-that begin with an underscore.
+Data are rows. The names of their fields are shown under the pointer, except for those that begin
+with an underscore.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ CONFIG: Spec = {
         "labelPadding": 5,
     },
 }
-TIPS = {"content": "data"}
-AREA: Spec = {"size": {"field": "_area", "type": "quantitative", "scale": None}}
+TOOLTIP = {"content": "data"}
+AREA_BY_COUNT: Spec = {"size": {"field": "_area", "type": "quantitative", "scale": None}}
 
 
 def rows(**columns: object) -> Records:
@@ -107,7 +107,7 @@ def points(
     data: Records, encoding: Spec | None = None, *, size: float = 7, **style: object
 ) -> Spec:
     """Markers of this diameter in pixels, described under the pointer."""
-    style = {"filled": True, "opacity": 1, "size": size**2, "tooltip": TIPS} | style
+    style = {"filled": True, "opacity": 1, "size": size**2, "tooltip": TOOLTIP} | style
     return layer("point", data, encoding, **style)
 
 
