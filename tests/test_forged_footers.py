@@ -16,8 +16,9 @@ import pyarrow.parquet as pa_parquet
 import pytest
 
 from edokit import read_annotations
+from edokit._io.parquet import parquet_columns, read_parquet
 from edokit._io.parquet_footer import read_footer
-from edokit._io.tables import parquet_columns, read_parquet, read_table, write_table
+from edokit._io.tables import read_table, write_table
 from edokit._io.thrift import ThriftReader, struct_of
 from edokit.datasets.read import first_record
 from edokit.members.texts import read_annotators
@@ -51,7 +52,8 @@ READ = """
 import sys
 from pathlib import Path
 from edokit import EDOError, read_annotations, read_predictions
-from edokit._io.tables import parquet_columns, read_parquet, read_table
+from edokit._io.parquet import parquet_columns, read_parquet
+from edokit._io.tables import read_table
 from edokit.datasets.read import first_record
 from edokit.members.texts import read_texts
 from edokit.predictions.join import join_models

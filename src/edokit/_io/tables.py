@@ -42,8 +42,6 @@ from edokit._io.atomic import cannot_read, check_file, check_start, whole_file
 from edokit._io.documents import check_utf8, json_text, read_json_lines
 from edokit._io.markup import spreadsheet_text, without_quote
 from edokit._io.memory import MemoryBudget, check_memory
-from edokit._io.parquet_footer import DELTA_BYTE_ARRAY, Footer, read_footer
-from edokit._io.parquet_pages import unpacked_size
 from edokit._names import as_name, column_of, plain_type
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
@@ -53,7 +51,7 @@ SKIPPING_SUFFIXES = (".csv", ".tsv", ".xlsx")
 PROBABILITY = "p_"
 """Prefix of the columns with probabilities, one per class."""
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_LONGEST_ROW = 1 << 26
+LONGEST_ROW = 1 << 26
 _MOST_TITLE_ROWS = 10
 _LEAST_COLUMNS = 3  # of a table of annotations: item, annotator and label
 _LONGEST_TITLE = 1 << 16
@@ -147,6 +145,8 @@ def read_file_table(
         )
     try:
         if suffix == ".parquet":
+            from edokit._io.parquet import read_parquet
+
             file_table = FileTable(read_parquet(path), data_row)
         elif suffix in (".jsonl", ".ndjson"):
             file_table = _read_jsonl(path)
@@ -185,15 +185,15 @@ def number_column(
         kind = plain_type(column.type)
         if kind != column.type:  # casting others would corrupt lists of nulls, an error of Arrow
             column = column.cast(kind)
-        if _is_text(column.type):
+        if is_text(column.type):
             column = pc.utf8_trim_whitespace(column)
             column = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
         try:
             column = pc.cast(column, pa.float64())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             cells = pd.Series(column.to_pylist(), dtype=object)
-            is_text = pd.to_numeric(cells, errors="coerce").isna() & cells.notna()
-            row = int(is_text.argmax())
+            is_word = pd.to_numeric(cells, errors="coerce").isna() & cells.notna()
+            row = int(is_word.argmax())
             raise InputError(
                 f"column {name!r} of {source} has {word(cells[row])} in {place(row)},"
                 " which is not a number",
@@ -207,7 +207,7 @@ def number_column(
 def _read_csv(path: Path, delimiter: str, skip_rows: int | None) -> FileTable:
     header, delimiter = _csv_header(path, delimiter, skip_rows)
     # A row must fit into one block, so the size of blocks grows with the file, up to a limit.
-    block = min(max(1 << 20, path.stat().st_size), _LONGEST_ROW)
+    block = min(max(1 << 20, path.stat().st_size), LONGEST_ROW)
     types = dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string()))
 
     def read(use_threads: bool) -> pa.Table:
@@ -236,7 +236,7 @@ def _read_csv(path: Path, delimiter: str, skip_rows: int | None) -> FileTable:
         _refuse_open_quote(path, table.column(table.num_columns - 1)[-1].as_py())
     # Remove the quotes that keep a spreadsheet from running text as a formula.
     names = [without_quote(name) for name in header]
-    _check_distinct(names, path)
+    check_distinct(names, path)
     columns = [_with_texts(column, without_quote) for column in table.columns]
     table = pa.table(columns, names)
     return FileTable(table, _csv_place(path, delimiter, skip_rows or 0, table.num_rows))
@@ -317,7 +317,7 @@ def _csv_header(path: Path, delimiter: str, skip_rows: int | None) -> tuple[list
     def read_header(delimiter: str) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             for _ in range(skip_rows or 0):
-                stream.readline(_LONGEST_ROW)
+                stream.readline(LONGEST_ROW)
             lines = csv.reader(_limited_lines(path, stream), delimiter=delimiter)
             # Arrow, too, skips empty lines before the header.
             return next(filter(None, lines), [])
@@ -337,7 +337,7 @@ def _csv_header(path: Path, delimiter: str, skip_rows: int | None) -> tuple[list
         raise _no_rows(path)
     if not skip_rows:
         _refuse_title(path, names, _first_lines(path), skip_rows)
-    _check_distinct(names, path)
+    check_distinct(names, path)
     check_memory(path, _COLUMN_BYTES * len(names))
     return names, delimiter
 
@@ -417,111 +417,9 @@ def _refuse_open_quote(path: Path, cell: str) -> None:
         )
 
 
-def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a Parquet file, or only some of its columns; repeated text is kept once.
-
-    The footer is read by EDO first. pyarrow gets the file only if the footer contradicts neither
-    itself nor the memory that is free.
-    """
-    from edokit._parallel import may_use_threads
-
-    try:
-        footer = read_footer(path)
-        metadata = pa_parquet.read_metadata(path)
-        schema = metadata.schema.to_arrow_schema()
-        _check_distinct(schema.names, path)
-        if columns is not None:
-            schema = pa.schema([schema.field(name) for name in columns])
-            footer = footer.select(columns)
-        _check_parquet_memory(footer, path)
-        prefixed = _columns_of_bytes(footer, DELTA_BYTE_ARRAY)
-        texts = [field.name for field in schema if _is_text(field.type)]
-        texts = [name for name in texts if name not in prefixed]
-        _check_repeated(path, metadata, footer, set(texts), prefixed)
-        with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=metadata) as file:
-            if prefixed:  # at once, Arrow would take quadratic time for a column of long values
-                batches = file.iter_batches(_rows_at_once(footer), columns=columns)
-                table = pa.Table.from_batches(batches)
-            else:
-                table = file.read(columns, use_threads=may_use_threads())
-        if table.num_rows != footer.num_rows:
-            raise ValueError(f"it claims {footer.num_rows} rows")
-        table.validate(full=True)
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
-        if isinstance(error, OSError) and error.errno:
-            raise
-        raise unreadable(path, "Parquet", error) from error
-    written_out = sum(_written_out(table[name]) for name in texts)
-    check_memory(path, written_out)
-    return table
-
-
-def parquet_columns(path: Path) -> list[str]:
-    """The names of the columns of a Parquet file.
-
-    Raises ValueError or an error of Arrow if they can't be read.
-    """
-    read_footer(path)
-    names: list[str] = pa_parquet.read_schema(path).names
-    return names
-
-
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of this type are text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _check_parquet_memory(footer: Footer, path: Path) -> None:
-    """Refuse a file that would take far more memory than its size on disk suggests."""
-    claimed = sum(group.size for group in footer.groups)
-    # Rows of repeated values take no bytes in the file, but an entry per column in memory.
-    cells = 4 * max(footer.num_rows, sum(chunk.num_values for chunk in footer.chunks()))
-    check_memory(path, 2 * max(cells, claimed))
-    check_memory(path, 2 * unpacked_size(path, footer))
-
-
-def _columns_of_bytes(footer: Footer, encoding: int | None = None) -> set[str]:
-    """Columns (and parts of columns) of text or bytes; with ``encoding``, only those with it."""
-    return {
-        chunk.leaf.path
-        for chunk in footer.chunks()
-        if chunk.leaf.is_bytes and (encoding is None or encoding in chunk.encodings)
-    }
-
-
-def _check_repeated(
-    path: Path,
-    metadata: pa_parquet.FileMetaData,
-    footer: Footer,
-    texts: set[str],
-    prefixed: set[str],
-) -> None:
-    """Refuse columns whose values are stored once in the file, but would be repeated in memory.
-
-    Repeated text is kept once (``texts``); bytes, and text in lists, are repeated. For ``prefixed``
-    columns, the file stores only the difference of a value from the one before it.
-    """
-    repeated = _columns_of_bytes(footer) - texts - prefixed
-    if not repeated and not prefixed:
-        return
-    budget = MemoryBudget(path)
-    with pa_parquet.ParquetFile(path, read_dictionary=[*repeated], metadata=metadata) as file:
-        for number in range(len(footer.groups)):
-            if repeated:
-                part = file.read_row_group(number, columns=[*repeated], use_threads=False)
-                for column in part.columns:
-                    budget.take(_written_out(column))
-            if prefixed:
-                rows = _rows_at_once(footer)
-                for batch in file.iter_batches(rows, row_groups=[number], columns=[*prefixed]):
-                    budget.take(batch.nbytes)
-
-
-def _rows_at_once(footer: Footer) -> int:
-    """A number of rows that takes little memory even if each value is as long as a row group."""
-    largest = max(group.size for group in footer.groups)
-    return int(max(1, min(1 << 16, _LONGEST_ROW // max(1, largest))))
 
 
 def read_records(path: Path, columns: Callable[[pa.Schema], list[str]] | None = None) -> list[Any]:
@@ -538,20 +436,20 @@ def read_records(path: Path, columns: Callable[[pa.Schema], list[str]] | None = 
     if columns is not None:
         table = table.select(columns(table.schema))
     # Every row gets a copy of a text that the table holds once.
-    size = sum(_written_out(column) for column in table.columns)
+    size = sum(written_out(column) for column in table.columns)
     check_memory(path, 2 * size + _CELL_BYTES * table.num_rows * table.num_columns)
     records: list[Any] = table.to_pylist()
     return records
 
 
-def _written_out(column: pa.ChunkedArray) -> float:
+def written_out(column: pa.ChunkedArray) -> float:
     """Bytes that the values of a column take if repeated values are counted each time."""
     size = 0.0
     for chunk in column.chunks:
         while isinstance(chunk, pa.ListArray | pa.LargeListArray | pa.MapArray):
             chunk = chunk.values
         if isinstance(chunk, pa.StructArray):
-            size += sum(_written_out(pa.chunked_array([part])) for part in chunk.flatten())
+            size += sum(written_out(pa.chunked_array([part])) for part in chunk.flatten())
         elif isinstance(chunk, pa.DictionaryArray):
             lengths = pc.binary_length(chunk.dictionary).fill_null(0).to_numpy()
             places = chunk.indices.drop_null().to_numpy()
@@ -725,7 +623,7 @@ def _sheet_table(header: dict[int, str], rows: Sequence[dict[int, str]], path: P
 
     numbers = sorted(set().union(*rows))
     names = [header.get(number, f"column {get_column_letter(number + 1)}") for number in numbers]
-    _check_distinct(names, path)
+    check_distinct(names, path)
     check_memory(path, _cells_size(len(rows), len(numbers)))
     columns = {}
     for name, number in zip(names, numbers, strict=True):
@@ -734,7 +632,7 @@ def _sheet_table(header: dict[int, str], rows: Sequence[dict[int, str]], path: P
     return pa.table(columns)
 
 
-def _check_distinct(names: Sequence[str], path: Path) -> None:
+def check_distinct(names: Sequence[str], path: Path) -> None:
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise InputError(
@@ -794,7 +692,7 @@ def write_tables(parts: Iterable[pa.Table], path: str | Path, *, raw: bool = Fal
     # A path that can't be written is refused before the first part is computed.
     with whole_file(path) as temporary:
         part = next(remaining)
-        _check_distinct(part.column_names, path)
+        check_distinct(part.column_names, path)
         # Parquet keeps dictionaries of repeated text, and metadata.
         schema = part.schema
         if suffix != ".parquet":
@@ -863,7 +761,7 @@ class _CsvWriter:
         columns = table.columns
         if not self._raw:
             for number, column in enumerate(columns):
-                if _is_text(column.type):
+                if is_text(column.type):
                     columns[number] = _with_texts(column, spreadsheet_text)
         self._writer.write_table(pa.table(columns, schema=self._schema))
 

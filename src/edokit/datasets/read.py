@@ -20,7 +20,6 @@ from edokit._io.documents import read_json
 from edokit._io.tables import (
     READABLE_SUFFIXES,
     class_columns,
-    parquet_columns,
     plain_schema,
     read_file_table,
     write_table,
@@ -144,6 +143,8 @@ def first_record(path: Path) -> Any:
     suffix = path.suffix.lower()
     try:
         if suffix == ".parquet":
+            from edokit._io.parquet import parquet_columns
+
             return dict.fromkeys(parquet_columns(path))
         if suffix in (".jsonl", ".ndjson"):
             return _first_json_line(path)

@@ -11,7 +11,7 @@ import numpy as np
 
 from edokit._errors import InputError, counted, examples
 from edokit._io.npz import read_arrays
-from edokit._io.tables import read_parquet
+from edokit._io.parquet import read_parquet
 from edokit._names import as_names, encode
 from edokit.predictions.core import (
     Invalid,
