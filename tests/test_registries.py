@@ -32,7 +32,8 @@ from edokit.datasets import read as sources
 from edokit.datasets.get import DATASETS
 from edokit.members import recipes
 from edokit.members.registry import find_recipe, recipe_names
-from edokit.metrics import METRIC, register_metric
+from edokit.metrics import METRIC, compute_metrics, register_metric
+from edokit.metrics.registry import ItemFormula, by_row
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -181,6 +182,26 @@ def test_a_new_metric_is_one_entry_and_is_shown_everywhere(tmp_path: Path) -> No
     assert "HD: Hellinger distance" in page
     assert f"{distance:.4f}" in page
     assert "| Hellinger distance, HD | `hellinger` | distance of the square" in metric_table.table()
+
+
+@pytest.mark.usefixtures("keep_metrics")
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        pytest.param(lambda p, q, y: np.abs(p - q), "(3, 2)", id="a-value-per-class"),
+        pytest.param(lambda p, q, y: np.abs(p - q).mean(), "()", id="their-mean"),
+        pytest.param(lambda p, q, y: np.abs(p - q)[1:, 0], "(2,)", id="an-item-too-few"),
+        pytest.param(lambda p, q, y: 1 / p[:, 0], "inf for 1 of 3", id="infinite"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_formula_that_returns_no_value_per_item_is_refused(
+    formula: ItemFormula, words: str
+) -> None:
+    register_metric(replace(METRIC["md"], name="theirs", formula=by_row(formula), main=()))
+    p = np.array([[0.0, 1.0], [0.4, 0.6], [0.7, 0.3]])
+    with raises_code("invalid-plugin", "'theirs'", words):
+        compute_metrics(p, q=p, y=[1, 1, 0])
 
 
 @pytest.mark.usefixtures("keep_metrics")

@@ -7,13 +7,13 @@ A metric is one entry of `METRIC`. Evaluations, comparisons, the page and the ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, counted, one_of
 from edokit._types import Floats, HardLabels
 from edokit.metrics.calibration import gap_parts
 from edokit.metrics.formulas import (
@@ -403,8 +403,40 @@ def register_metric(metric: Metric) -> Metric:
         raise InputError(
             f"the metric {metric.name!r} needs a formula", "give it one", code="invalid-plugin"
         )
+    metric = replace(metric, formula=_checked_formula(metric, metric.formula))
     METRIC[metric.name] = metric
     return metric
+
+
+def _checked_formula(metric: Metric, formula: Formula) -> Formula:
+    """The formula, which refuses results of a wrong shape and values that are not finite."""
+    expected = "one value per item"
+    most_axes = 1
+    if not metric.is_mean:
+        expected = "one value or one row of parts per item"
+        most_axes = 2
+
+    def checked(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
+        values = np.asarray(formula(p, q, y, scale), dtype=np.float64)
+        if not 1 <= values.ndim <= most_axes or len(values) != len(p):
+            raise InputError(
+                f"the formula of the metric {metric.name!r} returned the shape {values.shape} for"
+                f" {counted(len(p), 'item')}",
+                f"return {expected}",
+                code="invalid-plugin",
+            )
+        is_wrong = ~np.isfinite(values)
+        if is_wrong.any():
+            raise InputError(
+                f"the formula of the metric {metric.name!r} returned {values[is_wrong][0]} for"
+                f" {int(is_wrong.sum())} of {values.size} values",
+                "return finite numbers, for example with probabilities of at least 1e-12 in"
+                " logarithms",
+                code="invalid-plugin",
+            )
+        return values
+
+    return checked
 
 
 def metrics_of(scale: Scale = NOMINAL) -> tuple[str, ...]:
