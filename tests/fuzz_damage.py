@@ -195,6 +195,6 @@ def another(name: str, content: bytes, rng: random.Random) -> bytes:
             return change(content, rng)
         except (ValueError, zipfile.BadZipFile, zlib.error, RecursionError, OSError, EOFError):
             pass
-        except (NotImplementedError, RuntimeError, KeyError, IndexError, TypeError):
-            pass  # what is damaged already can't always be opened
+        except (NotImplementedError, RuntimeError, KeyError, IndexError, TypeError, SystemError):
+            pass  # what is damaged already can't always be opened, or cast to another type
     return damaged(content, rng)

@@ -140,7 +140,9 @@ class Trajectory:
         furthest = []
         for logits in (self.theta, self.pi):
             final = np.asarray(logits[-1], dtype=np.float64)
-            # exp(logit − mean) is a share relative to the geometric mean of the shares.
-            deviations = np.expm1(final - final.mean())
+            # exp(logit − mean) is a share relative to the geometric mean of the shares. A file may
+            # hold any logits: those of which a share overflows are far from equal.
+            with np.errstate(over="ignore", invalid="ignore"):
+                deviations = np.expm1(final - final.mean())
             furthest.append(float(np.abs(deviations).max()))
         return all(deviation <= UNLEARNED for deviation in furthest)
