@@ -297,6 +297,20 @@ def test_labels_in_capitals_may_be_misspelt_too(tmp_path: Path) -> None:
     assert refused.value.remedy == {"label_map": {"OFENSIVE": "OFFENSIVE"}}
 
 
+def test_the_copy_of_a_table_in_memory_is_read_with_the_same_attributes(tmp_path: Path) -> None:
+    table = simulate("two-camps", items=(150, 1, 1)).annotations.to_table().to_pandas().astype(str)
+    annotations = edokit.Annotations.from_table(table)
+    for source, reading in (
+        (table, {}),
+        (table, {"attributes": []}),
+        (annotations.with_attributes([]), {}),
+    ):
+        file = read_source(source, tmp_path, reading)
+        copy = edokit.read_annotations(file.path, **file.reading)
+        assert copy.people.names == file.annotations.people.names
+    assert file.annotations.people.names == ()
+
+
 def test_the_commands_of_a_run_without_people_leave_them_out(tmp_path: Path) -> None:
     arguments = (tmp_path / "RUN", tmp_path / "votes.csv", {}, [], ["edo"], 5, 0)
     with_people = [" --no-people" in command for command in step_commands(*arguments)]

@@ -222,6 +222,12 @@ def test_bad_options_get_one_line(
     assert message in done.stderr
 
 
+def test_the_server_refuses_who_overrules_without_a_promise(fitted: Path) -> None:
+    done = edo("serve", fitted / "ensemble", "--against", "annotator")
+    assert done.returncode == 2
+    assert "--escalate, which is not given" in done.stderr
+
+
 def test_an_ensemble_of_an_earlier_version_says_what_it_lacks(fitted: Path, tmp_path: Path) -> None:
     ensemble = EDOEnsemble.load(fitted / "ensemble")
     kept = ensemble.fitted_.held_out

@@ -74,7 +74,12 @@ def serve(
     if escalate is not None:
         parse_share(escalate)
     one_of("against", against, ("majority", "annotator"))
-
+    if escalate is None and against != "majority":
+        raise InputError(
+            f"{option('against', against)} is about {option('escalate')}, which is not given",
+            f"add {option('escalate', '5%')}, or leave it out",
+            code="missing-option",
+        )
     if json and log == STDOUT:
         raise InputError(
             f"{option('log', STDOUT)} and {option('json', True)} both write to stdout",

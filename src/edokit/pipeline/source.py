@@ -124,14 +124,25 @@ def read_source(
     _warn_of_doubtful_values(labels)
     path = folder / ANNOTATIONS
     write_annotations(labels, path)
-    reading_of_copy = {
+    reading_of_copy: dict[str, Any] = {
         "classes": list(labels.classes),
         "scale": labels.scale.to_text(labels.classes),
         "duplicates": "all",
     }
+    if _has_columns_like_attributes(labels):
+        reading_of_copy["attributes"] = list(labels.people.names)
     return AnnotationsFile(
         labels, path, digest_input(path), reading_of_copy, _training_splits(labels)
     )
+
+
+def _has_columns_like_attributes(annotations: Annotations) -> bool:
+    """Whether a column that is not an attribute would be read as one: it has a value per person."""
+    for values in annotations.annotation_columns.values():
+        values_per_annotator = pd.Series(values).groupby(annotations.annotator_codes).nunique()
+        if (values_per_annotator <= 1).all():
+            return True
+    return False
 
 
 def _training_splits(annotations: Annotations) -> list[str]:
