@@ -31,6 +31,6 @@ def audit(
     from edokit.analysis.audit import audit as run_audit
 
     result = run_audit(
-        predictions, annotations, auditing, ensemble=ensemble, **options.keywords(reading)
+        predictions, annotations, auditing, ensemble=ensemble, **options.given_arguments(reading)
     )
     console.print_answer(result, json)

@@ -33,7 +33,7 @@ def bundle(
     from edokit.bundle import Bundle
 
     bundled = Bundle.create(
-        ensemble, members, out, overwrite=overwrite, **options.keywords(loading)
+        ensemble, members, out, overwrite=overwrite, **options.given_arguments(loading)
     )
     summary = {
         "out": str(out),

@@ -140,8 +140,8 @@ def compare(
             options=flags.to_options(),
             extra=extra,
             progress=progress,
-            **options.keywords(files),
-            **options.keywords(reading),
+            **options.given_arguments(files),
+            **options.given_arguments(reading),
         )
         if out is not None:
             progress(1, 1, "writing")

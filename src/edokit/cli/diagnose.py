@@ -121,7 +121,7 @@ def _read(path: Path, reading: options.SplitReading) -> tuple[Annotations, Path,
     """The annotations, the file that they are from, and how it is read."""
     from edokit.analysis.fit_items import is_fit_folder, read_fit_labels
 
-    reading_options = options.keywords(reading)
+    reading_options = options.given_arguments(reading)
     if not is_fit_folder(path):
         return reading.annotations(path), path, reading_options
     if reading_options:

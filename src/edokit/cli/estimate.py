@@ -50,6 +50,6 @@ def estimate(
         panel=panel,
         by=by,
         level=level,
-        **options.keywords(reading),
+        **options.given_arguments(reading),
     )
     console.print_answer(result, json)

@@ -116,7 +116,7 @@ def evaluate(
             by=slice_column,
             level=flags.level,
             tolerance=tolerance,
-            **options.keywords(reading),
+            **options.given_arguments(reading),
         )
         console.print_answer(gate_result, json)
         if not gate_result.passes:
@@ -140,8 +140,8 @@ def evaluate(
         flags.to_options("normalize" if normalize else "error"),
         predictions=predictions,
         ensemble=ensemble,
-        **options.keywords(train),
-        **options.keywords(reading),
+        **options.given_arguments(train),
+        **options.given_arguments(reading),
     )
     if json:
         console.print_json(evaluation.to_dict())
@@ -169,7 +169,7 @@ def _check_gate(
                 "leave it out",
                 code="inapplicable-option",
             )
-    options.refuse(train, "an evaluation, not for --gate")
+    options.refuse_given(train, "an evaluation, not for --gate")
     if normalize:
         raise InputError(
             f"{option('normalize')} is for {option('probabilities')}, which a gate does not take",

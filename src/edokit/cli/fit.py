@@ -193,7 +193,7 @@ def fit(
         Folder for the ensemble.
     """
     ensemble = flags.ensemble()
-    read_options = options.keywords(reading)
+    read_options = options.given_arguments(reading)
     split = read_options.pop("split", None)
     with console.progress() as bars:
         fitted = fit_ensemble(

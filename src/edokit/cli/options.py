@@ -233,7 +233,7 @@ class Reading(ColumnNames):
         from edokit.fitdata.inputs import load_annotations
         from edokit.fitdata.reading import ReadOptions
 
-        arguments = keywords(self)
+        arguments = given_arguments(self)
         split = arguments.pop("split", None)
         reading = ReadOptions.from_arguments(arguments, split=split)
         return load_annotations(source, reading, "source").annotations
@@ -384,7 +384,7 @@ class TrainFiles:
     train_split: Names = None
 
 
-def keywords(options: Any) -> dict[str, Any]:
+def given_arguments(options: Any) -> dict[str, Any]:
     """The fields of a class of options that have a value, as arguments of a function."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     if values.pop("no_attributes", None):
@@ -400,7 +400,7 @@ def keywords(options: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def refuse(options: Any, purpose: str) -> None:
+def refuse_given(options: Any, purpose: str) -> None:
     """Refuse the options of a class if any is given."""
     for field in fields(options):
         if getattr(options, field.name) != field.default:

@@ -83,6 +83,6 @@ def plan(
     from edokit.analysis.plan import plan as make_plan
 
     result = make_plan(
-        annotations, flags.to_options(), predictions=predictions, **options.keywords(reading)
+        annotations, flags.to_options(), predictions=predictions, **options.given_arguments(reading)
     )
     console.print_answer(result, json)

@@ -35,7 +35,7 @@ def predict(
     from edokit.members.spending import session
     from edokit.runs.folder import output_files
 
-    predictor = Predictor(ensemble, inputs, reading.source, **options.keywords(loading))
+    predictor = Predictor(ensemble, inputs, reading.source, **options.given_arguments(loading))
     files = [ensemble / "ensemble.json", *inputs.files]
     with (
         output_files(out, inputs=files, overwrite=overwrite),

@@ -74,7 +74,7 @@ def report(
     else:
         check_formats(formats)
     if annotations is None:
-        options.refuse(reading, "--annotations, which is not given")
+        options.refuse_given(reading, "--annotations, which is not given")
     page = out
     if page is None:
         page = run / REPORT

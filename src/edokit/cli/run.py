@@ -98,7 +98,7 @@ def run(
             flags.to_options(),
             progress=console.add_steps(bars, "reading"),
             command=console.command_line(),
-            **options.keywords(reading),
+            **options.given_arguments(reading),
         )
     console.print_result(result.results, lambda: _print(result), json)
 

@@ -114,7 +114,7 @@ def score(
                 budget=trained.budget,
                 allow_http=trained.allow_http,
                 progress=progress,
-                **options.keywords(loading),
+                **options.given_arguments(loading),
             )
         else:
             predictions, labels = score_models(
@@ -142,7 +142,7 @@ def _check(members: list[Path] | None, trained: TrainedMembers, existing: Existi
     if members is not None and existing.model:
         raise InputError("both --members and --model are given", hint, code="conflicting-options")
     if members is None:
-        options.refuse(trained, "trained members (--members), but --model is given")
+        options.refuse_given(trained, "trained members (--members), but --model is given")
     if trained.annotators and trained.judges:
         raise InputError(
             "--annotators gives a row per item and annotator, --judges one per item",

@@ -161,7 +161,7 @@ def search(
             streaming=shard_options,
             progress=progress,
             command=["edo", *sys.argv[1:]],
-            **options.keywords(reading),
+            **options.given_arguments(reading),
         )
         if out is not None and report:
             # What was streamed may be too much for a page.

@@ -127,7 +127,7 @@ def serve(
         ready=ready,
         # A thread that waits for a full pipe would hold the lock of sys.stderr, so it is not used.
         log=lambda line: os.write(2, f"edo serve: {line}\n".encode()),
-        **options.keywords(loading),
+        **options.given_arguments(loading),
     )
 
 

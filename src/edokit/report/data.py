@@ -280,7 +280,7 @@ def _ensemble_folder(folder: Path) -> Path:
 
 
 def _by_item(annotations: Annotations) -> Annotations:
-    """The annotations of the items of pairs."""
+    """Annotations of pairs as annotations of items, without what is known of each pair."""
     rows = annotations.rows
     return replace(
         annotations,
