@@ -312,6 +312,10 @@ def test_health_and_openapi_need_no_token(server: Server) -> None:
     body = schema["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
     fields = {"texts", "contexts", "annotators", "panel", "for"}
     assert set(body["schema"]["properties"]) == fields
+    # Every path may be refused for its host, and while too many connections are open.
+    for path, methods in schema["paths"].items():
+        (operation,) = methods.values()
+        assert {"421", "503"} <= operation["responses"].keys(), path
 
 
 def test_limits_are_kept_while_a_body_is_read(guarded: Server) -> None:

@@ -46,8 +46,9 @@ _STATUSES = {
     408: "The request did not arrive in time.",
     413: "Too many bytes or texts.",
     415: "The body is not declared as JSON.",
+    421: "No token is set, and the Host header does not name this machine.",
     422: "A text is empty, too long or no string; an annotator or a metric is unknown.",
-    503: "The members are being loaded, or too many texts wait: try again.",
+    503: "The members are being loaded, or too many requests are open: try again.",
 }
 
 
@@ -326,6 +327,9 @@ class App:
         statuses: dict[int | str, Any] = {
             status: {"description": text} for status, text in _STATUSES.items()
         }
+        common_statuses: dict[int | str, Any] = {
+            status: statuses[status] for status in (401, 421, 503)
+        }
 
         @app.post(
             "/predict",
@@ -339,7 +343,7 @@ class App:
         @app.get(
             "/health",
             response_description="Ready.",
-            responses={503: {"description": "Not yet, or no longer."}},
+            responses={421: statuses[421], 503: {"description": "Not yet, or no longer."}},
         )
         async def health() -> dict[str, str]:
             """Whether the members are loaded and requests are taken."""
@@ -357,7 +361,7 @@ class App:
             "/about",
             response_model=AboutAnswer,
             response_description="Classes, scale, limits and version.",
-            responses={401: statuses[401], 503: statuses[503]},
+            responses=common_statuses,
         )
         async def about() -> AboutAnswer:
             """What can be asked: classes, scale, limits, and where texts are sent."""
@@ -366,7 +370,7 @@ class App:
         @app.get(
             "/people",
             response_description="Attributes and levels, with the number of people.",
-            responses={401: statuses[401]},
+            responses=common_statuses,
         )
         async def people() -> dict[str, Any]:
             """Whose view a panel may take: attributes of the annotators, and their levels."""
@@ -376,7 +380,7 @@ class App:
             "/metrics",
             response_class=Response,
             response_description="The numbers.",
-            responses={401: statuses[401]},
+            responses=common_statuses,
         )
         async def numbers() -> Response:
             """Requests by status, texts, seconds, batches and the queue, in Prometheus format."""
