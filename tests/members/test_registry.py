@@ -85,6 +85,19 @@ def test_limits_hold_without_a_call_of_the_recipe(
         make_member(recipe, 2, options)
 
 
+class LackingMember(Member):
+    """A recipe with an option that has no default."""
+
+    def __init__(self, n_classes: int, *, bins: int) -> None:
+        self.n_classes = n_classes
+        self.bins = bins
+
+
+def test_an_option_without_a_default_is_refused() -> None:
+    with raises_code("invalid-plugin", "bins"):
+        find_recipe(f"{__name__}:LackingMember")
+
+
 def test_truth_and_nothing_are_understood() -> None:
     given = {"speaker_tags": "true", "annotators": "False", "weight_decay": "none"}
     wanted = {"speaker_tags": True, "annotators": False, "weight_decay": None}

@@ -210,7 +210,7 @@ class Member:
         ``progress`` may be called with the number of epochs (or requests) done, their total, and a
         description of the current one.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} lacks fit")
 
     def predict_proba(
         self, texts: Sequence[str], context: Context = None, annotators: Annotators = None
@@ -220,7 +220,7 @@ class Member:
         ``context`` is passed if it was trained with contexts. ``annotators`` is passed if it knows
         annotators: for each text those whose labels are to be predicted.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} lacks predict_proba")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments that it was made with."""
@@ -231,7 +231,7 @@ class Member:
 
         The folder exists and is empty; the name ``member.json`` is taken.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} lacks save")
 
     @classmethod
     def load(cls, folder: Path) -> Member:
@@ -240,7 +240,7 @@ class Member:
         With the capabilities ``device``, ``trust`` or ``separate_model`` it has further keyword
         parameters, see `Capabilities`.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{cls.__name__} lacks load")
 
     @property
     def known_annotators(self) -> tuple[str, ...]:

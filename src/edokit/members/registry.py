@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from edokit._errors import InputError, examples
 from edokit.members import recipes
 from edokit.members.recipe import Capabilities, Member, OptionValues
-from edokit.members.recipe_options import check_types
+from edokit.members.recipe_options import check_types, known_options
 
 
 def recipe_names() -> list[str]:
@@ -79,6 +79,14 @@ def _check_capabilities(name: str, recipe: type[Member]) -> None:
             "declare them as edokit.members.Capabilities(…)",
             code="invalid-plugin",
         )
+    for option_name, default in known_options(recipe).items():
+        if default is not None and not isinstance(default, str | int | float):
+            raise InputError(
+                f"the option {option_name} of the recipe {examples([name])} has no default that is"
+                " text, a number, true, false or None",
+                "give it one",
+                code="invalid-plugin",
+            )
     parameters = inspect.signature(recipe).parameters
     declared = list(capabilities.named_options())
     if capabilities.device:

@@ -45,6 +45,22 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
         make_method("unifrom")
 
 
+@pytest.mark.parametrize("weights", [[1.0, 1.0, 1.0], [1.5, -0.5, 0.0], [np.nan] * 3, [1.0], None])
+def test_weights_that_are_not_on_the_simplex_are_refused(weights: list[float] | None) -> None:
+    class Careless(WeightedPool):
+        def find_weights(self, P: np.ndarray, q: np.ndarray, y: np.ndarray) -> np.ndarray:
+            return weights  # type: ignore[return-value]
+
+    P = np.full((4, 3, 2), 0.5)
+    with raises_code("invalid-weights", "Careless"):
+        Careless().fit(P, [0, 1, 1, 0])
+
+
+def test_a_pool_without_a_rule_is_refused() -> None:
+    with raises_code("invalid-plugin", "find_weights"):
+        find_method("edokit.analysis.compare.method:WeightedPool")
+
+
 def test_a_new_method_is_one_class_under_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     methods.method_names()  # which enters all of them
     monkeypatch.setattr(methods, "METHODS", dict(methods.METHODS))

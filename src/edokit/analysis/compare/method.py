@@ -18,6 +18,7 @@ from edokit._errors import InputError, counted, examples, listed, option
 from edokit._types import ClassValues, Codes, Floats, Strings
 from edokit.analysis.compare import methods
 from edokit.annotations.core import Annotations, Ties
+from edokit.ensemble.fitted import on_simplex
 from edokit.fitdata.inputs import align_inputs, members_with_weight
 from edokit.item_array import classes_of, rows_of
 from edokit.metrics import ce_items
@@ -162,11 +163,13 @@ def _imported_method(name: str) -> MethodEntry:
         ) from error
     verbs = ("fit", "predict_proba", "predict")
     missing = [verb for verb in verbs if not callable(getattr(method_class, verb, None))]
+    missing += sorted(getattr(method_class, "__abstractmethods__", ()))
     if missing:
         raise InputError(
             f"the method {examples([name])} lacks {listed(missing)}",
             "give it fit(predictions, annotations), predict_proba(predictions) and"
-            " predict(predictions), as edokit.analysis.compare.method.Method describes",
+            " predict(predictions), as edokit.analysis.compare.method.Method describes; a"
+            " WeightedPool needs find_weights(P, q, y) alone",
             code="invalid-plugin",
         )
     parameters = inspect.signature(method_class).parameters
@@ -259,11 +262,24 @@ class WeightedPool(ABC):
         P = np.asarray(scale.rows(members.probabilities), dtype=np.float64)
         q = scale.rows(np.asarray(labels.soft_labels))
         y = np.asarray(labels.hard_labels(ties=self.ties, random_state=self.random_state))
-        self.weights_ = self.find_weights(P, q, scale.row_codes(y))
+        self.weights_ = self._checked_weights(P, q, scale.row_codes(y))
         self.scale_ = scale
         self.members_ = members.members
         self.classes_ = np.array(members.classes, dtype=object)
         return self
+
+    def _checked_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
+        """The weights of `find_weights`, which are refused unless they are on the simplex."""
+        weights = np.asarray(self.find_weights(P, q, y), dtype=np.float64)
+        n_members = P.shape[1]
+        if not on_simplex(weights, n_members):
+            raise InputError(
+                f"weights must be one for each of the {n_members} members, not negative and sum to"
+                f" 1; those of {type(self).__name__} are {weights.tolist()}",
+                "correct its find_weights",
+                code="invalid-weights",
+            )
+        return weights
 
     @property
     def size_(self) -> int:
