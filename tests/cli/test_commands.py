@@ -9,9 +9,11 @@ import sys
 from functools import reduce
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cyclopts import App
 
+import edokit
 from commands import Done, answer, assert_one_line, edo, printed
 from edokit import read_predictions
 from edokit._io.tables import read_table
@@ -516,3 +518,17 @@ def test_names_that_are_given_twice_add_up(tmp_path: Path) -> None:
     table.write_text("item,annotator,label\na,x,no\na,y,yes\na,z,maybe\nb,x,no\nb,y,yes\n")
     dropped = ("--drop-label", "maybe", "--drop-label", "yes")
     assert answer("data", "info", table, *dropped)["classes"] == ["no"]
+
+
+def test_joined_predictions_keep_the_items_of_one_split_or_several(tmp_path: Path) -> None:
+    annotations = edokit.simulate("two-camps", items=(8, 4, 3)).annotations
+    edokit.write_annotations(annotations, tmp_path / "votes.csv")
+    p = np.full((15, 1, 2), 0.5)
+    pool = edokit.Predictions.from_arrays(
+        p, layout="NKC", items=annotations.items, classes=annotations.classes
+    )
+    edokit.write_predictions(pool, tmp_path / "p.npz")
+    words = ("predictions", "join", tmp_path / "p.npz", "--annotations", tmp_path / "votes.csv")
+    for splits, items in (("dev", 4), ("train,dev", 12)):
+        out = tmp_path / f"{items}.npz"
+        assert answer(*words, "--split", splits, "--out", out)["items"] == items

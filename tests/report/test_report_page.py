@@ -353,6 +353,9 @@ def test_annotations_alone_are_refused(tmp_path: Path) -> None:
     people, _ = people_and_pool(10)
     with raises_code("missing-option"):
         collect(tmp_path, annotations=people)
+    (tmp_path / "ensemble" / "ensemble.json").unlink()
+    with raises_code("missing-option"):
+        collect(tmp_path, annotations=people)
 
 
 @pytest.mark.parametrize("what", ["nowhere", "empty", "file"])

@@ -97,7 +97,7 @@ def join(
     flags: Annotated[JoinFlags, options.FLAT] = JoinFlags(),
     normalize: options.Normalize = False,
     annotations: Path | None = None,
-    split: str | None = None,
+    split: options.Names = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -114,8 +114,8 @@ def join(
         The predictions: .npz or .parquet.
     annotations : Path, optional
         Keep only the items of these annotations.
-    split : str, optional
-        With --annotations, keep only the items of this split.
+    split : list of str, optional
+        With --annotations, keep only the items of this split, e.g. dev, or of these: train,dev.
     """
     from edokit.datasets.read import read_annotations
 

@@ -156,7 +156,7 @@ def collect(
         sentence = data.attempt("The sentence encoder", lambda: _encoder_sentence(top / ENCODER))
         if sentence:
             data.remarks.append(sentence)
-    if annotations is not None and predictions is None and data.ensemble is not None:
+    if annotations is not None and predictions is None:
         raise InputError(
             "there are annotations, but no predictions of the same items",
             f"pass {option('predictions')} as well",
