@@ -871,6 +871,7 @@ def bundle_folder(folder: Path) -> Path:
 
 
 def _read(folder: Path) -> BundleContents:
+    """Read ``bundle.json``."""
     hint = "check that it is the right file, or make it again with `edo bundle`"
     return read_model(folder / BUNDLE, BundleContents, title="an EDO bundle", hint=hint)
 
@@ -884,6 +885,7 @@ def _model_folders(folder: Path, contents: BundleContents, home: Path) -> dict[s
 
 
 def _check_classes(members: LoadedMembers, ensemble: EDOEnsemble, hint: str) -> None:
+    """Refuse members and an ensemble with different classes."""
     if sorted(members.classes) != sorted(ensemble.fitted_.classes):
         raise InputError(
             f"the members in {members.place} predict {examples(members.classes)}, but the ensemble"

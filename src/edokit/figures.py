@@ -219,6 +219,7 @@ def pareto(search: SearchResult, x: str | None = None, y: str | None = None) -> 
 
 
 def _pareto_chart(trials: SearchTrials, x: str | None, y: str | None) -> Spec:
+    """The chart of two metrics, which must be among those of the search."""
     names = trials.metrics
     if x is None:
         x = names[1]

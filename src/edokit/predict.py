@@ -246,6 +246,7 @@ class PredictOptions:
             )
 
     def _check_unfamiliar(self, policy: str) -> None:
+        """Refuse an unknown policy, and one where answers are not those to texts."""
         from edokit.members.familiarity import POLICIES
 
         one_of("unfamiliar", policy, POLICIES)
@@ -527,6 +528,7 @@ class Predictor:
         )
 
     def _fit_items(self) -> FitItems:
+        """The labelled items that the ensemble was fitted on."""
         from edokit.analysis.fit_items import read_fit_items
 
         return read_fit_items(self._folder, self.ensemble)

@@ -144,6 +144,7 @@ def _check_tokens(app: App, commands: Sequence[str], arguments: ArgumentCollecti
 
 
 def _check_path(name: str, text: str) -> None:
+    """Refuse an address or an empty text where a path is expected; the message names the option."""
     try:
         local_path(text)
     except InputError as error:

@@ -158,6 +158,7 @@ def compare(
 
 
 def _show(comparison: Comparison) -> None:
+    """Print the scores of all methods, and the differences if there are intervals."""
     table = compact_table(comparison, with_deviations=False)
     console.print_table(table.title, table.header, table.marked(), table.notes, comparison.headline)
     if comparison.scores[0].intervals:

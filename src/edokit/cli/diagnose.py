@@ -160,6 +160,7 @@ def _print(
     card: dict[str, object] | None,
     json: bool,
 ) -> None:
+    """Print the diagnosis, and where the ranked labels and the card are."""
     from edokit.analysis.labels.text import written_lines
 
     result = diagnosis.to_dict()

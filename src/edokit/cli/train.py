@@ -218,6 +218,7 @@ _MANIFEST_KEYS = ("cross_fit", "groups", "members", "mean", "failed", "predictio
 
 
 def _show(trained: Trained, out: Path, json: bool) -> None:
+    """Print the metrics of the members, or the main part of the manifest as JSON."""
     manifest = trained.manifest
     if json:
         console.print_json({"out": str(out), **{key: manifest[key] for key in _MANIFEST_KEYS}})

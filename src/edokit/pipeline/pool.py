@@ -62,6 +62,7 @@ ENCODER_GROUPS = ("encoder", "encoder-strong")
 def _linear(
     name: str, cost: float, supervision: str = "soft", **options: float | bool
 ) -> Ingredient:
+    """A group of one TF-IDF member."""
     group = Group("linear", 1, name, supervision, options=dict(options))
     return Ingredient(group, cost)
 

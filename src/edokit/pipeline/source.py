@@ -146,6 +146,7 @@ def _has_columns_like_attributes(annotations: Annotations) -> bool:
 
 
 def _training_splits(annotations: Annotations) -> list[str]:
+    """The splits that members may learn from, of those in the table."""
     return [name for name in annotations.split_names if name in (TRAIN, *DEV)]
 
 

@@ -282,10 +282,12 @@ def _ends_of_intervals(comparison: GroupComparison) -> tuple[float, float]:
 
 
 def _blue_if(test: str) -> Spec:
+    """Blue for the rows that pass a test, grey for the others."""
     return {"condition": {"test": test, "value": BLUE}, "value": MUTED}
 
 
 def _metric_axis(name: str) -> Spec:
+    """The axis of a metric, with the direction in which it is better."""
     metric = METRIC[name]
     better = "lower"
     if metric.higher:
@@ -339,6 +341,7 @@ def _by_sign(values: Mapping[str, str], otherwise: str) -> Spec:
 
 
 def _if_on_front(value: float, otherwise: float) -> Spec:
+    """A value for trials on the front, and another one for the rest."""
     return {"condition": {"test": "datum._front", "value": value}, "value": otherwise}
 
 

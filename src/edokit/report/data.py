@@ -267,6 +267,7 @@ def _encoder_sentence(path: Path) -> str:
 
 
 def _ensemble_folder(folder: Path) -> Path:
+    """The folder with ``ensemble.json`` of a run or of a saved ensemble."""
     if (folder / "ensemble.json").exists():
         return folder
     if not any((folder / name).exists() for name in (RUN_RECORD, "ensemble", "search", "compare")):
@@ -430,6 +431,7 @@ class _PageItems:
         return predictions, annotations
 
     def _read_predictions(self, record: RunRecord, role: str) -> Predictions | None:
+        """The predictions of this role, as the run read them."""
         self._check_input(record, role)
         predictions = self.in_memory.get(role)
         if isinstance(predictions, Predictions):
@@ -437,6 +439,7 @@ class _PageItems:
         return record.predictions(role, self.folder)
 
     def _read_annotations(self, record: RunRecord, role: str) -> Annotations | None:
+        """The annotations of this role, as the run read them."""
         self._check_input(record, role)
         annotations = self.in_memory.get(role)
         if isinstance(annotations, Annotations):
@@ -444,6 +447,7 @@ class _PageItems:
         return record.annotations(role, self.folder)
 
     def _check_input(self, record: RunRecord, role: str) -> None:
+        """Refuse files that are too large, and changed files outside the folder of the run."""
         # A folder may come from somebody else, and its record may name a file of one's own.
         if self.data.inputs[role] == "changed" and not record.is_inside(role, self.folder):
             raise InputError(

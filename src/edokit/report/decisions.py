@@ -126,6 +126,7 @@ def _compared_scores(result: Headline) -> list[Score]:
 
 
 def _correctness_row(row: MethodRow, metrics: tuple[str, ...], result: Headline) -> CorrectnessRow:
+    """How often one way of answering is right, and how it compares with the ensemble."""
     score = row.score
     comparison = ""
     gain = _gain(score, result)
@@ -183,6 +184,7 @@ def handover_view(data: ReportData) -> HandoverView | None:
 
 
 def _capitalized(escalation: Escalation) -> str:
+    """The promise as a sentence."""
     text = str(escalation)
     return f"{text[0].upper()}{text[1:]}."
 

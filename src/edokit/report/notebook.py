@@ -177,6 +177,7 @@ def _html(
     chart_specs: Sequence[Spec],
     tables: Sequence[_Table],
 ) -> str:
+    """The template with these parts; charts become images, and empty tables are left out."""
     html = _template().render(
         title=title,
         paragraphs=paragraphs,
@@ -211,6 +212,7 @@ def _unanimity_sentence(annotations: Annotations) -> str:
 
 
 def _first_items(annotations: Annotations) -> _Table:
+    """The first items with their most frequent answers."""
     texts = annotations.texts
     columns = ["item", "answers"]
     if texts is not None:
@@ -238,6 +240,7 @@ def _answers(annotations: Annotations, row: int) -> str:
 
 
 def _headline_sentences(scores: MethodScores) -> list[str]:
+    """The headline, if the comparison has one."""
     headline = find_headline(scores, None)
     if headline is None:
         return []
@@ -245,6 +248,7 @@ def _headline_sentences(scores: MethodScores) -> list[str]:
 
 
 def _method_charts(scores: MethodScores) -> list[Spec]:
+    """The chart of all methods, if there are several."""
     rows = method_rows(ranked_scores(scores, None))
     if len(rows) < 2:
         return []
@@ -280,6 +284,7 @@ def _heading(metric: str) -> str:
 
 
 def _group_charts(groups: GroupComparison | None) -> list[Spec]:
+    """The charts of the first attributes and classes."""
     if groups is None:
         return []
     pairs = list(chart_names(groups).values())[:_MOST_GROUP_CHARTS]
@@ -287,6 +292,7 @@ def _group_charts(groups: GroupComparison | None) -> list[Spec]:
 
 
 def _agreement_table(agreement: Mapping[str, Any]) -> _Table:
+    """The coefficients of agreement that could be computed."""
     rows: list[list[object]] = []
     for key, name in _COEFFICIENTS.items():
         value = agreement.get(key)

@@ -36,11 +36,15 @@ def _is_metric(name: str) -> str:
 
 
 class _ChosenTrial(Document):
+    """The trial that a search chose, in ``search.json``."""
+
     rule: str | None = None
     estimates: dict[str, dict[str, float | None] | None] = Field(default_factory=dict)
 
 
 class _SearchFile(Document):
+    """The content of ``search.json``."""
+
     metrics: Annotated[
         list[Annotated[str, AfterValidator(_is_metric)]], Field(min_length=3, max_length=3)
     ] = Field(default_factory=lambda: list(search_metrics()))
@@ -48,6 +52,8 @@ class _SearchFile(Document):
 
 
 class _MethodRecord(Document):
+    """A method in ``methods.json``."""
+
     # Metrics are fields beside these. Which there are, the registry knows when a file is read.
     model_config = ConfigDict(extra="allow")
 
@@ -71,6 +77,7 @@ class _MethodRecord(Document):
         return self
 
     def _metric_fields(self) -> dict[str, Any]:
+        """The fields that are metrics, by name."""
         fields = self.model_extra or {}
         return {name: fields[name] for name in METRIC if name in fields}
 
@@ -89,10 +96,14 @@ class SkippedMethod(Document):
 
 
 class _ConstantRecord(Document):
+    """The constant answer in ``methods.json``."""
+
     source: Literal["train", "fit", "items"] = "fit"
 
 
 class _ComparisonFile(Document):
+    """The content of ``methods.json``."""
+
     methods: list[_MethodRecord]
     samples: Count | None = None
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
@@ -234,6 +245,7 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> SearchTrial
 
 
 def _as_float(value: Any) -> float:
+    """A metric of a trial; NaN if it has none."""
     if value is None:
         return math.nan
     return float(value)

@@ -105,6 +105,7 @@ class AccessLog:
         waiter.join(seconds)
 
     def _run(self) -> None:
+        """Write the waiting lines, one after the other."""
         while True:
             line = self._lines.get()
             with suppress(OSError):  # rather lose a line than stop

@@ -265,6 +265,7 @@ class App:
         return self._batcher.about
 
     async def _predict(self, request: Request) -> Response:
+        """Read the question, wait for its answer, and count its texts."""
         about = self._about_loaded()
         async with self._read(request) as body:
             if len(body) < _LONG_BODY:

@@ -202,6 +202,7 @@ class Batcher:
         return list(chain.from_iterable(answers))
 
     async def _work(self) -> None:
+        """Answer batch after batch while questions wait."""
         while True:
             await self._arrival.wait()
             while self._queue:
@@ -228,6 +229,7 @@ class Batcher:
         return batch
 
     async def _answer(self, batch: list[_WaitingQuestion]) -> None:
+        """Answer a batch; if it fails, answer its questions one by one, so that only one fails."""
         loop = asyncio.get_running_loop()
         question = Question.joined([waiting.question for waiting in batch])
         try:

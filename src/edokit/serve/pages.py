@@ -103,10 +103,12 @@ def docs_page(schema: Mapping[str, Any], *, has_token: bool, has_page: bool) -> 
 
 
 def _asset(name: str) -> str:
+    """The text of a file in the folder ``assets``."""
     return (files("edokit.serve") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _environment() -> Environment:
+    """Templates in which everything that is put in is escaped."""
     return Environment(
         loader=PackageLoader("edokit.serve", "assets"),
         autoescape=True,

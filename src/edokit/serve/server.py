@@ -52,6 +52,7 @@ class _Flow(FlowControl):
     has_waiting_requests = False
 
     def resume_reading(self) -> None:
+        """Resume, as uvicorn asks for after each answer, unless requests still wait."""
         if not self.has_waiting_requests:
             super().resume_reading()
 
@@ -80,6 +81,7 @@ class _Protocol(HttpToolsProtocol):
         self._unanswered: deque[RequestResponseCycle] = deque()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the deadline of the first request; refuse the connection if there are too many."""
         super().connection_made(transport)
         self.flow: _Flow = _Flow(transport)
         # pause_writing is called whenever bytes wait for the client, resume_writing when none do.
@@ -92,6 +94,7 @@ class _Protocol(HttpToolsProtocol):
             )
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Tell all unanswered requests that their client has gone."""
         self._finish_request()
         self._stop_answer_deadline()
         self._waiting = b""
@@ -103,6 +106,7 @@ class _Protocol(HttpToolsProtocol):
         self._unanswered.clear()
 
     def data_received(self, data: bytes) -> None:
+        """Keep the bytes, and parse what may be parsed."""
         if self._deadline is None:
             self._deadline = self.loop.call_later(REQUEST_TIMEOUT, self._expire)
         self._waiting = self._waiting[self._position :] + data
@@ -110,35 +114,42 @@ class _Protocol(HttpToolsProtocol):
         self._parse()
 
     def pause_writing(self) -> None:
+        """Start the deadline for the client to take its answer."""
         super().pause_writing()
         # Also after close(), which waits for the client to take what is left.
         if self._answer_deadline is None:
             self._answer_deadline = self.loop.call_later(REQUEST_TIMEOUT, self.transport.abort)
 
     def resume_writing(self) -> None:
+        """The client has taken everything: stop that deadline."""
         super().resume_writing()
         self._stop_answer_deadline()
 
     def on_message_begin(self) -> None:
+        """A request begins."""
         super().on_message_begin()
         self._is_inside_request = True
         if self._deadline is None:  # its first bytes came with the request before it
             self._deadline = self.loop.call_later(REQUEST_TIMEOUT, self._expire)
 
     def on_headers_complete(self) -> None:
+        """Its head is complete: it counts as unanswered."""
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
+        """Leave the body out of the size of the head, which is limited."""
         super().on_body(body)
         self._head_size -= len(body)
 
     def on_message_complete(self) -> None:
+        """A request has arrived."""
         super().on_message_complete()
         self._is_inside_request = False
         self._finish_request()
 
     def on_response_complete(self) -> None:
+        """Parse the next request that waits."""
         if self._unanswered:  # a lost connection has none
             self._unanswered.popleft()
         super().on_response_complete()
@@ -198,6 +209,7 @@ class _Protocol(HttpToolsProtocol):
             self._answer_deadline = None
 
     def _expire(self) -> None:
+        """Refuse a request that did not arrive in time."""
         if self.flow.read_paused:  # by us, while an earlier request is answered
             self._deadline = self.loop.call_later(REQUEST_TIMEOUT, self._expire)
         elif not self.transport.is_closing():
@@ -205,6 +217,7 @@ class _Protocol(HttpToolsProtocol):
             self._refuse("408 Request Timeout", message, code="slow-request")
 
     def _refuse(self, status: str, message: str, *, code: str) -> None:
+        """Answer without the application, and close the connection."""
         body = f'{{"error":"{message}","code":"{code}"}}'
         head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\n"
         head += f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
@@ -235,10 +248,12 @@ class _Server(uvicorn.Server):
                 signal.signal(stop, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and start to load the bundle."""
         await super().startup(sockets)
         self._loading = asyncio.create_task(self._load())
 
     async def _load(self) -> None:
+        """Load the bundle; an error ends the server."""
         try:
             self._ready(await self._batcher.start())
         except Exception as error:
@@ -246,6 +261,7 @@ class _Server(uvicorn.Server):
             self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no further connections, and answer the requests on the open ones."""
         for server in self.servers:
             server.close()
         # Requests on open connections still arrive; their answers close the connection.
@@ -286,6 +302,7 @@ class _Log:
             self._lines.put_nowait(line)
 
     def _run(self) -> None:
+        """Write the waiting lines, one after the other."""
         while True:
             self._write(self._lines.get())
 
