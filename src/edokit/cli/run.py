@@ -137,4 +137,6 @@ def _print(result: Run) -> None:
         [f"Page: {page}. For new texts: edo serve {result.folder}", "", result.summary]
     )
     metric = METRIC[headline].short
-    console.print_lines([f"(Percent of the {metric}; a lower one is better.)", *result.quality])
+    console.print_lines(
+        [f"(Percentages are of the {metric}; a lower {metric} is better.)", *result.quality]
+    )

@@ -202,8 +202,8 @@ def whose_view_sentences(data: ReportData) -> list[str]:
         annotators = int((data.ensemble.data_ or {}).get("annotators", 0))
     if annotators > 1:
         lines.append(
-            f"Its answers follow the {count(annotators, 'annotator')} that it was fitted on"
-            " together: each annotation of an item counts the same."
+            f"Its answers follow the {count(annotators, 'annotator')} of its fit together: each"
+            " annotation of an item counts the same."
         )
     if data.groups is not None:
         return lines
