@@ -334,3 +334,71 @@ def test_columns_of_labels_with_classes_are_matched_by_class() -> None:
     )
     for labels in (people, people.soft_labels, people.hard_labels()):
         assert EDOEnsemble().fit(turned, labels).score(turned, people) == 1
+
+
+# --- Pandas tables with ids in their index --------------------------------------------------------
+
+ITEMS = [f"i{number}" for number in range(40)]
+
+
+def table_of_answers() -> pd.DataFrame:
+    """Probabilities of 40 items, with their ids and classes."""
+    first = np.random.default_rng(0).uniform(0.1, 0.9, len(ITEMS))
+    return pd.DataFrame({"no": first, "yes": 1 - first}, index=ITEMS)
+
+
+def table_of_labels(answers: pd.DataFrame) -> pd.DataFrame:
+    """Three annotators' labels, which follow the answers."""
+    rng = np.random.default_rng(1)
+    columns = {name: (rng.random(len(answers)) < answers["yes"]).astype(int) for name in "abc"}
+    return pd.DataFrame(columns, index=answers.index)
+
+
+def test_metrics_match_tables_by_the_ids_in_their_index() -> None:
+    answers = table_of_answers()
+    labels = table_of_labels(answers)
+    shares = pd.DataFrame({"no": 1 - labels.mean(axis=1), "yes": labels.mean(axis=1)})
+    hard = (labels.mean(axis=1) > 0.5).astype(int)
+    wanted = metrics.compute_metrics(answers.to_numpy(), shares.to_numpy(), hard.to_numpy())
+    mixed = answers.sample(frac=1, random_state=0)[["yes", "no"]]
+    assert metrics.compute_metrics(mixed, shares, hard[::-1]) == pytest.approx(wanted)
+    named = ItemArray(shares.to_numpy(), ITEMS, ["no", "yes"])
+    assert metrics.ce(mixed, named) == pytest.approx(wanted["ce"])
+    with raises_code("missing-ids"):
+        metrics.ce(mixed, shares.to_numpy())
+    with raises_code("items-differ"):
+        metrics.ce(mixed[1:], shares)
+
+
+def test_a_fit_matches_a_table_of_labels_by_the_ids_in_its_index() -> None:
+    answers = table_of_answers()
+    labels = table_of_labels(answers)
+    noise = np.random.default_rng(2).uniform(0.2, 0.8, len(ITEMS))
+    P = np.stack([answers.to_numpy(), np.stack([noise, 1 - noise], axis=1)], axis=1)
+    named = Predictions.from_arrays(P, items=ITEMS, layout="NKC", classes=["0", "1"])
+    wanted = EDOEnsemble().fit(P, labels.to_numpy()).weights_
+    assert wanted[0] > 0.6
+    mixed = labels.sample(frac=1, random_state=0)
+    assert EDOEnsemble().fit(named, mixed).weights_ == pytest.approx(wanted)
+    with raises_code("missing-ids", "order='annotations'"):
+        EDOEnsemble().fit(P, mixed)
+    declared = EDOEnsemble().fit(P, labels, order="annotations")
+    assert declared.weights_ == pytest.approx(wanted)
+    shares = pd.DataFrame({"1": mixed.mean(axis=1), "0": 1 - mixed.mean(axis=1)})
+    assert EDOEnsemble().fit(named, shares).weights_[0] > 0.6
+
+
+def test_a_classifier_matches_tables_by_the_ids_in_both() -> None:
+    answers = table_of_answers()
+    labels = table_of_labels(answers)
+    X = answers[["no"]]
+    pool = [("weak", LogisticRegression(C=0.01)), ("strong", LogisticRegression())]
+    wanted = edokit.EDOClassifier(pool).fit(X, labels).predict_proba(X)
+    mixed = labels.sample(frac=1, random_state=0)
+    fitted = edokit.EDOClassifier(pool).fit(X, mixed)
+    assert np.asarray(fitted.predict_proba(X)) == pytest.approx(np.asarray(wanted))
+    assert fitted.score(X, mixed) == fitted.score(X, labels)
+    # Another index, such as what a split of other data left, is no statement about these items.
+    numbered = labels.set_axis(range(7, 47))
+    other = edokit.EDOClassifier(pool).fit(X, numbered).predict_proba(X)
+    assert np.asarray(other) == pytest.approx(np.asarray(wanted))

@@ -193,18 +193,41 @@ def classes_of(values: object) -> tuple[str, ...] | None:
     return classes
 
 
+def with_index_ids(values: object, classes: Sequence[str] | None = None) -> Any:
+    """A pandas table or series as an array with the ids of its index; other values unchanged.
+
+    The index that pandas gives a table by itself holds no ids. Where ``classes`` are given, columns
+    name classes only if they are these; else all columns with names do.
+    """
+    if not hasattr(values, "iloc"):
+        return values
+    import pandas as pd
+
+    from edokit.rows import is_default_index
+
+    if not isinstance(values, pd.DataFrame | pd.Series) or is_default_index(values.index):
+        return values
+    columns = None
+    if isinstance(values, pd.DataFrame) and not isinstance(values.columns, pd.RangeIndex):
+        columns = [str(column) for column in values.columns]
+    if columns is not None and classes is not None and {*columns} != {*classes}:
+        columns = None
+    return ItemArray(values.to_numpy(), values.index, columns)
+
+
 def match_rows(
     arrays: Mapping[str, npt.ArrayLike], order: Order | None = None
 ) -> list[npt.ArrayLike]:
     """The arrays with their rows and columns in one order.
 
     Rows are in the order of the last array that has ids, columns in that of the last array that
-    names its classes. Callers pass answers first and hard labels last, so that answers are brought
-    into the order of the labels. If only some arrays have ids, the others are refused unless
-    ``order`` declares their order.
+    names its classes; the index of a pandas table holds ids, too. Callers pass answers first and
+    hard labels last, so that answers are brought into the order of the labels. If only some arrays
+    have ids, the others are refused unless ``order`` declares their order.
     """
     if order is not None:
         one_of("order", order, get_args(Order))
+    arrays = {name: with_index_ids(values) for name, values in arrays.items()}
     rows = {name: rows_of(values) for name, values in arrays.items()}
     names_with_ids = [name for name in arrays if rows[name] is not None]
     if not names_with_ids:

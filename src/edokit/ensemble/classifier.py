@@ -484,7 +484,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         scale = None
         if self.ensemble is not None:
             scale = self.ensemble.scale
-        annotations = _aligned(as_annotations(y, rows, scale=scale), index, order)
+        labelled = as_annotations(_without_other_ids(y, index), rows, scale=scale)
+        annotations = _aligned(labelled, index, order)
         labels = class_labels(y, annotations)
         return annotations, label_array(annotations.classes, labels)
 
@@ -625,8 +626,10 @@ def soft_score(
         scale = estimator.ensemble_.scale_
     if scale != NOMINAL:
         declared_scale = scale
+    items = _item_ids(X)
+    y = _without_other_ids(y, items)
     labelled = as_annotations(y, len(p), classes, scale=declared_scale)
-    labelled = _aligned(labelled, _item_ids(X), order)
+    labelled = _aligned(labelled, items, order)
     if labelled.classes != classes:
         labelled = labelled.with_classes(classes)
     return -ce(scale.rows(p), scale.rows(np.asarray(labelled.soft_labels)))
@@ -638,6 +641,19 @@ def _item_ids(X: Items) -> Rows | None:
     if not isinstance(index, pd.Index) or is_default_index(index):
         return None
     return Rows.from_names(index)
+
+
+def _without_other_ids(y: LabelsLike, items: Rows | None) -> LabelsLike:
+    """Return labels without the index of their table, unless it holds the ids of X.
+
+    A table with another index is matched by position, as in scikit-learn.
+    """
+    if not isinstance(y, pd.DataFrame | pd.Series) or is_default_index(y.index):
+        return y
+    if items is not None and {str(name) for name in y.index} == {*items.names}:
+        return y
+    values: LabelsLike = y.to_numpy()
+    return values
 
 
 def _aligned(labels: Annotations, items: Rows | None, order: Order | None) -> Annotations:

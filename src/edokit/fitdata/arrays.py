@@ -15,7 +15,7 @@ from edokit._names import as_name
 from edokit._types import ClassValues
 from edokit.annotations.core import Annotations
 from edokit.fitdata.reading import ClassLabel, ClassLabels, LabelsLike, PredictionsLike
-from edokit.item_array import classes_of, rows_of
+from edokit.item_array import classes_of, rows_of, with_index_ids
 from edokit.predictions.core import Predictions
 from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, check_same_scale
 
@@ -72,6 +72,7 @@ def as_annotations(
         if scale is None:
             return labels
         return with_scale(labels, DeclaredScale(scale))
+    labels = with_index_ids(labels, classes or ())
     rows = rows_of(labels)
     if rows is not None:
         annotations = _from_item_array(labels, n_items, classes, scale)
