@@ -15,6 +15,7 @@ import pytest
 import edokit
 from edokit import Annotations, EDOEnsemble, ItemArray, Predictions, metrics
 from edokit._io.tables import write_table
+from edokit.analysis.evaluate.text import metric_table
 from tests.errors import raises_code
 
 LABELS = Annotations.from_matrix(
@@ -44,6 +45,12 @@ def test_annotations_may_be_a_file_or_a_table(tmp_path: Path) -> None:
     wanted = edokit.evaluate(BY_ID, LABELS, samples=0).to_dict()
     for form in (tmp_path / "labels.csv", LABELS.to_table(), LABELS.to_table().to_pandas()):
         assert edokit.evaluate(BY_ID, form, samples=0).to_dict() == wanted
+
+
+@pytest.mark.parametrize(("level", "heading"), [(0.95, "95%"), (0.975, "97.5%"), (0.995, "99.5%")])
+def test_a_table_does_not_round_the_level_of_its_intervals(level: float, heading: str) -> None:
+    evaluation = edokit.evaluate(BY_ID, LABELS, samples=50, level=level)
+    assert f"{heading} interval" in metric_table(evaluation, "labels").header
 
 
 def test_intervals_floor_and_annotators_come_with_it() -> None:

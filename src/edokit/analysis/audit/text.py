@@ -65,11 +65,12 @@ def _judges_sentence(audit: Audit, judges: Interval) -> str:
     if not can_tell(judges, len(audit.members)):
         return (
             f"These items can't tell how many independent judges the {count} are: {ends} are"
-            f" possible ({audit.level:.0%} interval). Ask more annotators, or about more items."
+            f" possible ({100 * audit.level:g}% interval)."
+            " Ask more annotators, or about more items."
         )
     return (
-        f"{count} count as {judges.estimate:.1f} independent judges ({audit.level:.0%} interval"
-        f" {ends}). {_correlation_sentence(audit, judges)}"
+        f"{count} count as {judges.estimate:.1f} independent judges"
+        f" ({100 * audit.level:g}% interval {ends}). {_correlation_sentence(audit, judges)}"
     )
 
 
@@ -224,7 +225,7 @@ def _judge_table(audit: Audit) -> Table:
             "judge": row["judge"],
             "agrees": row["agreement"].estimate,
             "Cohen's κ": row["cohen_kappa"].estimate,
-            f"{audit.level:.0%}": _ends(row["cohen_kappa"]),
+            f"{100 * audit.level:g}%": _ends(row["cohen_kappa"]),
         }
         records.append(record)
     notes = ["Single answers of each judge beside all labels of annotators."]
@@ -258,13 +259,13 @@ def _candidate_table(audit: Audit) -> Table:
             "candidate": row["candidate"],
             "winning rate": row["winning_rate"],
             "advantage": row["advantage"],
-            f"{audit.level:.0%}": f"{low:.3f}–{high:.3f}",
+            f"{100 * audit.level:g}%": f"{low:.3f}–{high:.3f}",
             "passes": "yes" if row["passes"] else "no",
         }
         records.append(record)
     notes = [
         f"Winning rate: share of annotators that it beats, or is not worse than by ε ="
-        f" {audit.epsilon:g}, at a false discovery rate of {1 - audit.level:.0%}"
+        f" {audit.epsilon:g}, at a false discovery rate of {100 * (1 - audit.level):g}%"
         " (Benjamini–Yekutieli)."
     ]
     left_out = audit.annotators - len(audit.replacement[0]["annotators"])

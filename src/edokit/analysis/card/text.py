@@ -209,7 +209,7 @@ def _needed_sentence(card: DisagreementCard, plan: Plan) -> str:
             sentence = (
                 f"{row['annotators']} is the smallest planned number of annotators per item whose"
                 f" soft label has an expected {short} of at most {limit}: it is {error:.3f}"
-                f" ({plan.level:.0%} interval {low:.3f} to {high:.3f})."
+                f" ({100 * plan.level:g}% interval {low:.3f} to {high:.3f})."
             )
             if high > largest_error:
                 sentence += " By the interval, it may take more annotators."
@@ -218,6 +218,6 @@ def _needed_sentence(card: DisagreementCard, plan: Plan) -> str:
     error, low, high = last_row["soft_label"][metric]
     return (
         f"With {counted(last_row['annotators'], 'annotator')} per item, the expected {short} of a"
-        f" soft label is still {error:.3f} ({plan.level:.0%} interval {low:.3f} to {high:.3f}),"
-        f" above {limit}."
+        f" soft label is still {error:.3f} ({100 * plan.level:g}% interval {low:.3f} to"
+        f" {high:.3f}), above {limit}."
     )

@@ -76,12 +76,12 @@ def differences(comparison: Comparison) -> Table:
         record: dict[str, Cell] = {"method": score.name}
         test = score.against.get(metric)
         record[f"Δ {UNIFORM}"] = _change(test)
-        record[f"{data.level:.0%}"] = difference_interval(test)
+        record[f"{100 * data.level:g}%"] = difference_interval(test)
         record["p"] = _p_text(test)
         constant_test = score.against_constant.get(metric)
         record[f"Δ {CONSTANT}"] = _change(constant_test)
         # A space, since the other interval has the same heading.
-        record[f"{data.level:.0%} "] = difference_interval(constant_test)
+        record[f"{100 * data.level:g}% "] = difference_interval(constant_test)
         records.append(record)
     notes = [_interval_note(comparison), _p_note(comparison)]
     return Table.from_records(f"Differences in {short}", records, notes)
@@ -111,9 +111,9 @@ def paper_table(comparison: Comparison) -> Table:
         notes.append(_seeds_note(data, with_deviations=True))
     if has_tests:
         short = METRIC[headline_name].short
-        header.extend((f"Δ{short} [{data.level:.0%}]", "p"))
+        header.extend((f"Δ{short} [{100 * data.level:g}%]", "p"))
         notes.append(
-            f"Δ: {short} less that of the uniform mean, with its {data.level:.0%} interval."
+            f"Δ: {short} less that of the uniform mean, with its {100 * data.level:g}% interval."
             f" *, †: significantly better, worse than the uniform mean (p ≤ {1 - data.level:.2g})."
         )
         notes.append(_p_note(comparison))
@@ -243,7 +243,7 @@ def _interval_note(comparison: Comparison) -> str:
     short = METRIC[data.headline_metric].short
     return (
         f"Δ: the {short} less that of {UNIFORM} (the plain mean of the members) or of {CONSTANT}"
-        f" ({SHARES[data.constant.source]}), each with its {data.level:.0%} interval."
+        f" ({SHARES[data.constant.source]}), each with its {100 * data.level:g}% interval."
     )
 
 

@@ -138,7 +138,7 @@ def tables(estimate: Estimate) -> list[Table]:
 
 def _records(estimate: Estimate, part: Shares, place: Mapping[str, Cell]) -> list[dict[str, Cell]]:
     """A row per class, and one for the mean point."""
-    interval = f"{estimate.level:.0%} interval"
+    interval = f"{100 * estimate.level:g}% interval"
     records: list[dict[str, Cell]] = []
     for name in part.shares:
         share = part.shares[name]

@@ -58,7 +58,7 @@ def metric_table(evaluation: Evaluation, subject: str) -> Table:
         record = {
             "metric": f"{METRIC[name].title} {METRIC[name].arrow}",
             "value": value,
-            f"{evaluation.level:.0%} interval": interval,
+            f"{100 * evaluation.level:g}% interval": interval,
             "best possible": evaluation.best_possible[name],
             "constant": evaluation.constant_metrics[name],
         }
@@ -129,7 +129,7 @@ def _annotator_table(evaluation: Evaluation) -> Table:
             "labels": row["n"],
             "error": row["error"],
             "CE": row["ce"],
-            f"{evaluation.level:.0%} interval": interval_cell,
+            f"{100 * evaluation.level:g}% interval": interval_cell,
             "anonymous CE": row.get("anonymous_ce"),
         }
         records.append(record)

@@ -87,6 +87,6 @@ def _record(gate: Gate, row: GateRow, column: str, value: str) -> dict[str, Cell
         "items": row.items,
         f"{metric} of the fit": row.fit_loss,
         f"{metric} now": row.loss,
-        f"change, {gate.level:.0%} interval": change,
+        f"change, {100 * gate.level:g}% interval": change,
         "verdict": row.verdict,
     }

@@ -89,7 +89,7 @@ def soft_label_table(plan: Plan) -> Table:
         records.append(record)
     note = (
         "Error of the mean of this number of annotators, against the distribution of all who could"
-        f" be asked; {plan.level:.0%} intervals from the pilot."
+        f" be asked; {100 * plan.level:g}% intervals from the pilot."
     )
     return Table.from_records("The soft label of an item", records, [note])
 
@@ -112,7 +112,7 @@ def _budget_table(plan: Plan) -> Table:
     if plan.compared:
         notes.append(
             f"Δ: the smallest difference between {' and '.join(plan.compared)} that a test of"
-            f" level {1 - plan.level:.0%} shows with probability {plan.power:.0%}."
+            f" level {100 * (1 - plan.level):g}% shows with probability {plan.power:.0%}."
         )
     return Table.from_records(f"What {_budget(plan)} buys", records, notes)
 

@@ -191,7 +191,7 @@ def slice_table(slices: Sequence[Slice], level: float, subject: str) -> Table:
             "items": part.items,
             METRIC["f1"].label: score.f1,
             METRIC[metric].label: score.metrics[metric],
-            f"{level:.0%}": interval,
+            f"{100 * level:g}%": interval,
         }
         for rival in (UNIFORM, CONSTANT):
             rival_score = part.score(rival)
