@@ -20,6 +20,7 @@ from edokit.members.recipes._network import (
     Link,
     MemberNetwork,
     adversarial_step,
+    make_link,
     parameter_groups,
     row_losses,
 )
@@ -48,8 +49,8 @@ def reader(model: str) -> Reader:
 def link_of(n_classes: int, sets: bool = False) -> Link:
     """The link of classes or, for multi-label data, of labels."""
     if sets:
-        return Link(n_classes, Scale("multi-label"))
-    return Link(n_classes)
+        return make_link(n_classes, Scale("multi-label"))
+    return make_link(n_classes)
 
 
 def network(model: str, pooling: str = "mean") -> MemberNetwork:
@@ -276,7 +277,8 @@ def test_the_ranked_probability_score_is_that_of_the_metrics() -> None:
 def test_the_loss_of_a_set_is_the_mean_over_its_labels() -> None:
     scores = torch.randn(5, 3)
     shares = torch.rand(5, 3)
-    found = row_losses("ce", link_of(3, sets=True)(scores), shares, STEPS)
+    link = link_of(3, sets=True)
+    found = link.losses("ce", link(scores), shares)
     each = torch.nn.functional.binary_cross_entropy_with_logits(scores, shares, reduction="none")
     torch.testing.assert_close(found, each.mean(dim=1))
 

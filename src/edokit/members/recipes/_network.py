@@ -92,22 +92,19 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
 class Link(nn.Module):  # type: ignore[misc]
     """From scores, one per class or label, to logits, whose softmax is a distribution.
 
-    For multi-label data, the logits [..., L, 2] of a label are those of "not chosen" and "chosen".
+    `make_link` chooses the link of an answer scale.
 
     Attributes
     ----------
     n_scores : int
         Number of classes or labels.
-    scale : Scale
-        The answer scale.
     steps : tensor of shape (C - 1,)
         Distances between neighbouring classes, for losses of ordinal scales.
     """
 
-    def __init__(self, n_classes: int, scale: Scale = NOMINAL) -> None:
+    def __init__(self, n_classes: int, scale: Scale) -> None:
         super().__init__()
         self.n_scores = n_classes
-        self.scale = scale
         if scale.steps is None:
             steps = torch.ones(n_classes - 1)
         else:
@@ -116,35 +113,92 @@ class Link(nn.Module):  # type: ignore[misc]
         self.register_buffer("steps", steps, persistent=False)
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
-        """Logits [..., C], or [..., L, 2] for multi-label data."""
-        if self.scale.is_multi_label:
-            return torch.stack([torch.zeros_like(scores), scores], dim=-1)
-        return scores
+        """Logits of scores."""
+        raise NotImplementedError
 
     def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
         """Probabilities [..., C] of classes, or [..., L] of labels, in double precision."""
-        if logits.device.type == "mps":  # no double precision there
-            logits = logits.cpu()
-        shares = torch.softmax(logits.double(), dim=-1)
-        if self.scale.is_multi_label:
-            return shares[..., 1]
-        return shares
+        raise NotImplementedError
+
+    def losses(self, kind: str, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Losses [...] of logits to shares [..., C] or [..., L]; kinds as of `row_losses`."""
+        raise NotImplementedError
 
     def shares(self, totals: Floats, count: float | Floats) -> Floats:
         """Shares [..., C] of the totals of ``count`` answers, after adding one of each kind."""
-        smoothed = totals + 1.0
-        if self.scale.is_multi_label:
-            total = count + 2.0
-        else:
-            total = smoothed.sum(-1, keepdims=True)
-        shares: Floats = smoothed / total
-        return shares
+        raise NotImplementedError
 
     def bias(self, shares: Floats) -> Floats:
         """Scores [..., C] whose probabilities are these shares [..., C]."""
-        if self.scale.is_multi_label:
-            return np.log(shares) - np.log1p(-shares)
+        raise NotImplementedError
+
+
+class ClassLink(Link):
+    """The link of exclusive classes: scores [..., C] are logits."""
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        """The scores."""
+        return scores
+
+    def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        """Probabilities [..., C], in double precision."""
+        return _double_softmax(logits)
+
+    def losses(self, kind: str, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Losses [...] of logits to shares [..., C]."""
+        return row_losses(kind, logits, targets, self.steps)
+
+    def shares(self, totals: Floats, count: float | Floats) -> Floats:
+        """Shares [..., C] of the totals, after adding an answer of each class."""
+        smoothed = totals + 1.0
+        shares: Floats = smoothed / smoothed.sum(-1, keepdims=True)
+        return shares
+
+    def bias(self, shares: Floats) -> Floats:
+        """Scores whose softmax is these shares."""
         return np.log(shares)
+
+
+class LabelLink(Link):
+    """The link of multi-label data: logits [..., L, 2] are those of "not chosen" and "chosen"."""
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        """Logits [..., L, 2]: 0, and the score of the label."""
+        return torch.stack([torch.zeros_like(scores), scores], dim=-1)
+
+    def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        """Probabilities [..., L] that each label is chosen, in double precision."""
+        return _double_softmax(logits)[..., 1]
+
+    def losses(self, kind: str, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Losses [...] of logits to shares [..., L], means over the labels."""
+        row_targets = torch.stack([1 - targets, targets], dim=-1)
+        return row_losses(kind, logits, row_targets, self.steps).mean(dim=-1)
+
+    def shares(self, totals: Floats, count: float | Floats) -> Floats:
+        """Shares [..., L] of ``count`` answers, after adding one with each label and one without.
+
+        ``totals`` are the answers with each label.
+        """
+        shares: Floats = (totals + 1.0) / (count + 2.0)
+        return shares
+
+    def bias(self, shares: Floats) -> Floats:
+        """Scores whose sigmoid is these shares."""
+        return np.log(shares) - np.log1p(-shares)
+
+
+def make_link(n_classes: int, scale: Scale = NOMINAL) -> Link:
+    """The link of an answer scale with this number of classes, or labels."""
+    if scale.is_multi_label:
+        return LabelLink(n_classes, scale)
+    return ClassLink(n_classes, scale)
+
+
+def _double_softmax(logits: torch.Tensor) -> torch.Tensor:
+    if logits.device.type == "mps":  # no double precision there
+        logits = logits.cpu()
+    return torch.softmax(logits.double(), dim=-1)
 
 
 class Head(nn.Module):  # type: ignore[misc]
@@ -268,12 +322,8 @@ def row_losses(
     """Losses [...] of logits [..., C] to targets [..., C].
 
     ``ce``: −Σ_c t_c ln p_c. ``md``: Σ_c |p_c − t_c|. ``rps``: Σ_c step_c (F_c − G_c)² on cumulative
-    shares. ``ce+rps``: both. For multi-label data, logits are [..., L, 2] and targets [..., L];
-    losses are means over the labels.
+    shares. ``ce+rps``: both.
     """
-    is_multi_label = logits.dim() > targets.dim()
-    if is_multi_label:
-        targets = torch.stack([1 - targets, targets], dim=-1)
     total = logits.new_zeros(logits.shape[:-1])
     for name in kind.split("+"):
         if name == "ce":
@@ -284,8 +334,6 @@ def row_losses(
             total = total + (gaps.cumsum(dim=-1)[..., :-1].square() * steps).sum(dim=-1)
         else:
             total = total + gaps.abs().sum(dim=-1)
-    if is_multi_label:
-        return total.mean(dim=-1)
     return total
 
 

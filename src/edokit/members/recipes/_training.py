@@ -122,7 +122,7 @@ def _with_head(backbone: nn.Module, member: TransformerMember) -> MemberNetwork:
     width = int(backbone.config.hidden_size)
     if member.pooling == "mean+target":
         width *= 2
-    link = _network.Link(member.n_classes, member.scale_)
+    link = _network.make_link(member.n_classes, member.scale_)
     head: Head | AnnotatorHead
     if member.annotators:
         head = AnnotatorHead(width, link, member.activity_)
@@ -286,11 +286,11 @@ class Training:
         """The loss of the texts, and of the labels of known annotators."""
         kind = self.member.loss
         n = len(batch["targets"])
-        steps = network.head.link.steps
-        anonymous = _network.row_losses(kind, logits[:n], batch["targets"], steps).mean()
+        link = network.head.link
+        anonymous = link.losses(kind, logits[:n], batch["targets"]).mean()
         if "pair_targets" not in batch:
             return anonymous
-        pairs = _network.row_losses(kind, logits[n:], batch["pair_targets"], steps)
+        pairs = link.losses(kind, logits[n:], batch["pair_targets"])
         return (pairs * batch["pair_weights"]).sum() / n + _ANONYMOUS_WEIGHT * anonymous
 
     def _evaluate(self, tuned: FineTuned) -> tuple[dict[str, float], float]:

@@ -72,11 +72,10 @@ class SklearnMember(Member):
     _fitted: Any = field(default=None, init=False, repr=False)
     _tfidf: TfIdf | None = field(default=None, init=False, repr=False)
     _n: int = field(default=0, init=False, repr=False)  # number of targets
-    # The scale of the targets, of which only matters whether it is multi-label.
-    _scale: Scale = field(default=NOMINAL, init=False, repr=False)
+    _target_kind: _ClassTargets | _LabelTargets = field(init=False, repr=False)
     # The classes, or labels, that the estimator learned.
     _seen: Ints = field(init=False, repr=False)
-    # Which labels of multi-label data were in all targets.
+    # Which labels of multi-label data were in all targets; none for classes.
     _always: Bools = field(init=False, repr=False)
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
 
@@ -100,15 +99,15 @@ class SklearnMember(Member):
     ) -> SklearnMember:
         """Learn from the targets of epoch 0; shares become weighted rows."""
         targets = data.targets(0)
-        self._scale = data.scale
+        self._target_kind = _target_kind(data.scale)
         self._n = len(targets)
         texts = with_context(data.texts, data.context)
         self._corpus = data.corpus
-        self._always = np.asarray((targets == 1).all(axis=0)) & self._scale.is_multi_label
+        self._always = self._target_kind.always_chosen(targets)
         self._seen = np.flatnonzero(targets.any(axis=0) & ~self._always)
         self._fitted = self._new_estimator()
-        if self._scale.is_multi_label and not is_regressor(self._fitted):
-            self._fitted = MultiOutputClassifier(self._fitted)
+        if not is_regressor(self._fitted):
+            self._fitted = self._target_kind.classifier(self._fitted)
         rows, answers, weights = self._learning_rows(targets)
         if self.features == "tfidf":
             counts = counts_of(texts, self._corpus)
@@ -142,30 +141,18 @@ class SklearnMember(Member):
         """The item of each row to learn from, the answer there, and the weight of the row."""
         if is_regressor(self._fitted):
             return np.arange(self._n), targets[:, self._seen], np.ones(self._n)
-        if self._scale.is_multi_label:
-            rows, sets, weights = _sets_of(targets)
-            return rows, sets[:, self._seen].astype(np.int64), weights
-        rows, classes = np.nonzero(targets)
-        return rows, classes, targets[rows, classes]
+        return self._target_kind.learning_rows(targets, self._seen)
 
     def predict_proba(
         self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
     ) -> Floats:
         """Probabilities [N, C]."""
         texts = with_context(texts, context)
-        if self._scale.is_multi_label:
-            # A label that was always, or never, chosen: as if there were one more target of each
-            # kind.
-            least = 1 / (self._n + 2)
-            shares = np.tile(np.where(self._always, 1 - least, least), (len(texts), 1))
-            if not self._constant:
-                shares[:, self._seen] = self._shares(texts)
-            return shares
         if self._constant:
-            shares = np.ones((len(texts), 1))
+            shares = np.ones((len(texts), len(self._seen)))
         else:
             shares = self._shares(texts)
-        return over_all_classes(shares, self._seen, self.n_classes, self._n)
+        return self._target_kind.over_all(shares, self._seen, self._always, self._n)
 
     def _shares(self, texts: Sequence[Text]) -> Floats:
         """Probabilities [N, P] of the classes, or labels, that the estimator learned."""
@@ -175,11 +162,8 @@ class SklearnMember(Member):
             least = 1 / (self._n + self.n_classes)
             shares: Floats = np.clip(self._fitted.predict(features), least, 1 - least)
             shares = shares.reshape(len(texts), -1)
-            return self._scale.normalized(shares)
-        answers = self._fitted.predict_proba(features)
-        if self._scale.is_multi_label:
-            return np.column_stack([label[:, 1] for label in answers])
-        return np.asarray(answers)
+            return self._target_kind.scale.normalized(shares)
+        return self._target_kind.shares(self._fitted.predict_proba(features))
 
     def save(self, folder: Path) -> None:
         """Write the estimator with skops, the rest as plain arrays."""
@@ -187,8 +171,7 @@ class SklearnMember(Member):
             name: np.array(value) for name, value in self.get_params().items()
         }
         arrays |= {"seen": self._seen, "n": np.array(self._n)}
-        if self._scale.is_multi_label:
-            arrays["always"] = self._always.astype(np.int64)
+        arrays |= self._target_kind.saved_arrays(self._always)
         if self._tfidf is not None:
             arrays |= {"columns": self._tfidf.columns, "idf": self._tfidf.idf}
         write_arrays(folder / _FILE, **arrays)
@@ -208,8 +191,11 @@ class SklearnMember(Member):
         member._n = int(arrays["n"])
         member.pieces = int(arrays.get("pieces", 0))  # files of earlier builds hold none
         if "always" in arrays:
-            member._scale = Scale("multi-label")
+            member._target_kind = _LabelTargets()
             member._always = arrays["always"].astype(bool)
+        else:
+            member._target_kind = _ClassTargets()
+            member._always = np.zeros(member.n_classes, dtype=bool)
         if member.features == "tfidf":
             weights = np.asarray(BLOCK_WEIGHTS, dtype=np.float32)
             member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights)
@@ -220,9 +206,7 @@ class SklearnMember(Member):
     @property
     def _constant(self) -> bool:
         """Whether there is nothing to learn: all targets have one class, or the same labels."""
-        if self._scale.is_multi_label:
-            return len(self._seen) == 0
-        return len(self._seen) < 2
+        return len(self._seen) < self._target_kind.fewest_learned
 
     def _transform(self, texts: Sequence[Text]) -> Any:
         if self._tfidf is not None:
@@ -248,6 +232,86 @@ class SklearnMember(Member):
                 code="unsupported-weights",
             )
         return f"{prefix}sample_weight"
+
+
+class _ClassTargets:
+    """Targets of which each item has one class: what scikit-learn learns, and its answers."""
+
+    scale = NOMINAL  # the points of an ordinal scale are treated as classes
+    fewest_learned = 2
+    """Number of classes in the targets below which there is nothing to learn."""
+
+    def always_chosen(self, targets: Floats) -> Bools:
+        """No class [C] is given without being learned."""
+        return np.zeros(targets.shape[1], dtype=bool)
+
+    def classifier(self, estimator: Any) -> Any:
+        """The estimator, which learns all classes at once."""
+        return estimator
+
+    def learning_rows(self, targets: Floats, seen: Ints) -> tuple[Ints, Ints, Floats]:
+        """A row for each class of an item, weighted by its share: item, class and weight."""
+        rows, classes = np.nonzero(targets)
+        return rows, classes, targets[rows, classes]
+
+    def shares(self, probabilities: Any) -> Floats:
+        """Probabilities [N, P] as the classifier returns them."""
+        return np.asarray(probabilities)
+
+    def over_all(self, shares: Floats, seen: Ints, always: Bools, n_targets: int) -> Floats:
+        """Probabilities [N, C] of all classes from those of the ``seen`` ones [N, P]."""
+        return over_all_classes(shares, seen, len(always), n_targets)
+
+    def saved_arrays(self, always: Bools) -> dict[str, Ints]:
+        """Arrays of a saved member that only members with these targets have."""
+        return {}
+
+
+class _LabelTargets:
+    """Targets of which each item has any number of labels, each with its own classifier."""
+
+    scale = Scale("multi-label")
+    fewest_learned = 1
+    """Number of labels that vary in the targets below which there is nothing to learn."""
+
+    def always_chosen(self, targets: Floats) -> Bools:
+        """Which labels [L] are in all targets, and so are not learned."""
+        return np.asarray((targets == 1).all(axis=0))
+
+    def classifier(self, estimator: Any) -> Any:
+        """A copy of the estimator for each label."""
+        return MultiOutputClassifier(estimator)
+
+    def learning_rows(self, targets: Floats, seen: Ints) -> tuple[Ints, Ints, Floats]:
+        """Rows with label sets, whose weighted shares are the targets: item, set and weight."""
+        rows, sets, weights = _sets_of(targets)
+        return rows, sets[:, seen].astype(np.int64), weights
+
+    def shares(self, probabilities: Any) -> Floats:
+        """Probabilities [N, P] that each label is chosen, from an array [N, 2] per label."""
+        return np.column_stack([label[:, 1] for label in probabilities])
+
+    def over_all(self, shares: Floats, seen: Ints, always: Bools, n_targets: int) -> Floats:
+        """Probabilities [N, L] of all labels from those of the ``seen`` ones [N, P].
+
+        A label that was always, or never, chosen gets what it would have if there were one more
+        target of each kind.
+        """
+        least = 1 / (n_targets + 2)
+        probabilities = np.tile(np.where(always, 1 - least, least), (len(shares), 1))
+        probabilities[:, seen] = shares
+        return probabilities
+
+    def saved_arrays(self, always: Bools) -> dict[str, Ints]:
+        """Which labels were in all targets: only members of multi-label data have this array."""
+        return {"always": always.astype(np.int64)}
+
+
+def _target_kind(scale: Scale) -> _ClassTargets | _LabelTargets:
+    """The kind of targets that an answer scale has."""
+    if scale.is_multi_label:
+        return _LabelTargets()
+    return _ClassTargets()
 
 
 def _sets_of(targets: Floats) -> tuple[Ints, Bools, Floats]:
