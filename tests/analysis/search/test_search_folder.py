@@ -15,9 +15,10 @@ from test_search_command import QUICK, files
 
 from commands import edo
 from edokit import SearchResult, search
+from edokit.analysis.search import text as search_text
 from edokit.analysis.search.options import SearchPlan
 from edokit.analysis.search.statistics import Evaluator
-from edokit.cli.search import show
+from edokit.cli import console
 
 __all__ = ["files"]
 
@@ -69,7 +70,7 @@ def test_trials_of_the_same_scores_share_a_row() -> None:
     found = SearchResult(trials, SearchPlan(), members, data())
     printed = io.StringIO()
     with redirect_stdout(printed):
-        show(found, None, 3)
+        console.print_records(search_text.title(found), search_text.front_rows(found))
     lines = [line.split() for line in printed.getvalue().splitlines()]
     assert lines[2][-2:] == ["same", "scores"]
     assert lines[4][-4:] == ["preserve,", "mean", "1", "more"]
