@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
 
 import edokit
 from edokit import (
@@ -388,6 +389,15 @@ def test_a_fit_matches_a_table_of_labels_by_the_ids_in_its_index() -> None:
     assert EDOEnsemble().fit(named, shares).weights_[0] > 0.6
 
 
+def test_a_split_of_numbered_labels_beside_an_array_is_matched_by_position() -> None:
+    answers = table_of_answers()
+    labels = table_of_labels(answers).reset_index(drop=True)
+    P = np.stack([answers.to_numpy(), np.full((len(ITEMS), 2), 0.5)], axis=1)
+    by_position = cross_val_score(EDOEnsemble(), P, labels.to_numpy(), cv=3)
+    assert np.isfinite(by_position).all()
+    assert cross_val_score(EDOEnsemble(), P, labels, cv=3) == pytest.approx(by_position)
+
+
 def test_a_classifier_matches_tables_by_the_ids_in_both() -> None:
     answers = table_of_answers()
     labels = table_of_labels(answers)
@@ -398,6 +408,11 @@ def test_a_classifier_matches_tables_by_the_ids_in_both() -> None:
     fitted = edokit.EDOClassifier(pool).fit(X, mixed)
     assert np.asarray(fitted.predict_proba(X)) == pytest.approx(np.asarray(wanted))
     assert fitted.score(X, mixed) == fitted.score(X, labels)
+    numbers = [*range(5, 45)]
+    by_number = edokit.EDOClassifier(pool).fit(
+        X.set_axis(numbers), labels.set_axis(numbers).sample(frac=1, random_state=0)
+    )
+    assert np.asarray(by_number.predict_proba(X)) == pytest.approx(np.asarray(wanted))
     # Another index, such as what a split of other data left, is no statement about these items.
     numbered = labels.set_axis(range(7, 47))
     other = edokit.EDOClassifier(pool).fit(X, numbered).predict_proba(X)

@@ -31,7 +31,7 @@ from edokit.ensemble.persistence import FORMAT, read_saved, write_fitted
 from edokit.ensemble.pooled import Pooled
 from edokit.fitdata.arrays import as_annotations, class_labels, label_array
 from edokit.fitdata.reading import LabelsLike
-from edokit.item_array import Order
+from edokit.item_array import ItemArray, Order
 from edokit.metrics import ce
 from edokit.predictions.core import Predictions
 from edokit.rows import Rows, is_default_index, missing_ids
@@ -484,7 +484,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         scale = None
         if self.ensemble is not None:
             scale = self.ensemble.scale
-        labelled = as_annotations(_without_other_ids(y, index), rows, scale=scale)
+        labelled = as_annotations(_labels_with_ids(y, index), rows, scale=scale)
         annotations = _aligned(labelled, index, order)
         labels = class_labels(y, annotations)
         return annotations, label_array(annotations.classes, labels)
@@ -627,7 +627,7 @@ def soft_score(
     if scale != NOMINAL:
         declared_scale = scale
     items = _item_ids(X)
-    y = _without_other_ids(y, items)
+    y = _labels_with_ids(y, items)
     labelled = as_annotations(y, len(p), classes, scale=declared_scale)
     labelled = _aligned(labelled, items, order)
     if labelled.classes != classes:
@@ -643,17 +643,18 @@ def _item_ids(X: Items) -> Rows | None:
     return Rows.from_names(index)
 
 
-def _without_other_ids(y: LabelsLike, items: Rows | None) -> LabelsLike:
-    """Return labels without the index of their table, unless it holds the ids of X.
+def _labels_with_ids(y: LabelsLike, items: Rows | None) -> LabelsLike:
+    """Return the labels of a table with the ids of its index where these are the ids of X.
 
     A table with another index is matched by position, as in scikit-learn.
     """
     if not isinstance(y, pd.DataFrame | pd.Series) or is_default_index(y.index):
         return y
+    values = y.to_numpy()
     if items is not None and {str(name) for name in y.index} == {*items.names}:
-        return y
-    values: LabelsLike = y.to_numpy()
-    return values
+        return ItemArray(values, y.index)
+    labels: LabelsLike = values
+    return labels
 
 
 def _aligned(labels: Annotations, items: Rows | None, order: Order | None) -> Annotations:

@@ -72,12 +72,23 @@ def as_annotations(
         if scale is None:
             return labels
         return with_scale(labels, DeclaredScale(scale))
-    labels = with_index_ids(labels, classes or ())
+    if not _is_numbered_table(labels):
+        labels = with_index_ids(labels, classes or ())
     rows = rows_of(labels)
     if rows is not None:
         annotations = _from_item_array(labels, n_items, classes, scale)
         return replace(annotations, rows=rows)
     return _from_array(_array(labels), n_items, classes, scale)
+
+
+def _is_numbered_table(labels: LabelsLike) -> bool:
+    """Whether labels are a pandas table that only numbers its rows, as splits of others do.
+
+    scikit-learn splits a table beside an array by position and leaves such numbers.
+    """
+    if not isinstance(labels, pd.DataFrame | pd.Series):
+        return False
+    return labels.index.name is None and pd.api.types.is_integer_dtype(labels.index)
 
 
 def check_lengths(annotations: Annotations, n_items: int) -> None:
