@@ -86,6 +86,7 @@ def test_a_long_example_is_cut_and_a_line_break_is_spelled_out() -> None:
 
 def test_a_number_agrees_with_its_noun() -> None:
     assert counted(1, "such row") == "1 such row"
+    assert counted(2, "array") == "2 arrays"
     assert counted(0, "item") == "0 items"
     assert counted(3, "item") == "3 items"
     assert counted(2, "class") == "2 classes"

@@ -392,10 +392,10 @@ def data_row(position: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: ``1 such row``, ``3 such rows``, ``2 classes``, ``0 entries``."""
+    """A number with its noun: ``1 such row``, ``3 arrays``, ``2 classes``, ``0 entries``."""
     if number == 1:
         return f"{number} {noun}"
-    if noun.endswith("y"):
+    if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{number} {noun[:-1]}ies"
     if noun.endswith("s"):
         return f"{number} {noun}es"

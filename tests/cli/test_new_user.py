@@ -278,12 +278,51 @@ def test_one_is_not_many(tmp_path: Path) -> None:
         (["trian"], 'Unknown command "trian". Did you mean "train"?'),
         (["train", "x.csv", "--split", "dev", "--out", "m"], "--split"),
         (["train", "x.csv", "--memebrs", "3", "--out", "m"], "did you mean --members"),
+        (["train", "x.csv"], "edo: --out is missing."),
+        (["train", "--out", "m"], "edo: DATA is missing."),
+        (["train", "x.csv", "--out"], "edo: --out needs a value."),
+        (
+            ["fit", "--predictions", "--annotations", "x.csv", "--out", "m"],
+            "but --annotations follows",
+        ),
+        (["demo", "extra"], "edo: unexpected argument 'extra'."),
     ],
 )
 def test_a_mistyped_word_gets_a_suggestion_and_the_help_of_its_command(
     words: list[str], line: str
 ) -> None:
     assert_one_line(edo(*words), line, f"See `edo {words[0] if words[1:] else ''}")
+
+
+def test_an_option_unlike_all_others_gets_no_suggestion() -> None:
+    # Of --split and --duplicates more than half of the letters are the same, with the hyphens.
+    done = edo("train", "x.csv", "--out", "m", "--split", "dev")
+    assert_one_line(done, "Unknown option: --split")
+    assert "did you mean" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["data", "simulate", "crowd", "x.csv", "--items", "100,50"], "--items 600,100,100"),
+        (["data", "simulate", "crowd", "x.csv", "--items", "1.5"], "--items 1.5 is not a list"),
+        (["plan", "x.csv", "--price", "cheap"], "--price cheap is not a number"),
+        (["demo", "--members", "two"], "--members two is not a whole number"),
+    ],
+)
+def test_a_value_that_is_no_number_is_refused_in_words_of_the_command_line(
+    words: list[str], line: str
+) -> None:
+    done = edo(*words)
+    assert_one_line(done, line)
+    assert "pydantic" not in done.stderr
+
+
+def test_a_question_ends_in_one_mark(tmp_path: Path) -> None:
+    table = tmp_path / "labels.csv"
+    table.write_text("item,annotator,label\na,x,no\na,y,yes\n", encoding="utf-8")
+    done = edo("data", "info", table, "--column", "label=Label")
+    assert_one_line(done, "did you mean 'label'", "? For example: edo data info")
 
 
 def test_tied_items_are_noted_once_a_file(shelf: Path, tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ from cyclopts import (
     Argument,
     ArgumentCollection,
     CycloptsError,
+    MissingArgumentError,
     Parameter,
+    UnusedCliTokensError,
     default_name_transform,
 )
 
@@ -129,7 +131,10 @@ def make_app() -> App:
 
 
 def _check_tokens(app: App, commands: Sequence[str], arguments: ArgumentCollection) -> None:
-    """Refuse what cyclopts would convert silently: empty paths, addresses, rounded numbers."""
+    """Refuse what cyclopts would convert silently, such as empty paths and rounded numbers.
+
+    Words that are no numbers are refused, too, since cyclopts speaks of types of Python.
+    """
     for argument in arguments:
         kinds = {argument.hint, *get_args(argument.hint)}
         for token in argument.tokens:
@@ -141,6 +146,20 @@ def _check_tokens(app: App, commands: Sequence[str], arguments: ArgumentCollecti
                     f"write {argument.name} 1, for example",
                     code="invalid-number",
                 )
+            elif float in kinds and not _is_number(token.value):
+                raise InputError(
+                    f"{argument.name} {token.value} is not a number",
+                    f"write {argument.name} 0.5, for example",
+                    code="invalid-number",
+                )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_path(name: str, text: str) -> None:
@@ -232,7 +251,10 @@ def _reasons(error: Exception, options: Options) -> list[str]:
                 lines += [f"  {line}" for line in rendered[1:]]
                 return [*lines, closing]
             if command and cause.remedy:
-                return [f"edo: {options.render(cause.text)}. For example: {command}"]
+                text = options.render(cause.text)
+                if not text.endswith("?"):
+                    text += "."
+                return [f"edo: {text} For example: {command}"]
             break
         if isinstance(cause, EDOError):
             break
@@ -281,10 +303,8 @@ def _reason(error: Exception, options: Options) -> str:
             return options.render(cause.text)
     if isinstance(error, CycloptsError):
         command = " ".join(["edo", *(error.command_chain or ())])
-        misspelt = options.misspelt()
-        if misspelt:
-            return f"{misspelt} See `{command} --help`."
-        return f"{error} See `{command} --help`."
+        reason = options.misspelt() or _command_reason(error, options)
+        return f"{reason} See `{command} --help`."
     if isinstance(error, OSError):
         # A full disk for temporary files, a connection that broke.
         reason = str(error)
@@ -292,6 +312,15 @@ def _reason(error: Exception, options: Options) -> str:
             reason = f"{error.filename}: {error.strerror}"
         return f"{reason}; check the disk and the network, then run it again"
     return _memory_or_import_reason(causes) or _bug(error)
+
+
+def _command_reason(error: CycloptsError, options: Options) -> str:
+    """What is wrong with the words of a command, none of which is a misspelt option."""
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        return options.missing(error.argument)
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"unexpected argument {', '.join(map(repr, error.unused_tokens))}."
+    return str(error)
 
 
 def _causes(error: BaseException) -> list[BaseException]:
@@ -372,21 +401,38 @@ class Options:
             if argument.name.startswith("--")
         }
 
+    @cached_property
+    def flags(self) -> list[str]:
+        """The words by which options are given, ``--no-…`` included."""
+        flags: list[str] = []
+        for argument in self.by_name.values():
+            flags.extend(argument.names)
+            flags.extend(argument.negatives)
+        return flags
+
     def misspelt(self) -> str:
         """The first flag that the command does not take and one that it does, in a sentence."""
-        flags = set(HELP)
-        for argument in self.by_name.values():
-            flags.update(argument.names)
-            flags.update(argument.negatives)
-        proposals = flags.difference(HELP)
+        # The hyphens, which all flags begin with, make no two of them alike.
+        proposals = {flag.lstrip("-"): flag for flag in self.flags}
         for word in self.words:
             flag = word.partition("=")[0]
-            if not flag.startswith("--") or flag in flags:
+            if not flag.startswith("--") or flag in self.flags or flag in HELP:
                 continue
-            close = get_close_matches(flag, proposals, 1)
+            close = get_close_matches(flag.lstrip("-"), proposals, 1)
             if close:
-                return f"there is no option {flag}; did you mean {close[0]}?"
+                return f"there is no option {flag}; did you mean {proposals[close[0]]}?"
         return ""
+
+    def missing(self, argument: Argument) -> str:
+        """The argument or option that is missing, or that was typed without a value."""
+        for position, word in enumerate(self.words):
+            if word not in argument.names:
+                continue
+            previous = self.words[position - 1]
+            if position > 0 and previous in self.flags:  # which took this option for its value
+                return f"{previous} needs a value, but {word} follows it."
+            return f"{word} needs a value."
+        return f"{argument.name} is missing."
 
     def command_with(self, arguments: Mapping[str, object]) -> str:
         """The command as it was typed, with these arguments; empty if it does not take them."""

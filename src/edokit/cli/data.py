@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 SPLITS = Parameter(metavar="SPLITS")
 
 
+def read_sizes(texts: Sequence[str], option: str, form: str) -> tuple[int, ...]:
+    """``["600,100,100"]`` as the numbers of items of train, dev and test."""
+    sizes = options.whole_numbers(texts, option, form)
+    if len(sizes) != 3:
+        raise InputError(
+            f"{option} {texts[-1]} is not three numbers, the items of train, dev and test",
+            f"write {option} 600,100,100",
+            code="malformed-option",
+        )
+    return sizes
+
+
 def info(
     source: options.AnnotationsSource,
     /,
@@ -197,9 +209,7 @@ def simulate(
     out: options.TableOut,
     /,
     *,
-    items: Annotated[
-        tuple[int, int, int] | None, options.parser(options.whole_numbers, "NUMBERS")
-    ] = None,
+    items: Annotated[tuple[int, int, int] | None, options.parser(read_sizes, "NUMBERS")] = None,
     random_state: int = 0,
     overwrite: options.Overwrite = False,
     json: options.Json = False,

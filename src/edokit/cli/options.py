@@ -73,7 +73,7 @@ def whole_numbers(texts: Sequence[str], option: str, form: str) -> tuple[int, ..
     names = split_names(texts[-1])
     if not all(name.isdecimal() for name in names):
         raise InputError(
-            f"{option} {texts[-1]} are not whole numbers",
+            f"{option} {texts[-1]} is not a list of whole numbers",
             f"write {option} 1,3,5",
             code="malformed-option",
         )
