@@ -253,6 +253,20 @@ def test_requests_that_cost_nothing_are_sent_side_by_side() -> None:
     assert budget.spent == 0
 
 
+def test_a_free_request_does_not_show_how_a_server_counts() -> None:
+    budget = Budget(10.0)
+    budget.settle(budget.reserve(0.0), 0.0)
+    first = budget.reserve(1.0)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(budget.reserve, 1.0)
+        # The second waits for the answer to the first, by which nearly all is spent.
+        with pytest.raises(TimeoutError):
+            second.result(timeout=0.2)
+        budget.settle(first, 9.5)
+        with raises_code("exceeded-budget", "9.5"):
+            second.result()
+
+
 def test_a_request_that_is_refused_gives_back_what_it_reserved() -> None:
     budget = Budget(10.0)
     for cost in (4.0, 0.0, 4.0):

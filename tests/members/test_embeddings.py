@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class Server(ThreadingHTTPServer):
         self.asked: list[str] = []
         self.keys: set[str | None] = set()
         self.answer: bytes | None = None
+        self.status = 200
 
     @property
     def address(self) -> str:
@@ -56,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
             tokens = len(body["input"].split())
             answer = {"data": [{"embedding": counts}], "usage": {"prompt_tokens": tokens}}
             content = json.dumps(answer).encode()
-        self.send_response(200)
+        self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
@@ -125,6 +127,18 @@ def test_what_is_not_a_vector_is_one_line(server: Server, answer: bytes, tmp_pat
     with raises_code("failed-member", "127.0.0.1") as raised:
         train_members(PEOPLE, groups(server, retries=0), out=tmp_path / "members")
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("with_context", [False, True])
+def test_a_text_that_the_server_refuses_is_named_by_its_item(
+    server: Server, tmp_path: Path, with_context: bool
+) -> None:
+    server.status = 413
+    people = PEOPLE
+    if with_context:
+        people = replace(PEOPLE, contexts=np.full(len(PEOPLE.items), "a quay", dtype=object))
+    with raises_code("failed-member", "the text of item 'item-", "413"):
+        train_members(people, groups(server, concurrency=1), out=tmp_path / "members")
 
 
 def test_a_budget_is_kept(server: Server, tmp_path: Path) -> None:

@@ -51,6 +51,13 @@ def join_context(text: Text) -> str:
     return "\n".join(text)
 
 
+def text_parts(text: Text) -> tuple[str, ...]:
+    """The strings of a text; of a pair the text, the context, and both with the context first."""
+    if isinstance(text, str):
+        return (text,)
+    return (*text, "\n".join(filter(None, reversed(text))))
+
+
 def distinct_texts(texts: Sequence[Text]) -> tuple[list[Text], Ints]:
     """Each text once, and the row of every text [N] among them."""
     row_of = {text: row for row, text in enumerate(dict.fromkeys(texts))}

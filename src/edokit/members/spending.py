@@ -127,9 +127,8 @@ class Budget:
             self._reserved -= reservation.amount
             self._under_way -= 1
             self.spent += cost
-            if reservation.highest_cost == 0:
-                self._excess = self._excess or 0.0
-            elif cost > 0:
+            # A free request does not show how the server counts.
+            if cost > 0 and reservation.highest_cost > 0:
                 self._excess = max(self._excess or 0.0, cost / reservation.highest_cost)
             self._changed.notify_all()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import HAVE, InputError, are, errors_in, examples, headings, option, warn
-from edokit.members.contexts import Text, check_texts, join_context, split_context
+from edokit.members.contexts import Text, check_texts, join_context, split_context, text_parts
 
 if TYPE_CHECKING:
     from edokit._io.tables import FileTable
@@ -95,8 +95,11 @@ class Texts:
         return f"the text of item {item!r}"
 
     def place_of(self, text: Text) -> str:
-        """A text as messages name it, by the first item that has it."""
-        return self.place(self.items[self.texts.index(text)])
+        """A text, or a part of a pair, as messages name it: by the first item that has it."""
+        for item, known_text in zip(self.items, self.texts, strict=True):
+            if text == known_text or text in text_parts(known_text):
+                return self.place(item)
+        return "a text"
 
     def check_lengths(self, most: int) -> None:
         """Raise an error for a text that is longer, with its context, than ``most`` characters."""

@@ -157,7 +157,7 @@ class TrainingData:
         return item_annotators
 
     def place_of(self, text: Text) -> str:
-        """A text as messages name it, by the first item that has it."""
+        """A text, or a part of a pair, as messages name it: by the first item that has it."""
         return Texts(self.items, self.texts).place_of(text)
 
     def where(self, *splits: str) -> Ints:

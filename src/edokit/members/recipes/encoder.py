@@ -21,7 +21,7 @@ from edokit._io.locks import take_lock
 from edokit._types import Floats
 from edokit.members.arrays import read_arrays, write_arrays
 from edokit.members.catalogue import find_encoder, get_encoder
-from edokit.members.contexts import Text
+from edokit.members.contexts import Text, text_parts
 from edokit.members.pretrained import (
     DOWNLOAD,
     SAMPLE,
@@ -43,13 +43,6 @@ _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
-def _parts(text: Text) -> tuple[str, ...]:
-    """The strings to embed for a text; for a pair the text, the context, and both in one."""
-    if isinstance(text, str):
-        return (text,)
-    return (*text, "\n".join(filter(None, reversed(text))))
-
-
 @lru_cache(maxsize=2)
 def _part_vectors(
     texts: tuple[Text, ...],
@@ -61,7 +54,7 @@ def _part_vectors(
 
     An ``encoder`` that is in memory computes them; otherwise they are also kept on disk.
     """
-    strings = list(dict.fromkeys(chain.from_iterable(_parts(text) for text in texts)))
+    strings = list(dict.fromkeys(chain.from_iterable(text_parts(text) for text in texts)))
     row_of = {string: row for row, string in enumerate(strings)}
     if encoder is None:
         return row_of, embed(strings, model, device)
@@ -128,7 +121,7 @@ class EncoderMember(ClassifierMember):
         Those of pairs are the vectors of the text, of the context (scaled by its weight), of both
         as one text, and the absolute difference of the first two.
         """
-        parts = [_parts(text) for text in texts]
+        parts = [text_parts(text) for text in texts]
         encoder = self._text_encoder()
         corpus = tuple(self._corpus or texts)
         row_of, part_vectors = _part_vectors(corpus, self.model, self.device, encoder)
@@ -162,7 +155,7 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     parts += [b"\0" + text.encode("utf-8", "surrogatepass") for text in texts]
     path = cache_folder() / "embeddings" / f"{digest_parts(parts)[:32]}.npy"
     with ExitStack() as stack:
-        with suppress(OSError):  # members that train at a time wait for the first to embed
+        with suppress(OSError):  # members that train at the same time wait for the first
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = take_lock(Path(f"{path}.lock"), wait=True)
             stack.callback(lock.release)
