@@ -125,9 +125,10 @@ def test_wrong_options_are_refused(options: dict[str, object], code: str, fact: 
         recipe_options("linear", options)
 
 
-def test_an_option_that_is_true_or_false_takes_nothing_else() -> None:
-    with raises_code("invalid-option"):
-        recipe_options("nearest", {"annotators": "maybe"})
+@pytest.mark.parametrize("value", ["maybe", "none", None])
+def test_an_option_that_is_true_or_false_takes_nothing_else(value: str | None) -> None:
+    with raises_code("invalid-option", "true or false"):
+        recipe_options("nearest", {"annotators": value})
 
 
 def test_the_device_reaches_recipes_that_compute_with_torch() -> None:

@@ -1,4 +1,4 @@
-"""The options of recipes: which there are, their types, and their limits."""
+"""The options of recipes: their names, types and limits."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def _typed(name: str, value: object, default: OptionValue) -> object:
         value = plain_value(value)
     if default is None:
         return value
-    if value is None and kind is not str:  # `check_types` refuses it where it must be set
+    # A number may be left unset if its type says so, which `check_values` knows.
+    if value is None and kind in (int, float):
         return value
     is_boolean = isinstance(value, bool)  # which Python counts as a whole number
     if kind is float and isinstance(value, int) and not is_boolean:
@@ -105,8 +106,8 @@ def plain_value(text: str) -> OptionValue:
     return text
 
 
-def check_types(member: Member) -> None:
-    """Check options against the `Range`, or the ``Literal`` values, that their types name.
+def check_values(member: Member) -> None:
+    """Check the values of options against the `Range` or ``Literal`` in their types.
 
     `make_member` does this for every recipe.
     """
@@ -132,7 +133,7 @@ def check_types(member: Member) -> None:
 
 
 def _option_types(recipe: type[Member]) -> dict[str, object]:
-    """The types of the options, as fields of the class or parameters of ``__init__`` have them."""
+    """The annotated types of the options: of a dataclass's fields, else of ``__init__``."""
     options = known_options(recipe)
     types: dict[str, object] = {}
     for base in reversed(recipe.__mro__):

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from edokit._errors import InputError, examples
 from edokit.members import recipes
 from edokit.members.recipe import Capabilities, Member, OptionValues
-from edokit.members.recipe_options import check_types, known_options
+from edokit.members.recipe_options import check_values, known_options
 
 
 def recipe_names() -> list[str]:
@@ -124,5 +124,5 @@ def make_member(
         member = recipe(n_classes, **options, device=device)
     else:
         member = recipe(n_classes, **options)
-    check_types(member)
+    check_values(member)
     return member

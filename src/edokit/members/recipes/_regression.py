@@ -26,7 +26,7 @@ from edokit.members.recipe import (
     RetiredOption,
     warn_of_equal_targets,
 )
-from edokit.members.recipe_options import Range, check_types
+from edokit.members.recipe_options import Range, check_values
 from edokit.scales import NOMINAL, Scale, unordered_scale
 
 Features: TypeAlias = "Reals | sparse.csr_matrix"
@@ -191,7 +191,7 @@ class ClassifierMember(Member):
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_types(self)
+        check_values(self)
 
     @property
     def known_annotators(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from edokit._types import Floats, Ints
 from edokit.annotator_effects import label_shares, mean_over_pairs, pairs_of_texts
 from edokit.members.contexts import Context, Text, with_context
 from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
-from edokit.members.recipe_options import Range, check_options, check_types, known_options
+from edokit.members.recipe_options import Range, check_options, check_values, known_options
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._completions import Completion
 from edokit.members.recipes._prompts import Questions, fields_of
@@ -141,7 +141,7 @@ class LanguageModel(Member):
     retries: Annotated[int, Range(0, 100)] = 5
 
     def __post_init__(self) -> None:
-        check_types(self)
+        check_values(self)
         if self.prompt and "examples" not in fields_of(self.prompt) and self.examples:
             raise InputError(
                 f"{option('examples', self.examples)}, but the {option('prompt')} template"

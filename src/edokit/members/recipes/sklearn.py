@@ -29,7 +29,7 @@ from edokit.members.recipe import (
     OptionValues,
     warn_of_equal_targets,
 )
-from edokit.members.recipe_options import Range, check_types
+from edokit.members.recipe_options import Range, check_values
 from edokit.members.recipes._regression import over_all_classes
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TfIdf, counts_of
 from edokit.members.trust import code_in_file
@@ -80,7 +80,7 @@ class SklearnMember(Member):
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_types(self)
+        check_values(self)
         self._new_estimator()
 
     @classmethod

@@ -25,7 +25,7 @@ from edokit.members.recipe import (
     known_labels,
     warn_of_equal_targets,
 )
-from edokit.members.recipe_options import Range, check_options, check_types, known_options
+from edokit.members.recipe_options import Range, check_options, check_values, known_options
 from edokit.scales import NOMINAL, Scale
 
 WEIGHT_DECAY = (0.005, 0.015)  # where the weight decay of a member is drawn from
@@ -164,7 +164,7 @@ class TransformerMember(Member):
     _tuned: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_types(self)
+        check_values(self)
         if self.adapter_rank and self.adversarial:
             raise InputError(
                 f"{option('adversarial', self.adversarial)} moves word embeddings, which"

@@ -28,7 +28,7 @@ from edokit.members.recipe import (
     MemberData,
     warn_of_equal_targets,
 )
-from edokit.members.recipe_options import Range, check_types
+from edokit.members.recipe_options import Range, check_values
 from edokit.members.recipes.linear import BLOCK_WEIGHTS, TFIDF, Counts, TfIdf, counts_of
 from edokit.scales import NOMINAL, Scale, unordered_scale
 
@@ -203,7 +203,7 @@ class TreesMember(Member):
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_types(self)
+        check_values(self)
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
