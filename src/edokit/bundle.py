@@ -145,7 +145,7 @@ class Bundle:
         has_anonymous = any(name.endswith(ANONYMOUS) for name in ensemble.members_)
         self._is_learned_on_pairs = bool(members.pooled) or has_anonymous
         # If they were learned on items, only the members that know an annotator answer for one.
-        self._is_learned_on_items = ensemble.fitted_.pairs is None
+        self._is_learned_on_items = not ensemble.fitted_.is_fitted_on_pairs
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -295,6 +295,19 @@ class Scale:
             return (classes,)
         return ()
 
+    def n_codes(self, classes: int) -> int:
+        """Return how many codes a hard label may have: one per class; for multi-label data, two."""
+        if self.is_multi_label:
+            return len(ROW_CLASSES)
+        return classes
+
+    @property
+    def fewest_columns(self) -> int:
+        """The fewest columns of a table of probabilities: two classes, or one label."""
+        if self.is_multi_label:
+            return 1
+        return 2
+
     def smoothed(
         self, counts: Floats | Ints, total: float | Floats | Ints, smoothing: float
     ) -> Floats:
@@ -303,10 +316,8 @@ class Scale:
         ``total`` is the number of answers. For multi-label data, each label is smoothed
         separately.
         """
-        n_outcomes = counts.shape[-1]
-        if self.is_multi_label:
-            n_outcomes = len(ROW_CLASSES)
-        return np.asarray((counts + smoothing) / (total + smoothing * n_outcomes))
+        n_codes = self.n_codes(counts.shape[-1])
+        return np.asarray((counts + smoothing) / (total + smoothing * n_codes))
 
     def labels(self, hard_labels: HardLabels, classes: ClassValues) -> ClassValues:
         """Return labels in scikit-learn's form: a class per item [N], or indicators [N, L]."""
@@ -381,6 +392,71 @@ class Scale:
         # Two different classes differ in two columns, and each counts half.
         return np.asarray(np.eye(classes) * np.sqrt(0.5))
 
+    def offset_basis(self, classes: int) -> Floats:
+        """Return M [classes, n_offsets], which turns offsets into shifts of the classes' log-odds.
+
+        On an ordinal scale there is an offset for each threshold between neighbouring points, for
+        multi-label data one for each label, and otherwise one for each of C − 1 orthonormal
+        contrasts between classes.
+        """
+        if self.is_multi_label:
+            return np.eye(classes)
+        if self.positions is not None:
+            above_threshold = np.tril(np.ones((classes, classes)), -1)[:, : classes - 1]
+            return np.asarray(above_threshold - above_threshold.mean(axis=0))
+        contrasts = np.zeros((classes, classes - 1))
+        for j in range(1, classes):
+            contrasts[:j, j - 1] = 1.0
+            contrasts[j, j - 1] = -j
+        return np.asarray(contrasts / np.linalg.norm(contrasts, axis=0))
+
+    def opposed_shares(self, hard_labels: HardLabels, shares: Floats) -> Floats:
+        """Return the largest share of annotators who would change the label in the same way [N].
+
+        ``shares`` [N, C] are those of the annotators' labels. On an ordinal scale the ways are up
+        and down; for multi-label data, to change one of the labels; on a nominal scale any other
+        class counts.
+        """
+        if self.is_multi_label:
+            return np.asarray(np.abs(shares - hard_labels).max(axis=1))
+        rows = np.arange(len(hard_labels))
+        if self.positions is None:
+            return np.asarray(1.0 - shares[rows, hard_labels])
+        up_to = np.cumsum(shares, axis=1)[rows, hard_labels]
+        lower = up_to - shares[rows, hard_labels]
+        return np.asarray(np.maximum(lower, 1.0 - up_to))
+
+    def different_label(self, hard_label: Ints, classes: int) -> Ints:
+        """Return a hard label that differs: the next class, or the set without or with a label."""
+        if self.is_multi_label:
+            changed = hard_label.copy()
+            changed[0] = 1 - changed[0]
+            return changed
+        return np.asarray((hard_label + 1) % classes)
+
+    def merged_columns(self, p: Floats, codes: Sequence[int], classes: int) -> Floats:
+        """Return probabilities [N, classes] of columns [N, M], whose classes are ``codes`` [M].
+
+        Probabilities of the same class are added up. For multi-label data several columns may be
+        chosen at once, and the highest probability counts.
+        """
+        merged = np.zeros((len(p), classes))
+        for column, code in enumerate(codes):
+            if self.is_multi_label:
+                merged[:, code] = np.maximum(merged[:, code], p[:, column])
+            else:
+                merged[:, code] += p[:, column]
+        return merged
+
+    def unknown_labels(self, labels: ClassValues, classes: Sequence[str]) -> list[str]:
+        """Return the labels, in the form of `labels`, that are not names of classes.
+
+        Indicators of multi-label data have no names.
+        """
+        if self.is_multi_label:
+            return []
+        return sorted({str(label) for label in labels} - set(classes))
+
     def names(self, hard_labels: HardLabels, classes: Sequence[str]) -> Strings:
         """Return hard labels by name [N]; for multi-label data, JSON lists of labels."""
         names = self.chosen(hard_labels, classes)
@@ -440,6 +516,13 @@ class Scale:
         if self.is_multi_label:
             return ROW_CLASSES
         return tuple(classes)
+
+    @property
+    def majority_noun(self) -> str:
+        """What a constant answer gives as the hard label of its annotators, for messages."""
+        if self.is_multi_label:
+            return "the labels that most of them have"
+        return "their majority class"
 
     @property
     def tie_rule(self) -> str:

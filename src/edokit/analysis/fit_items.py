@@ -185,7 +185,7 @@ def read_fit_items(folder: Path, ensemble: EDOEnsemble) -> FitItems:
             "give the folder of `edo run` or `edo fit`",
             code="wrong-folder",
         )
-    if ensemble.fitted_.pairs is not None or predictions.rows.people:
+    if ensemble.fitted_.is_fitted_on_pairs or predictions.rows.people:
         raise InputError(
             f"the ensemble in {place} was fitted on answers for annotators",
             "fit it on anonymous answers, as `edo run` does",

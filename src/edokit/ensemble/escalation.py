@@ -267,7 +267,7 @@ def confidence(answers: Floats, scale: Scale, against: Against) -> Floats:
     """
     if against == "annotator":
         return 1.0 - _dissent(answers, answers, scale)
-    return 1.0 - _opposition(answers, answers, scale)
+    return 1.0 - scale.opposed_shares(scale.hard(answers), answers)
 
 
 def overruled_shares(answers: Floats, shares: Floats, scale: Scale, against: Against) -> Floats:
@@ -280,30 +280,14 @@ def overruled_shares(answers: Floats, shares: Floats, scale: Scale, against: Aga
     """
     if against == "annotator":
         return _dissent(answers, shares, scale)
-    return (_opposition(answers, shares, scale) > _MAJORITY).astype(np.float64)
+    opposed = scale.opposed_shares(scale.hard(answers), shares)
+    return (opposed > _MAJORITY).astype(np.float64)
 
 
 def _dissent(answers: Floats, shares: Floats, scale: Scale) -> Floats:
     """The share of annotators who gave another label than the likeliest one [N]."""
     labels = scale.hard(answers)
     return np.asarray(1.0 - shares[np.arange(len(labels)), labels])
-
-
-def _opposition(answers: Floats, shares: Floats, scale: Scale) -> Floats:
-    """The largest share of annotators who would change the label in the same way [N].
-
-    On an ordinal scale the ways are up and down; for multi-label data, to change one of the labels;
-    on a nominal scale any other class counts.
-    """
-    labels = scale.hard(answers)
-    if scale.is_multi_label:
-        return np.asarray(np.abs(shares - labels).max(axis=1))
-    if scale.positions is None:
-        return _dissent(answers, shares, scale)
-    rows = np.arange(len(labels))
-    up_to = np.cumsum(shares, axis=1)[rows, labels]
-    lower = up_to - shares[rows, labels]
-    return np.asarray(np.maximum(lower, 1.0 - up_to))
 
 
 def _p_values(losses: Floats, counts: Ints, limit: float, groups: Ints | None) -> Floats:

@@ -434,7 +434,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             predictions, fitted.members, fitted.classes, fitted.weights, fitted.scale
         )
         P = np.asarray(members.probabilities, dtype=np.float64)
-        if only_knowing and fitted.pairs is None and members.rows.people:
+        if only_knowing and not fitted.is_fitted_on_pairs and members.rows.people:
             pooled, spread = pool_knowing_members(fitted, P, members.is_known)
         else:
             pooled, spread = pool_members(fitted, P)
@@ -617,7 +617,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         held_out = self.fitted_.held_out
         if held_out is None:
             reason = "an earlier version fitted it"
-            if self.fitted_.pairs is not None:
+            if self.fitted_.is_fitted_on_pairs:
                 reason = "it was fitted on labels of single annotators"
             raise InputError(
                 f"{option('escalate', limit)} needs cross-fitted answers, which the ensemble does"

@@ -230,6 +230,11 @@ class Fitted:
     earlier versions."""
 
     @property
+    def is_fitted_on_pairs(self) -> bool:
+        """Whether the rows of the fit were pairs of an item and an annotator."""
+        return self.pairs is not None
+
+    @property
     def learned_from(self) -> str:
         """What it was fitted on, such as "60 items" or "180 pairs of 60 items"."""
         return text.learned_from(self.counts)

@@ -243,7 +243,7 @@ class PeopleEffects:
             Number of its classes.
         """
         n_people = len(document.annotators)
-        n_effects = offset_basis(scale, n_classes).shape[1] + 1
+        n_effects = scale.offset_basis(n_classes).shape[1] + 1
         n_attributes = len(document.attributes)
         attributes = []
         for stored in document.attributes:
@@ -412,25 +412,6 @@ def _array(values: object, *shape: int) -> Floats:
 # --- The model ------------------------------------------------------------------------------------
 
 
-def offset_basis(scale: Scale, n_classes: int) -> Floats:
-    """Return M [n_classes, n_offsets], which turns offsets into shifts of the classes' log-odds.
-
-    On an ordinal scale there is an offset for each threshold between neighbouring points, for
-    multi-label data one for each label, and otherwise one for each of C − 1 orthonormal contrasts
-    between classes.
-    """
-    if scale.is_multi_label:
-        return np.eye(n_classes)
-    if scale.steps is not None:
-        above_threshold = np.tril(np.ones((n_classes, n_classes)), -1)[:, : n_classes - 1]
-        return np.asarray(above_threshold - above_threshold.mean(axis=0))
-    contrasts = np.zeros((n_classes, n_classes - 1))
-    for j in range(1, n_classes):
-        contrasts[:j, j - 1] = 1.0
-        contrasts[j, j - 1] = -j
-    return np.asarray(contrasts / np.linalg.norm(contrasts, axis=0))
-
-
 def _logits(p: Floats, scale: Scale) -> Floats:
     """Log-odds [n, C] of probabilities, which are clipped to be finite."""
     return scale.logits(np.clip(p, SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY))
@@ -438,7 +419,7 @@ def _logits(p: Floats, scale: Scale) -> Floats:
 
 def _probabilities(logits: Floats, effects: Floats, scale: Scale) -> Floats:
     """Probabilities [n, C] of the answers of people with these effects [n, n_effects]."""
-    offsets = effects[:, :-1] @ offset_basis(scale, logits.shape[1]).T
+    offsets = effects[:, :-1] @ scale.offset_basis(logits.shape[1]).T
     slopes = effects[:, -1:]
     return np.asarray(scale.from_logits(logits + offsets + slopes * logits))
 
@@ -530,7 +511,7 @@ class _SingleLabels:
         n_effects = effects.shape[1]
         gradient = np.zeros((self.n_people, n_effects))
         hessian = np.zeros((self.n_people, n_effects, n_effects))
-        basis = offset_basis(self.scale, self.logits.shape[1])
+        basis = self.scale.offset_basis(self.logits.shape[1])
         for start in range(0, len(self.items), _BLOCK):
             block = slice(start, start + _BLOCK)
             people = self.people[block]
@@ -657,7 +638,7 @@ class _Model:
 
     def __init__(self, labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int]) -> None:
         self.labels = labels
-        self.n_effects = offset_basis(labels.scale, labels.logits.shape[1]).shape[1] + 1
+        self.n_effects = labels.scale.offset_basis(labels.logits.shape[1]).shape[1] + 1
         self.n_levels = n_levels
         self.membership, self.first_columns = _membership(level_codes, n_levels)
         self.shared = np.zeros((self.membership.shape[1], self.n_effects))

@@ -21,9 +21,16 @@ def learned_from(counts: Mapping[str, int]) -> str:
     ``counts`` has the number of ``items`` and, if the rows were pairs, that of ``pairs``.
     """
     items = counted(counts["items"], "item")
-    if "pairs" not in counts:
+    if _row_noun(counts) == "items":
         return items
     return f"{counted(counts['pairs'], 'pair')} of {items}"
+
+
+def _row_noun(counts: Mapping[str, int]) -> str:
+    """What the rows of the fit are: items, or pairs of an item and an annotator."""
+    if "pairs" in counts:
+        return "pairs"
+    return "items"
 
 
 def nothing_learned(epochs: int, learning_rate: float, size: int) -> str:
@@ -56,9 +63,7 @@ def describe_penalty(settings: Mapping[str, Any], counts: Mapping[str, int]) -> 
     penalty = f"L2 {settings['lambda_reg']:g}"
     if choice["folds"] is None:
         return f"{penalty}: too few items to choose it by cross-validation."
-    noun = "items"
-    if "pairs" in counts:
-        noun = "pairs"
+    noun = _row_noun(counts)
     n_rows = counts[noun]
     n_compared = int(choice["items"])
     rows = f"{n_compared:,} {noun}"

@@ -27,7 +27,7 @@ from edokit.members.pretrained import (
     without_messages,
 )
 from edokit.members.recipe import Annotators, Capabilities, Member
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL, Scale, unordered_scale
 
 if TYPE_CHECKING:
     import torch
@@ -98,9 +98,7 @@ class _NetworkClassifier:
                 code="unsupported-model",
             )
         self.labels = [str(config.id2label[k]) for k in range(config.num_labels)]
-        self.scale = NOMINAL
-        if config.problem_type == _MULTI_LABEL:
-            self.scale = Scale("multi-label")
+        self.scale = unordered_scale(config.problem_type == _MULTI_LABEL)
         self.device = choose_device(device)
         self.network = self.network.to(self.device).eval()
         self.reader = Reader(load_tokenizer(model), 512, vocabulary=vocabulary_size(model))
@@ -194,15 +192,8 @@ class ExistingModel(Member):
         """Probabilities [N, C]; those of labels of the same class are added up."""
         source = self._model
         shares = source.predict_proba(with_context(texts, context))
-        pooled = np.zeros((len(shares), self.n_classes))
-        for column, label in enumerate(source.labels):
-            target = self.classes.index(self.labels[label])
-            if source.scale.is_multi_label:
-                # Several labels may be chosen at once: the likeliest counts.
-                pooled[:, target] = np.maximum(pooled[:, target], shares[:, column])
-            else:
-                pooled[:, target] += shares[:, column]
-        return pooled
+        codes = [self.classes.index(self.labels[label]) for label in source.labels]
+        return source.scale.merged_columns(shares, codes, self.n_classes)
 
     def save(self, folder: Path) -> None:
         """Write the model with skops, or as safetensors, and the classes of its labels."""

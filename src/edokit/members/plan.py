@@ -305,7 +305,7 @@ def _with_levels(
 def _check_recipe(group: Group, data: TrainingData) -> None:
     """Raise an error for options that the recipe refuses, and for data that it can't learn."""
     make_member(group.recipe, len(data.classes), group.options)
-    if data.scale.is_multi_label and not find_recipe(group.recipe).capabilities.multi_label:
+    if not find_recipe(group.recipe).capabilities.can_learn(data.scale):
         raise InputError(
             f"{group.recipe} predicts one class of a text, but these annotators gave sets of"
             " labels",

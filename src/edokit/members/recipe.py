@@ -116,6 +116,10 @@ class Capabilities:
         """Whether a member is fitted on a GPU where there is one."""
         return self.epochs and self.device
 
+    def can_learn(self, scale: Scale) -> bool:
+        """Whether members can learn answers on this scale."""
+        return self.multi_label or not scale.is_multi_label
+
     def load_parameters(self) -> tuple[str, ...]:
         """The parameters that ``load`` takes beside the folder."""
         declared = {

@@ -16,7 +16,7 @@ from edokit.scales import NOMINAL, TOLERANCE, Scale, number_list
 def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> Floats:
     """Checked probabilities [N, C], or [N, L] for multi-label data, in double precision."""
     array = _finite(name, values, 2, "give one row per item and one column per class")
-    if not scale.is_multi_label and array.shape[1] < 2:
+    if array.shape[1] < scale.fewest_columns:
         raise InputError(
             f"{name} has fewer than two classes: its shape is {_shape(array)}",
             "give a column for every class, including those that nobody chose",
@@ -89,9 +89,7 @@ def checked_p_q_y(
 def hard_labels(y: npt.ArrayLike, p: Floats, scale: Scale = NOMINAL) -> Ints:
     """Checked class codes [N]; for multi-label data, 1 for each chosen label [N, L]."""
     shape = (len(p), *scale.hard_label_shape(p.shape[1]))
-    n_codes = p.shape[1]
-    if scale.is_multi_label:
-        n_codes = 2
+    n_codes = scale.n_codes(p.shape[1])
     array = as_array("y", y)
     if array.shape != shape:
         raise InputError(

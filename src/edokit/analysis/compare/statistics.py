@@ -14,7 +14,6 @@ from edokit._progress import Progress
 from edokit._types import Codes, Floats, Ints
 from edokit.analysis.compare.method import (
     Method,
-    PredictedLabels,
     WeightedPool,
     check_order,
     make_method,
@@ -92,26 +91,20 @@ class MethodAnswers:
         labels = method.predict(pool)
         check_order(pool, probabilities, "the result of predict_proba")
         check_order(pool, labels, "the result of predict")
-        if not scale.is_multi_label:
-            _check_known_labels(labels, pool.classes)
+        unknown = scale.unknown_labels(labels, pool.classes)
+        if unknown:
+            raise InputError(
+                f"the result of predict has the labels {examples(unknown)}, which are not among the"
+                f" classes {examples(pool.classes, 20)}",
+                "return names of classes: np.asarray(predictions.classes)[codes]",
+                code="invalid-plugin",
+            )
         return cls(probabilities, scale.codes(labels, pool.classes))
 
     def metrics(self, labels: _Targets, scale: Scale, names: Sequence[str]) -> dict[str, Floats]:
         """Metrics by item [N]."""
         return metrics_by_item(
             self.probabilities, self.hard, labels.soft, labels.hard, scale, names
-        )
-
-
-def _check_known_labels(labels: PredictedLabels, classes: Sequence[str]) -> None:
-    """Refuse labels of a method that are not names of classes."""
-    unknown = sorted({str(label) for label in labels} - set(classes))
-    if unknown:
-        raise InputError(
-            f"the result of predict has the labels {examples(unknown)}, which are not among the"
-            f" classes {examples(classes, 20)}",
-            "return names of classes: np.asarray(predictions.classes)[codes]",
-            code="invalid-plugin",
         )
 
 

@@ -81,10 +81,8 @@ def further_tables(evaluation: Evaluation, subject: str) -> list[Table]:
 
 
 def _constant_table(evaluation: Evaluation, subject: str) -> Table:
-    label = "their majority class"
-    if evaluation.scale.is_multi_label:
-        label = "the labels that most of them have"
-    note = f"constant: {SHARES[evaluation.constant.source]}, and {label}."
+    constant = f"{SHARES[evaluation.constant.source]}, and {evaluation.scale.majority_noun}"
+    note = f"constant: {constant}."
     return _score_table("Beside a constant answer", evaluation.scores, CONSTANT, note, subject)
 
 

@@ -142,18 +142,16 @@ class _Items:
 
     def with_divided_item(self, scale: Scale, rng: np.random.Generator) -> _Items:
         """These items and one more, on which two annotators differ as two random items do."""
+        n_classes = self.soft_labels.shape[1]
         answers = scale.hard(self.soft_labels)
         first_labels = answers[rng.integers(len(answers))]
         differs = (answers != first_labels).reshape(len(answers), -1).any(axis=1)
         if differs.any():
             second_labels = rng.choice(answers[differs])
-        elif scale.is_multi_label:
-            # Everybody chooses the same labels: all but one of them.
-            second_labels = first_labels.copy()
-            second_labels[0] = 1 - second_labels[0]
         else:
-            second_labels = (first_labels + 1) % self.soft_labels.shape[1]
-        pair = scale.indicators(np.array([first_labels, second_labels]), self.soft_labels.shape[1])
+            # Everybody gives the same answer.
+            second_labels = scale.different_label(first_labels, n_classes)
+        pair = scale.indicators(np.array([first_labels, second_labels]), n_classes)
         return _Items(
             np.vstack([self.soft_labels, pair.mean(axis=0)]),
             np.append(self.counts, 2),
