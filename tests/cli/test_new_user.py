@@ -318,6 +318,20 @@ def test_a_value_that_is_no_number_is_refused_in_words_of_the_command_line(
     assert "pydantic" not in done.stderr
 
 
+def test_a_misspelt_table_is_missing_for_a_run_as_for_all_commands(tmp_path: Path) -> None:
+    done = edo("run", tmp_path / "vtoes.csv", "--out", tmp_path / "run")
+    assert_one_line(done, "there is no file", "check the spelling")
+
+
+def test_probabilities_in_place_of_a_run_are_no_run(shelf: Path) -> None:
+    done = edo("evaluate", shelf / "p.csv", "--annotations", "labels.csv")
+    assert_one_line(done, "--gate", f"--probabilities {shelf / 'p.csv'}")
+
+
+def test_help_lists_no_choices_of_an_option_that_takes_others(tmp_path: Path) -> None:
+    assert "choices: thorough" not in edo("search", "--help").stdout
+
+
 def test_a_question_ends_in_one_mark(tmp_path: Path) -> None:
     table = tmp_path / "labels.csv"
     table.write_text("item,annotator,label\na,x,no\na,y,yes\n", encoding="utf-8")

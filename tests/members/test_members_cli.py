@@ -135,3 +135,20 @@ def test_who_judges_must_be_said_once(data: Path, tmp_path: Path) -> None:
         printed("score", "--texts", data, "--out", tmp_path / "p.npz")
     with raises_code("conflicting-options", "--members", "--model"):
         printed("score", "--texts", data, "--out", "p.npz", "--members", tmp_path, "--model", "x")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--members", "m", "--label", "toxic=1"),
+        ("--members", "m", "--classes", "no,yes"),
+        ("--model", "x", "--ensemble", "e"),
+        ("--model", "x", "--trust", "xgboost"),
+        ("--model", "x", "--budget", "3"),
+    ],
+)
+def test_no_option_of_the_other_kind_of_models_is_ignored(
+    words: tuple[str, ...], data: Path, tmp_path: Path
+) -> None:
+    with raises_code("inapplicable-option", words[2].lstrip("-")):
+        printed("score", "--texts", data, "--out", tmp_path / "p.npz", *words)

@@ -122,7 +122,8 @@ def compare(
         Another pool, or a single model, on the same items: its predictions on dev and on test
         (repeatable); without test predictions one file.
     latex : Path, optional
-        Also write the table in LaTeX (booktabs; best in bold, significance marked), as table.tex.
+        Also write the table in LaTeX (booktabs; best in bold, significance marked) to this file,
+        e.g. table.tex.
     out : Path, optional
         Folder for the results, tables and EDO's ensemble.
     """

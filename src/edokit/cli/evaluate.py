@@ -125,13 +125,14 @@ def evaluate(
     if tolerance:
         raise InputError(
             f"{option('tolerance', tolerance)} is for {option('gate', True)}, which is not given",
-            "add it, or leave the tolerance out",
+            f"add {option('gate', True)}, or leave {option('tolerance')} out",
             code="missing-option",
         )
     if run is not None:
         raise InputError(
-            f"{run} is a run, which is compared with new labels by {option('gate', True)}",
-            f"add it, or name probabilities: {option('probabilities', 'FILE')}",
+            f"{run} is read as a run, which takes {option('gate', True)}",
+            f"add {option('gate', True)}; if it holds probabilities, write"
+            f" {option('probabilities', str(run))}",
             code="missing-option",
         )
     evaluation = evaluate_probabilities(

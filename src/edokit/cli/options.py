@@ -86,7 +86,10 @@ def parser(parse: Callable[[list[str], str, str], object], form: str) -> Paramet
     def convert(kind: object, tokens: Sequence[Token]) -> Any:
         return parse([token.value for token in tokens], tokens[0].keyword or "", form)
 
-    return Parameter(metavar=form, converter=convert, accepts_keys=False, n_tokens=-1)
+    # The choices of a type say nothing about the texts that `parse` reads.
+    return Parameter(
+        metavar=form, converter=convert, accepts_keys=False, n_tokens=-1, show_choices=False
+    )
 
 
 def key_value(form: str) -> Parameter:

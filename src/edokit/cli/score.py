@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from edokit.members.existing import LabelMap
     from edokit.members.texts import Texts
 
+_FOR_MEMBERS = "trained members (--members), but --model is given"
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedMembers(options.Spending):
@@ -88,7 +90,7 @@ def score(
     from edokit.predictions.files import check_ending, write_predictions
     from edokit.runs.folder import output_files
 
-    _check(members, trained, existing)
+    _check(members, ensemble, trained, existing, trust=loading.trust)
     inputs = [texts, trained.annotators, trained.judges]
     check_ending(out)
     source = reading.source(texts)
@@ -134,7 +136,14 @@ def score(
         console.print_request_costs(predictions.member_info)
 
 
-def _check(members: list[Path] | None, trained: TrainedMembers, existing: ExistingModels) -> None:
+def _check(
+    members: list[Path] | None,
+    ensemble: Path | None,
+    trained: TrainedMembers,
+    existing: ExistingModels,
+    *,
+    trust: list[str] | None,
+) -> None:
     """Refuse options that do not belong together."""
     hint = "give one of them: it says which models predict"
     if members is None and not existing.model:
@@ -142,7 +151,16 @@ def _check(members: list[Path] | None, trained: TrainedMembers, existing: Existi
     if members is not None and existing.model:
         raise InputError("both --members and --model are given", hint, code="conflicting-options")
     if members is None:
-        options.refuse_given(trained, "trained members (--members), but --model is given")
+        options.refuse_given(trained, _FOR_MEMBERS)
+        for name, value in (("ensemble", ensemble), ("trust", trust)):
+            if value is not None:
+                raise InputError(
+                    f"{option(name)} is for {_FOR_MEMBERS}",
+                    "leave it out",
+                    code="inapplicable-option",
+                )
+    else:
+        options.refuse_given(existing, "existing models (--model), but --members is given")
     if trained.annotators and trained.judges:
         raise InputError(
             "--annotators gives a row per item and annotator, --judges one per item",

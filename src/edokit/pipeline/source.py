@@ -24,6 +24,7 @@ from edokit._errors import (
     option,
     warn,
 )
+from edokit._io.atomic import check_file
 from edokit._io.digests import digest_input
 from edokit.annotations.core import Annotations
 from edokit.annotations.decisions import read_or_ask_all
@@ -92,6 +93,8 @@ def read_source(
     """
     if isinstance(annotations, str | Path):
         path = local_path(annotations)
+        if not path.exists():
+            check_file(path)
         sha256 = digest_input(path)  # before it is read: it may be modified meanwhile
 
         def read_file(arguments: Mapping[str, Any]) -> Annotations:
