@@ -115,6 +115,15 @@ def test_a_mode_that_does_not_exist_is_refused_with_those_that_do() -> None:
     one_of("ties", "first", ["first", "error"])
     with raises_code("unknown-choice", "ties", "'first', 'error'", "'last'"):
         one_of("ties", "last", ["first", "error"])
+    with raises_code("unknown-choice", "draw", "must be 'once'"):
+        one_of("draw", "epoch", ["once"])
+
+
+def test_a_misspelt_mode_gets_the_closest_one_as_a_suggestion() -> None:
+    with raises_code("unknown-choice", "did you mean 'lambda_reg'?"):
+        one_of("space", "lamda_reg", ["lambda_f1", "lambda_ce", "lambda_reg"])
+    with raises_code("unknown-choice", "choose 'first', for example"):
+        one_of("ties", 7, ["first", "error"])
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 10**400, 1.5, True, "zero"])

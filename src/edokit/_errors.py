@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
+from difflib import get_close_matches
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
@@ -462,12 +463,16 @@ def are(
 def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
     """Refuse an unknown choice; the message names the allowed ones."""
     choices = list(allowed)
-    if value not in choices:
-        raise InputError(
-            f"{option(name)} must be one of {', '.join(map(repr, choices))}, but got {value!r}",
-            f"choose {choices[0]!r}, for example",
-            code="unknown-choice",
-        )
+    if value in choices:
+        return
+    rule = f"must be one of {', '.join(map(repr, choices))}"
+    if len(choices) == 1:
+        rule = f"must be {choices[0]!r}"
+    hint = f"choose {choices[0]!r}, for example"
+    close = get_close_matches(str(value), map(str, choices), 1)
+    if close:
+        hint = f"did you mean {close[0]!r}?"
+    raise InputError(f"{option(name)} {rule}, but got {value!r}", hint, code="unknown-choice")
 
 
 def local_path(name: str | Path) -> Path:
