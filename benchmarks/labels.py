@@ -32,7 +32,7 @@ from edokit.analysis.human_labels import HumanLabels
 from edokit.analysis.labels import check_annotations
 from edokit.analysis.labels.again import update_by_labels
 from edokit.ensemble.pooled import Pooled
-from edokit.ensemble.reviews import Labelled, review
+from edokit.ensemble.reviews import ExistingLabels, review
 from edokit.predictions.core import Predictions
 
 SLIPS = 0.03
@@ -170,7 +170,7 @@ def draw_labels(annotations: Annotations, n_more: Ints, kept: Bools, seed: int) 
     return chosen_labels
 
 
-def posterior(annotations: Annotations, answers: Floats) -> tuple[Pooled, Labelled]:
+def posterior(annotations: Annotations, answers: Floats) -> tuple[Pooled, ExistingLabels]:
     rows = annotations.rows
     predictions = Predictions(
         answers[:, None], rows, ("classifier",), annotations.classes, scale=annotations.scale

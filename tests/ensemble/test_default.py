@@ -146,11 +146,30 @@ def test_few_items_and_lonely_classes_are_no_obstacle() -> None:
     rare = np.tile([1.0, 0.0], (60, 1))
     rare[0] = [0.0, 1.0]
     answers = Annotations.from_soft_labels(rare, items=made.items, classes=made.classes)
-    assert (
-        choice(EDOEnsemble(objective=Objective(class_weights=True)).fit(made, answers))["folds"]
-        is None
-    )
+    weighted = EDOEnsemble(objective=Objective(class_weights=True)).fit(made, answers)
+    assert choice(weighted)["folds"] is None
+    assert "items of a class" in str(weighted.fitted_.regularization)
     assert choice(EDOEnsemble().fit(made, answers))["folds"] == FOLDS
+
+
+def test_the_place_of_a_class_that_nobody_chose_does_not_matter_to_held_out_answers() -> None:
+    people, made = people_and_pool(60)
+    held_out = []
+    for unused in range(3):
+        classes = ["no", "yes"]
+        classes.insert(unused, "maybe")
+        predictions = Predictions.from_arrays(
+            np.insert(made.probabilities, unused, 0.0, axis=2),
+            items=made.items,
+            classes=classes,
+            layout="NKC",
+        )
+        ensemble = EDOEnsemble(objective=Objective(class_weights=True))
+        fitted = ensemble.fit(predictions, people.with_classes(classes)).fitted_
+        assert fitted.held_out is not None
+        held_out.append(np.delete(fitted.held_out.answers, unused, axis=1))
+    np.testing.assert_allclose(held_out[0], held_out[2], atol=2e-6)
+    np.testing.assert_allclose(held_out[1], held_out[2], atol=2e-6)
 
 
 def test_it_says_how_clear_the_choice_was(tmp_path: Path) -> None:

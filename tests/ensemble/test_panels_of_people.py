@@ -10,7 +10,14 @@ import pytest
 
 import edokit
 from commands import answer, edo
-from edokit import Annotations, EDOEnsemble, Panel, Predictions, write_predictions
+from edokit import (
+    Annotations,
+    EDOEnsemble,
+    EDOWarning,
+    Panel,
+    Predictions,
+    write_predictions,
+)
 from edokit.ensemble.panel_table import PanelTable
 from tests.errors import raises_code
 
@@ -111,6 +118,20 @@ def test_unknown_attributes_and_levels_name_what_exists(
     predictions, people = table("nominal", 60)
     ensemble = EDOEnsemble(ties="random").fit(predictions, people)
     with raises_code("unknown-choice", *facts):
+        ensemble.predict_proba(predictions, panel=panel)
+
+
+@pytest.mark.parametrize(
+    ("panel", "words"),
+    [
+        (["strict-1", "zoe"], "1 of 2 annotators is unknown to the ensemble, so the anonymous"),
+        (["zoe", "yan"], "2 of 2 annotators are unknown to the ensemble, so the anonymous"),
+    ],
+)
+def test_a_warning_counts_the_annotators_who_are_unknown(panel: list[str], words: str) -> None:
+    predictions, people = table("nominal", n_items=20)
+    ensemble = EDOEnsemble(ties="random").fit(predictions, people)
+    with pytest.warns(EDOWarning, match=words):
         ensemble.predict_proba(predictions, panel=panel)
 
 

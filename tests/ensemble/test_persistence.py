@@ -75,6 +75,13 @@ def test_the_card_names_members_metrics_use_and_limits(tmp_path: Path) -> None:
         assert words in card
 
 
+def test_the_card_counts_groups_where_weights_are_learned_between_groups(tmp_path: Path) -> None:
+    ensemble = EDOEnsemble(groups=True).fit(POOL, PEOPLE)
+    ensemble.save(tmp_path)
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert f"\n{ensemble.size_} of 2 groups of members carry weight" in card
+
+
 @pytest.mark.parametrize("folder", sorted(KEPT.iterdir()), ids=lambda path: path.name)
 def test_ensembles_that_name_their_parameters_flat_load(folder: Path) -> None:
     loaded = EDOEnsemble.load(folder)

@@ -173,7 +173,7 @@ def test_predict_writes_the_queue(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert status(*words, "--review", 500, "--overwrite") == 0
     printed = capsys.readouterr()
     assert "; all 120 items to review, most urgent first, for Label Studio: " in printed.out
-    assert "will see ids of items alone" in printed.err
+    assert "will see only the ids of items" in printed.err
     assert "--annotations or --texts" in printed.err
     assert len(json.loads((tmp_path / "p-review.json").read_text(encoding="utf-8"))) == 120
 

@@ -1,5 +1,6 @@
 """Predictions for pairs of an item and an annotator, and the panels that they make up."""
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from edokit import Annotations, EDOEnsemble, Panel, Predictions, read_predictions, write_predictions
+from edokit.ensemble.pooled import Pooled
 from edokit.fitdata.data import FitData
 from edokit.fitdata.inputs import load_inputs
 from edokit.fitdata.reading import ReadOptions
@@ -286,6 +288,16 @@ def test_a_panel_needs_answers_for_its_annotators():
     predictions = pair_predictions().take(range(5))
     with raises_code("missing-predictions", "'nobody'"):
         Panel(("x", "nobody")).answer(predictions.rows, predictions.uniform)
+
+
+def test_a_panel_of_pairs_gives_no_label_for_texts_that_cannot_be_read():
+    rows = Rows.from_names(np.array(["a", "a", "b", "b"]), np.array(["x", "y"] * 2))
+    p = np.array([[0.2, 0.8], [0.4, 0.6], [0.5, 0.5], [0.5, 0.5]])
+    pooled = Pooled(rows, ("no", "yes"), p, np.zeros(4)).panel(Panel(("x", "y")))
+    unreadable = np.array([False, True])
+    answered = replace(pooled, unreadable=unreadable)
+    assert answered.to_table()["label"].to_pylist() == ["yes", None]
+    assert [record["label"] for record in answered.to_records()] == ["yes", None]
 
 
 def test_panels_part_ways_where_their_people_do():

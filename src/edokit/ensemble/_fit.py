@@ -102,7 +102,8 @@ def fit_ensemble(data: FitData, config: FitConfig, parameters: Mapping[str, obje
 def check_annotator_limit(data: FitData, config: FitConfig, solver: object) -> None:
     """Refuse more per-annotator members than the least annotated item has annotators.
 
-    Nothing is refused if the user gives a largest size, ``max_members`` of ``solver``.
+    Nothing is refused if members are averaged in groups, or if the user gives a largest size:
+    ``solver`` is the parameter of the estimator, and ``config.solver`` what the preset made of it.
     """
     is_given = isinstance(solver, Exact | Gumbel) and solver.max_members is not None
     if is_given or config.groups:
@@ -127,8 +128,8 @@ def held_out_answers(
     """The pool [N, C] for the items of the fit, by weights learned without the item if possible.
 
     The weights of the fit are used for all items with the gumbel solver, with many items (they
-    hardly depend on a single one), with too few items for folds, and if class weights are undefined
-    without one fold. For shards, the items are those of the sample in memory.
+    hardly depend on a single one), with too few items for folds, and with class weights if a class
+    has too few items for folds. For shards, the items are those of the sample in memory.
     """
     items = units.in_memory
     rows = pooled(items.sample.P, solved.solution.weights, config.pool, temperature)
@@ -138,7 +139,9 @@ def held_out_answers(
         return answers
     folds = items.folds(FOLDS, config.seed)
     if solved.objective.class_weights:
-        has_rare_class = np.bincount(items.sample.y).min() < FOLDS
+        class_counts = np.bincount(items.sample.y)
+        # Classes that nobody chose have no effect on the loss.
+        has_rare_class = class_counts[class_counts > 0].min() < FOLDS
         if has_rare_class or _is_a_class_missing(folds, solved.objective):
             return answers
     answers = answers.copy()

@@ -21,12 +21,13 @@ from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, shar
 from edokit.scales import Scale
 
 Step = Literal["temperature", "cumulative-temperature", "mode"]
-Positive = Annotated[int, Field(ge=1, le=2**53)]
+PositiveCount = Annotated[int, Field(ge=1, le=2**53)]
+# Fitted temperatures can exceed the bounds by rounding, so files may, too.
 Temperature = Annotated[float, Field(ge=0.99 * LOWEST_TEMPERATURE, le=1.01 * HIGHEST_TEMPERATURE)]
 MAX_ITEMS = 5000
-"""Most items on which steps and penalties are fitted."""
+"""The largest number of items that steps and penalties are fitted on."""
 FOLDS = 5
-"""Number of folds in which they are compared."""
+"""Number of folds in which steps and penalties are compared."""
 LOG_TEMPERATURES = np.append(
     0.0, np.linspace(np.log(LOWEST_TEMPERATURE), np.log(HIGHEST_TEMPERATURE), 61)
 )
@@ -91,7 +92,7 @@ class Answer:
     temperature: Temperature
     before: float
     after: float
-    items: Positive
+    items: PositiveCount
     held_out: float | None = None
 
     def __str__(self) -> str:
@@ -171,9 +172,10 @@ def _fit_step(losses: Floats, groups: Ints | None) -> tuple[float, float, float]
 def best_temperature(losses: Floats, is_selected: Bools | None = None) -> int:
     """The position of the best temperature by losses [T, N] on the selected items; None: all items.
 
-    It is the one nearest to 1 whose mean loss is within one standard error of the lowest: few items
-    hardly move it, many reach the lowest loss (``benchmarks/steps.py``). The error is that of the
-    difference from the lowest, item by item.
+    It is the one nearest to 1 whose mean loss is within one standard error of the lowest mean loss.
+    So it stays near 1 with few items, and approaches the lowest loss with many
+    (``benchmarks/steps.py``). The standard error is that of the mean difference from the losses at
+    the lowest mean.
     """
     selection = np.ones(losses.shape[1])
     if is_selected is not None:

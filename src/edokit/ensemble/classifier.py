@@ -110,7 +110,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     estimators : list of (str, classifier)
         Names and classifiers; each classifier needs ``predict_proba``.
     ensemble : EDOEnsemble, default=None
-        Parameters of the pool; None for those of ``EDOEnsemble()``. Its ``scale`` is that of ``y``:
+        The ensemble that learns the weights; None for ``EDOEnsemble()``. Its ``scale`` is that of
+        ``y``:
         ``EDOEnsemble(scale="ordinal:1,2,3")`` for points of an ordinal scale, ``"multi-label"`` for
         sets of labels.
     prefit : bool, default=False
@@ -135,7 +136,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     classes_ : ndarray of shape (C,)
         Class labels, of the type that ``y`` had.
     ensemble_ : EDOEnsemble
-        The fitted pool: weights, size, certificate and explanation.
+        The fitted ensemble: weights, size, certificate and explanation.
     estimators_ : list of classifiers
         The fitted classifiers.
     weights_ : ndarray of shape (K,)
@@ -165,7 +166,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     classes_: ClassValues
     ensemble_: EDOEnsemble
     estimators_: list[Classifier]
-    _gaps = False
+    _has_gaps = False  # whether annotators left items of the fit unlabelled
 
     def __init__(
         self,
@@ -190,14 +191,14 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         """Parameters by name, those of the classifiers as ``name__parameter``."""
         parameters = dict(self._get_params("estimators", deep=deep))
         if deep and self.ensemble is None:
-            pool = EDOEnsemble().get_params()
-            parameters |= {f"ensemble__{name}": value for name, value in pool.items()}
+            defaults = EDOEnsemble().get_params()
+            parameters |= {f"ensemble__{name}": value for name, value in defaults.items()}
         return parameters
 
     def set_params(self, **params: object) -> EDOClassifier:
         """Set parameters by name, those of the classifiers as ``name__parameter``."""
-        nested = any(name.startswith("ensemble__") for name in params)
-        if nested and self.ensemble is None and "ensemble" not in params:
+        has_nested = any(name.startswith("ensemble__") for name in params)
+        if has_nested and self.ensemble is None and "ensemble" not in params:
             self.ensemble = EDOEnsemble()
         self._set_params("estimators", **params)
         return self
@@ -230,17 +231,18 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         """
         names, estimators = self._checked_estimators()
         if y is None:
+            # scikit-learn's check of estimators looks for these words.
             raise InputError(
                 "requires y to be passed, but the target y is None",
                 "give labels",
                 code="missing-labels",
             )
-        index = _item_ids(X)
+        ids_of_rows = _item_ids(X)
         if _is_table(X):
             X = self._validated(X, reset=True)
-        rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        labels, self.classes_ = self._labels(y, rows, index, order)
-        self._gaps = len(labels) < rows * len(labels.annotators)
+        n_items = X.shape[0] if hasattr(X, "shape") else len(X)
+        labels, self.classes_ = self._labels(y, n_items, ids_of_rows, order)
+        self._has_gaps = len(labels) < n_items * len(labels.annotators)
         if len(labels.scale.row_classes(labels.classes)) < 2:
             raise InputError(
                 "a classifier needs at least two classes in y, but y holds one class",
@@ -266,10 +268,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             scale=labels.scale,
         )
         if self.ensemble is None:
-            pool = EDOEnsemble()
+            ensemble = EDOEnsemble()
         else:
-            pool = clone(self.ensemble)
-        self.ensemble_ = pool.fit(predictions, labels)
+            ensemble = clone(self.ensemble)
+        self.ensemble_ = ensemble.fit(predictions, labels)
         return self
 
     def _checked_estimators(self) -> tuple[list[str], list[Classifier]]:
@@ -313,8 +315,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         check_is_fitted(self, "ensemble_")
         if _is_table(X) and hasattr(self, "n_features_in_"):
             X = self._validated(X, reset=False)
-        scores = self._member_probabilities(X, self.ensemble_.scale_)
-        return self.ensemble_.describe(scores, answer_for=answer_for)
+        probabilities = self._member_probabilities(X, self.ensemble_.scale_)
+        return self.ensemble_.describe(probabilities, answer_for=answer_for)
 
     def predict_proba(self, X: Items, *, answer_for: str | None = None) -> Floats:
         """Pooled probabilities (N, C) of the items in X, with columns in the order of ``classes_``.
@@ -328,10 +330,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
         For multi-label data, an indicator matrix (N, L): 1 for labels above one half.
         """
-        if hasattr(self, "ensemble_"):
-            scale = self.ensemble_.scale_
-        else:
-            scale = NOMINAL
+        check_is_fitted(self, "ensemble_")
+        scale = self.ensemble_.scale_
         return scale.labels(scale.hard(self.predict_proba(X)), self.classes_)
 
     def score(
@@ -347,22 +347,23 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Parameters
         ----------
         X, y, order
-            As in ``fit``; the hard label of several is their majority.
+            As in ``fit``. The hard label of an item is the label of most annotators; on a tie, the
+            first of the tied classes.
         sample_weight : array of shape (N,), default=None
             Weight of each item.
 
         Returns
         -------
         float
-            Between 0 and 1; the same measure as ``EDOEnsemble.score``.
+            Between 0 and 1; the same measure as ``EDOEnsemble.score`` with ``ties="first"``.
         """
         predicted = self.predict(X)
         labelled, classes = self._labels(y, len(predicted), _item_ids(X), order)
         hard = labelled.hard_labels(ties="first")
         scale = labelled.scale
         is_correct = predicted == scale.labels(hard, classes)
-        items = scale.per_item(is_correct, len(is_correct))
-        return float(np.average(items, weights=sample_weight))
+        accuracies = scale.per_item(is_correct, len(is_correct))
+        return float(np.average(accuracies, weights=sample_weight))
 
     def soft_score(self, X: Items, y: LabelsLike, *, order: Order | None = None) -> float:
         """Minus the cross-entropy between soft labels and pool: higher is better."""
@@ -384,7 +385,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         return self.ensemble_.explain()
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the pool as JSON and the fitted classifiers with skops: no pickle.
+        """Write the ensemble as JSON and the fitted classifiers with skops: no pickle.
 
         Parameters
         ----------
@@ -454,11 +455,11 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                 "make one with EDOClassifier.save",
                 code="wrong-folder",
             )
-        pool = EDOEnsemble.load(folder)
+        ensemble = EDOEnsemble.load(folder)
         document = read_saved(path, "classifier", ClassifierDocument)
         model = cls(**dict(document.parameters))
         labels = tuple(document.classes)
-        classes = pool.fitted_.classes
+        classes = ensemble.fitted_.classes
         if tuple(map(as_name, labels)) != classes:
             raise InputError(
                 f"{path}: classes are not those of its ensemble",
@@ -470,22 +471,22 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             model.n_features_in_ = document.n_features_in
         if document.feature_names_in is not None:
             model.feature_names_in_ = np.array(document.feature_names_in, dtype=object)
-        files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(pool.members_))]
+        files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(ensemble.members_))]
         model.estimators_ = [read_estimator_file(file, trust) for file in files]
-        model.estimators = list(zip(pool.members_, model.estimators_, strict=True))
-        model.ensemble = clone(pool)
-        model.ensemble_ = pool
+        model.estimators = list(zip(ensemble.members_, model.estimators_, strict=True))
+        model.ensemble = clone(ensemble)
+        model.ensemble_ = ensemble
         return model
 
     def _labels(
-        self, y: LabelsLike, rows: int, index: Rows | None, order: Order | None
+        self, y: LabelsLike, n_items: int, item_ids: Rows | None, order: Order | None
     ) -> tuple[Annotations, ClassValues]:
         """Return the annotations in y, and their classes in the type of its labels."""
         scale = None
         if self.ensemble is not None:
             scale = self.ensemble.scale
-        labelled = as_annotations(_labels_with_ids(y, index), rows, scale=scale)
-        annotations = _aligned(labelled, index, order)
+        labelled = as_annotations(_labels_with_ids(y, item_ids), n_items, scale=scale)
+        annotations = _aligned(labelled, item_ids, order)
         labels = class_labels(y, annotations)
         return annotations, label_array(annotations.classes, labels)
 
@@ -596,7 +597,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         tags.target_tags.required = True
         # cross_val_score and GridSearchCV stratify y for classifiers, and cannot do so if y has
         # gaps. Whether it has any is unknown before a fit.
-        if not hasattr(self, "ensemble_") or self._gaps:
+        if not hasattr(self, "ensemble_") or self._has_gaps:
             tags.estimator_type = None
         return tags
 

@@ -43,7 +43,7 @@ _MAJORITY = 0.5 + 1e-9
 """A share above this is a majority; the small number allows for rounding."""
 
 
-def parse_share(value: float | str, name: str = "escalate") -> float:
+def parse_share(value: float | str) -> float:
     """Return a number, or a text such as ``5%``, as a share between 0 and 1.
 
     Examples
@@ -52,17 +52,17 @@ def parse_share(value: float | str, name: str = "escalate") -> float:
     (0.05, 0.01)
     """
     text = str(value).strip()
-    percent = text.endswith("%")
+    is_percentage = text.endswith("%")
     try:
         share = float(text.removesuffix("%"))
     except ValueError:
         share = float("nan")
-    if percent:
+    if is_percentage:
         share /= 100
     if not 0 < share < 1:
         raise InputError(
-            f"{option(name, value)} is not a share above 0 % and below 100 %",
-            f"say how many answers may be overruled, as in {option(name, '5%')}",
+            f"{option('escalate', value)} is not a share above 0 % and below 100 %",
+            f"say how many answers may be overruled, as in {option('escalate', '5%')}",
             code="invalid-number",
         )
     return share
@@ -235,8 +235,8 @@ class Escalation:
         limit, answered = self.alternative
         share = f"{100 * answered:.0f} %"
         return (
-            f"; at {percent(limit)} it would answer {share} of the items of the fit (a limit that"
-            " is chosen after a look at several promises less)"
+            f"; at {percent(limit)} it would answer {share} of the items of the fit (the promise is"
+            " weaker if the limit is chosen after looking at several)"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -230,7 +230,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             options = self._options_in_use(name)
             if options is None:
                 raise InputError(
-                    f"{option(name)} is {getattr(self, name)!r}, which lacks fields",
+                    f"{option(name)} is {getattr(self, name)!r}, which has no fields",
                     f"set {name} itself first",
                     code="invalid-option",
                 )
@@ -407,8 +407,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If members are missing, the scale is another one than the ensemble's, or the metric does
-            not fit it.
+            If members are missing, the scale differs from the ensemble's, or the metric is not
+            defined on it.
         """
         from edokit.ensemble.pooled import Pooled
         from edokit.ensemble.views import answer_for_annotators, answer_for_panel, make_panel
@@ -442,7 +442,13 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         if step is not None:
             answers = step.apply(pooled, fitted.scale)
         described = Pooled(
-            members.rows, members.classes, pooled, spread, fitted.scale, answer_for, answers
+            rows=members.rows,
+            classes=members.classes,
+            probabilities=pooled,
+            spread=spread,
+            scale=fitted.scale,
+            answer_for=answer_for,
+            answers=answers,
         )
         if panel is not None:
             people = self._known_people("a panel")
@@ -452,11 +458,11 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             return answer_for_annotators(described, people, annotators, step)
         return described
 
-    def _known_people(self, question: str) -> PeopleEffects:
-        """The effects of people, or an error if the ensemble has none."""
+    def _known_people(self, respondents: str) -> PeopleEffects:
+        """The effects of people; refuse ``respondents``, such as "a panel", without them."""
         if self.people_ is None:
             raise InputError(
-                f"the ensemble cannot answer for {question}: it was fitted without people",
+                f"the ensemble cannot answer for {respondents}: it was fitted without people",
                 "fit it on annotations with two named annotators or more, and without --no-people",
                 code="missing-people",
             )

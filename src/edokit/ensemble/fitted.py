@@ -25,7 +25,7 @@ from edokit._io.documents import Count, Json, Names, ReadAs
 from edokit._types import Floats, Ints
 from edokit.config import parameters_from_document, parameters_to_document
 from edokit.ensemble import text
-from edokit.ensemble.answers import Answer, Positive, Temperature
+from edokit.ensemble.answers import Answer, PositiveCount, Temperature
 from edokit.ensemble.held_out import HeldOut, HeldOutDocument
 from edokit.ensemble.people import PeopleDocument, PeopleEffects
 from edokit.metrics import entropy_items
@@ -203,7 +203,7 @@ class Fitted:
     scale: Annotated[Scale, PlainValidator(_read_scale)] = NOMINAL
     weights: Shares
     group_weights: Shares | None = None
-    size: Positive
+    size: PositiveCount
     temperature: Temperature = 1.0
     settings: JsonObject
     parameters: Annotated[JsonObject, AfterValidator(parameters_from_document)]
@@ -213,8 +213,8 @@ class Fitted:
     trajectory: Trajectory | None = None
     metrics: Mapping[str, float | None]
     member_ce: Column
-    items: Positive
-    pairs: Positive | None = None
+    items: PositiveCount
+    pairs: PositiveCount | None = None
     """Number of pairs of an item and an annotator, if these were the rows of the fit; else None."""
     data: FitCounts
     explanation: Annotated[tuple[Reason, ...], Field(alias="reasons")]

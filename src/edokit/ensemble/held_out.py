@@ -14,8 +14,8 @@ from edokit._io.documents import Count, Document
 from edokit._types import Floats, Ints
 from edokit.fitdata.data import FitData
 
-MAX_ITEMS = 10_000
-"""Most items that are stored; of more, whole groups are drawn at random."""
+MAX_STORED_ITEMS = 10_000
+"""The largest number of items that are stored; from more, some are drawn, in whole groups."""
 _DIGITS = 6
 
 
@@ -34,8 +34,8 @@ class HeldOut:
     Attributes
     ----------
     answers : ndarray of shape (n_items, n_classes)
-        The pool. Its weights are learned without the item, except for many items, too few for
-        folds, and the gumbel solver.
+        The pool. Its weights are learned without the item where folds allow it (see
+        `edokit.ensemble._fit.held_out_answers`), unless they were given.
     shares : ndarray of shape (n_items, n_classes)
         The annotators' soft labels; for multi-label data the share that chose each label.
     groups : ndarray of int of shape (n_items,) or None
@@ -62,7 +62,7 @@ class HeldOut:
         if units.layout.has_item_groups and units.layout.groups is not None:
             groups = np.unique(units.layout.groups, return_inverse=True)[1]
         items = np.arange(len(answers))
-        if len(items) > MAX_ITEMS:
+        if len(items) > MAX_STORED_ITEMS:
             items = _draw_items(len(items), groups)
         if groups is not None:
             groups = groups[items]
@@ -97,13 +97,13 @@ class HeldOut:
 
 
 def _draw_items(n_items: int, groups: Ints | None) -> Ints:
-    """Draw about ``MAX_ITEMS`` items at random, in whole groups."""
+    """Draw at most ``MAX_STORED_ITEMS`` items at random; of groups, whole ones, at least one."""
     rng = np.random.default_rng(0)
     if groups is None:
-        return np.sort(rng.choice(n_items, MAX_ITEMS, replace=False))
+        return np.sort(rng.choice(n_items, MAX_STORED_ITEMS, replace=False))
     sizes = np.bincount(groups)
     order = rng.permutation(len(sizes))
-    n_drawn = int(np.searchsorted(np.cumsum(sizes[order]), MAX_ITEMS, side="right"))
+    n_drawn = int(np.searchsorted(np.cumsum(sizes[order]), MAX_STORED_ITEMS, side="right"))
     return np.flatnonzero(np.isin(groups, order[: max(n_drawn, 1)]))
 
 

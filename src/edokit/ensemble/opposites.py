@@ -1,4 +1,4 @@
-"""A warning about annotators who give opposite labels, of whom the members learned nothing.
+"""A warning about annotators who give opposite labels, from which the members learned nothing.
 
 The soft label of two such annotators is one half for every text. Members that learn soft labels, or
 one label drawn per text, then learn nothing from the text, and effects of people cannot change
@@ -14,26 +14,26 @@ from edokit._types import Floats
 from edokit.annotations.core import Annotations
 from edokit.ensemble.people import PeopleEffects
 
-FEWEST_SHARED = 20
-"""Fewest items that two annotators must both have labelled to be compared."""
-MOST_AGREEMENT = 0.1
+MIN_SHARED_ITEMS = 20
+"""Two annotators are compared if both labelled at least this many items."""
+MAX_AGREEMENT = 0.1
 """Opposite annotators agree on at most this share of the items that both labelled."""
-LEAST_CHANCE = 0.3
+MIN_CHANCE_AGREEMENT = 0.3
 """By chance, given how often each uses each label, they would agree on at least this share."""
-MOST_ANNOTATORS = 200
+MAX_ANNOTATORS = 200
 """With more annotators, no opposite ones are searched for."""
-LARGEST_DISTANCE = 0.2
+MIN_DISTANCE = 0.2
 """An ensemble tells two annotators apart if its answers for them differ by at least this much."""
 
 
 def opposite_pairs(annotations: Annotations) -> list[tuple[int, int]]:
-    """Pairs of annotators, by position, who nearly always disagree, unlike by chance.
+    """Positions of pairs of annotators who nearly always disagree, more than chance explains.
 
-    They are searched for among annotators who chose a class, not several labels or probabilities.
+    There are none where annotators gave several labels or probabilities instead of one class.
     """
     codes = annotations.label_codes
     n_annotators = len(annotations.annotators)
-    if codes is None or n_annotators > MOST_ANNOTATORS:
+    if codes is None or n_annotators > MAX_ANNOTATORS:
         return []
     n_classes = len(annotations.classes)
     # The label of each annotator for each item, -1 where there is none.
@@ -49,8 +49,8 @@ def opposite_pairs(annotations: Annotations) -> list[tuple[int, int]]:
         other_labels = labels[annotator + 1 :]
         shared = ((other_labels >= 0) & (own_labels >= 0)).sum(axis=1)
         agreed = ((other_labels == own_labels) & (own_labels >= 0)).sum(axis=1)
-        is_opposite = (shared >= FEWEST_SHARED) & (agreed <= MOST_AGREEMENT * shared)
-        is_opposite &= chance[annotator, annotator + 1 :] >= LEAST_CHANCE
+        is_opposite = (shared >= MIN_SHARED_ITEMS) & (agreed <= MAX_AGREEMENT * shared)
+        is_opposite &= chance[annotator, annotator + 1 :] >= MIN_CHANCE_AGREEMENT
         for offset in np.flatnonzero(is_opposite).tolist():
             pairs.append((annotator, annotator + 1 + offset))
     return pairs
@@ -75,7 +75,7 @@ def warn_of_opposites(answers: Floats, annotations: Annotations, people: PeopleE
         second_answers = people.answers(answers, np.full(len(answers), second))
         # Half the L1 distance is the total variation distance.
         distance = np.abs(first_answers - second_answers).sum(axis=1).mean() / 2
-        if distance >= LARGEST_DISTANCE:
+        if distance >= MIN_DISTANCE:
             continue
         if not names:
             names = [str(annotations.annotators[first]), str(annotations.annotators[second])]
@@ -87,8 +87,8 @@ def warn_of_opposites(answers: Floats, annotations: Annotations, people: PeopleE
         more_pairs = f" (and {counted(n_pairs - 1, 'more pair')})"
     warn(
         f"{names[0]!r} and {names[1]!r}{more_pairs} nearly always give different labels to the same"
-        " item, so their shares are divided on every text and the members learned nothing of it:"
+        " item, so their shares are divided on every text and the members learned nothing from it:"
         " the two could not be told apart by their answers. Check whether one of them read the"
-        " labels the other way round; else train members for each of them, with `edo train"
-        " --supervision per-annotator`, and look at these"
+        " labels the other way round; if not, train members for each of them with `edo train"
+        " --supervision per-annotator`"
     )

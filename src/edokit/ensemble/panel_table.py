@@ -30,17 +30,26 @@ class DividedItem:
     Attributes
     ----------
     item : str
-    low_panel, high_panel : str
-        The two panels whose answers are farthest apart, in the order of the panels. The names are
-        those of the file; neither answer need be the lower one.
+        Its id.
+    first_panel, second_panel : str
+        The two panels whose answers are farthest apart, in the order of the panels.
     distance : float
         Their distance: Wasserstein-1 on an ordinal scale, else half the L1 distance.
     """
 
     item: str
-    low_panel: str
-    high_panel: str
+    first_panel: str
+    second_panel: str
     distance: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields under their names in files; neither answer need be the lower one."""
+        return {
+            "item": self.item,
+            "low_panel": self.first_panel,
+            "high_panel": self.second_panel,
+            "distance": self.distance,
+        }
 
 
 class PanelTable:
@@ -90,7 +99,7 @@ class PanelTable:
         if len(answers) < 2:
             return
         n_panels = len(answers)
-        coordinates = np.stack([self._scale.coordinates(each.answer[:, None]) for each in answers])
+        coordinates = np.stack([self._scale.coordinates(row.answer[:, None]) for row in answers])
         differences = np.abs(coordinates[:, None] - coordinates[None])
         # [panel, panel, item]
         distances = differences.reshape(n_panels, n_panels, len(anonymous.items), -1).sum(axis=3)
@@ -104,8 +113,8 @@ class PanelTable:
             self._divided.append(
                 DividedItem(
                     item=str(anonymous.items[position]),
-                    low_panel=self._panels[first].name,
-                    high_panel=self._panels[second].name,
+                    first_panel=self._panels[first].name,
+                    second_panel=self._panels[second].name,
                     distance=float(largest[position]),
                 )
             )
@@ -131,7 +140,7 @@ class PanelTable:
         return {
             "items": self._n_items,
             "panels": panels,
-            "divided": [vars(divided) for divided in self._divided],
+            "divided": [divided.to_dict() for divided in self._divided],
         }
 
     def to_table(self, out: str) -> list[Table]:
@@ -166,12 +175,12 @@ class PanelTable:
                 divided.append(
                     {
                         "item": entry.item,
-                        "panels": f"{entry.low_panel} and {entry.high_panel}",
+                        "panels": f"{entry.first_panel} and {entry.second_panel}",
                         "distance": entry.distance,
                     }
                 )
             result_tables.append(
-                Table.from_records("Items that divide them most", divided, [], digits=3)
+                Table.from_records("Items that divide the panels most", divided, [], digits=3)
             )
         return result_tables
 

@@ -11,11 +11,11 @@ average person. The effects u_a of persons have a normal prior with covariance �
 levels of an attribute g have one with covariance τ_g Σ. Σ and every τ_g are estimated from the data
 (empirical Bayes, with Laplace's approximation): τ_g by MacKay's update, and Σ by an EM update that
 includes the uncertainty of calibration and attributes, as restricted maximum likelihood does.
-Without it, the levels of four people could explain all of their differences. So few labels move an
-answer little, and an attribute that explains nothing gets no effect.
+Without it, the levels of four people could explain all of their differences. As a result, a few
+labels hardly move an answer, and an attribute that explains nothing has no effect.
 
 Effects of attributes may describe the people of the fit well and still not carry over to people
-never seen. The answers of these are shifted by only a part of the effects. The part is chosen by
+never seen. Answers for such people are shifted by only a part of the effects. The part is chosen by
 cross-validation over people: it is the smallest that is not clearly worse than the best.
 """
 
@@ -40,7 +40,7 @@ SMALLEST_PROBABILITY = 1e-6
 _BLOCK = 1 << 16
 """Number of annotations that are processed at a time, so that memory stays bounded."""
 _ROUNDS = 40
-"""Most rounds of a Newton step and an update of the variances."""
+"""The largest number of rounds, each a Newton step and an update of the variances."""
 _TOLERANCE = 1e-6
 """Rounds end when neither a step nor a relative change of Σ exceeds this."""
 _SHORTEST_STEP = 1e-4
@@ -60,7 +60,7 @@ _FOLDS = 5
 _PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """The parts of the effects of attributes that are compared."""
 _FOLD_ROUNDS = 8
-"""Most Newton steps in a fold of people."""
+"""The largest number of Newton steps in a fold of people."""
 _FOLD_TOLERANCE = 1e-3
 """Newton steps in a fold of people end when one is smaller."""
 
@@ -549,13 +549,13 @@ def _estimate(labels: _SingleLabels, level_codes: Ints, n_levels: Sequence[int])
             break
     level_effects = []
     for g, first_column in enumerate(model.first_columns):
-        effects = model.shared[first_column : first_column + n_levels[g]]
+        effects = model.shared_effects[first_column : first_column + n_levels[g]]
         if model.shares[g] < _LEAST_SHARE:
             model.shares[g] = 0.0
             effects = np.zeros_like(effects)
         level_effects.append(effects)
     return _FittedEffects(
-        model.shared[0], model.persons, level_effects, model.covariance, model.shares
+        model.shared_effects[0], model.person_effects, level_effects, model.covariance, model.shares
     )
 
 
@@ -584,9 +584,11 @@ def _transfer(labels: _SingleLabels, level_codes: Ints, estimate: _FittedEffects
         for _ in range(_FOLD_ROUNDS):
             if model.newton_step().step < _FOLD_TOLERANCE:
                 break
-        level_effects = model.membership[:, 1:] @ model.shared[1:]
+        level_effects = model.membership[:, 1:] @ model.shared_effects[1:]
         left_out = labels.select(np.flatnonzero(fold_of_label == fold))
-        losses += _losses_by_part(left_out, level_effects, model.shared[0], estimate.covariance)
+        losses += _losses_by_part(
+            left_out, level_effects, model.shared_effects[0], estimate.covariance
+        )
     counts = np.bincount(labels.people, minlength=labels.n_people)
     losses = losses[people] / counts[people, None]
     best = losses[:, np.argmin(losses.mean(axis=0))]
@@ -594,7 +596,7 @@ def _transfer(labels: _SingleLabels, level_codes: Ints, estimate: _FittedEffects
         excess = losses[:, number] - best
         if excess.mean() <= excess.std(ddof=1) / np.sqrt(len(people)):
             return part
-    return 1.0
+    return 1.0  # only if losses are NaN: the best part is not worse than itself
 
 
 def _losses_by_part(
@@ -620,9 +622,9 @@ def _losses_by_part(
 class _Posterior(NamedTuple):
     """Covariances of the effects by Laplace's approximation, and the size of the last step."""
 
-    persons: Floats
+    person_covariances: Floats
     """Covariance of each person's effects [A, E, E], with uncertainty of the shared effects."""
-    shared: Floats
+    shared_covariance: Floats
     """Covariance of the shared effects [S·E, S·E]."""
     step: float
     """The largest change of a person's effect before the step was shortened."""
@@ -641,8 +643,8 @@ class _Model:
         self.n_effects = labels.scale.offset_basis(labels.logits.shape[1]).shape[1] + 1
         self.n_levels = n_levels
         self.membership, self.first_columns = _membership(level_codes, n_levels)
-        self.shared = np.zeros((self.membership.shape[1], self.n_effects))
-        self.persons = np.zeros((labels.n_people, self.n_effects))
+        self.shared_effects = np.zeros((self.membership.shape[1], self.n_effects))
+        self.person_effects = np.zeros((labels.n_people, self.n_effects))
         self.covariance = np.eye(self.n_effects) / 4
         self.shares = np.full(len(n_levels), 0.3)
         self.has_labels = np.bincount(labels.people, minlength=labels.n_people) > 0
@@ -656,11 +658,13 @@ class _Model:
         n_shared = membership.shape[1]
         size = n_shared * self.n_effects
         precision = self._precision()
-        gradient, hessian = self.labels.derivatives(membership @ self.shared + self.persons)
-        posterior = np.asarray(np.linalg.inv(hessian + precision), dtype=np.float64)
-        person_gradient = gradient + self.persons @ precision
+        gradient, hessian = self.labels.derivatives(
+            membership @ self.shared_effects + self.person_effects
+        )
+        person_posterior = np.asarray(np.linalg.inv(hessian + precision), dtype=np.float64)
+        person_gradient = gradient + self.person_effects @ precision
         # Gradient and Hessian for the shared effects after persons are eliminated.
-        elimination = hessian @ posterior
+        elimination = hessian @ person_posterior
         reduced_hessian = hessian - elimination @ hessian
         reduced_gradient = gradient - np.einsum("aef,af->ae", elimination, person_gradient)
         shared_hessian = self._sum_over_persons(reduced_hessian).reshape(size, size)
@@ -669,21 +673,23 @@ class _Model:
         for row, penalty in enumerate(penalties):
             block = slice(row * self.n_effects, (row + 1) * self.n_effects)
             shared_hessian[block, block] += penalty
-            shared_gradient[row] += penalty @ self.shared[row]
+            shared_gradient[row] += penalty @ self.shared_effects[row]
         shared_posterior = np.asarray(np.linalg.inv(shared_hessian), dtype=np.float64)
-        shared_step = -(shared_posterior @ shared_gradient.ravel()).reshape(self.shared.shape)
+        shared_step = -(shared_posterior @ shared_gradient.ravel()).reshape(
+            self.shared_effects.shape
+        )
         # The gradient for each person after the step of the shared effects.
         next_gradient = person_gradient + np.einsum("aef,af->ae", hessian, membership @ shared_step)
-        person_step = -np.einsum("aef,af->ae", posterior, next_gradient)
+        person_step = -np.einsum("aef,af->ae", person_posterior, next_gradient)
         length = self._step_length(shared_step, person_step, precision, penalties)
-        self.shared = self.shared + length * shared_step
-        self.persons = self.persons + length * person_step
+        self.shared_effects = self.shared_effects + length * shared_step
+        self.person_effects = self.person_effects + length * person_step
         # Uncertainty of calibration and attributes adds to that of a person's effects.
         shared_covariance = self._shared_covariance_by_person(shared_posterior)
         added = elimination.swapaxes(1, 2) @ shared_covariance @ elimination
         return _Posterior(
-            persons=posterior + added,
-            shared=shared_posterior,
+            person_covariances=person_posterior + added,
+            shared_covariance=shared_posterior,
             step=float(np.abs(person_step).max()),
         )
 
@@ -719,8 +725,8 @@ class _Model:
         """The largest of 1, 1/2, 1/4, … with which the step lowers the penalised loss."""
 
         def penalised_loss(length: float) -> float:
-            shared = self.shared + length * shared_step
-            persons = self.persons + length * person_step
+            shared = self.shared_effects + length * shared_step
+            persons = self.person_effects + length * person_step
             loss = self.labels.value(self.membership @ shared + persons)
             loss += 0.5 * float(np.einsum("ae,ef,af->", persons, precision, persons))
             for row, penalty in enumerate(penalties):
@@ -749,7 +755,7 @@ class _Model:
     def update_variances(self, posterior: _Posterior) -> float:
         """Update Σ and the shares of attributes; return the relative change of Σ."""
         covariance = _person_covariance(
-            self.persons[self.has_labels], posterior.persons[self.has_labels]
+            self.person_effects[self.has_labels], posterior.person_covariances[self.has_labels]
         )
         change = np.abs(covariance - self.covariance).max() / np.abs(covariance).max()
         self.covariance = covariance
@@ -757,7 +763,11 @@ class _Model:
         for g, first_column in enumerate(self.first_columns):
             levels = slice(first_column, first_column + self.n_levels[g])
             self.shares[g] = _attribute_share(
-                self.shared[levels], posterior.shared, levels, precision, self.shares[g]
+                self.shared_effects[levels],
+                posterior.shared_covariance,
+                levels,
+                precision,
+                self.shares[g],
             )
         return float(change)
 
@@ -777,21 +787,21 @@ def _membership(level_codes: Ints, n_levels: Sequence[int]) -> tuple[Floats, lis
     return membership, first_columns
 
 
-def _person_covariance(persons: Floats, posterior: Floats) -> Floats:
+def _person_covariance(persons: Floats, person_covariances: Floats) -> Floats:
     """Σ from persons' effects [n, E] and their posterior covariances [n, E, E] (an EM step).
 
     It is shrunk towards a diagonal matrix with equal variances of the offsets, which counts as much
     as E people: five annotators do not determine a covariance of six effects.
     """
     n_people, n_effects = persons.shape
-    spread = persons.T @ persons + posterior.sum(axis=0)
+    spread = persons.T @ persons + person_covariances.sum(axis=0)
     variances = np.full(n_effects, np.trace(spread[:-1, :-1]) / (n_effects - 1))
     variances[-1] = spread[-1, -1]
     return np.asarray((spread + np.diag(variances / n_people) * n_effects) / (n_people + n_effects))
 
 
 def _attribute_share(
-    effects: Floats, posterior: Floats, levels: slice, precision: Floats, share: float
+    effects: Floats, shared_covariance: Floats, levels: slice, precision: Floats, share: float
 ) -> float:
     """τ of an attribute by MacKay's update; it falls to 0 if the attribute explains nothing.
 
@@ -802,6 +812,6 @@ def _attribute_share(
     uncertainty = 0.0
     for row in range(levels.start, levels.stop):
         block = slice(row * n_effects, (row + 1) * n_effects)
-        uncertainty += float(np.trace(precision @ posterior[block, block]))
+        uncertainty += float(np.trace(precision @ shared_covariance[block, block]))
     n_determined = max(effects.size - uncertainty / share, 1e-6)
     return float(np.clip(squared_norm / n_determined, 1e-6, 10.0))

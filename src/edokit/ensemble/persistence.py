@@ -35,18 +35,18 @@ def _contradiction(fitted: Fitted) -> str | None:
     """Return which fields of an ensemble contradict each other; None if the file can be trusted."""
     members = len(fitted.members)
     if len(fitted.groups or fitted.members) != members:
-        return "groups must be one per member"
+        return "groups must have one entry per member"
     if not on_simplex(fitted.weights, members):
-        return "weights must be one per member, not negative and sum to 1"
+        return "weights must have one entry per member, be not negative and sum to 1"
     units, unit_weights = fitted.unit_weights
     if not on_simplex(unit_weights, len(units)):
-        return "group_weights must be one per group, not negative and sum to 1"
+        return "group_weights must have one entry per group, be not negative and sum to 1"
     if fitted.labels is not None and tuple(map(as_name, fitted.labels)) != fitted.classes:
         return "labels must map one-to-one to classes"
     if fitted.member_ce.shape != (members,):
-        return "member_ce must be one per member"
+        return "member_ce must have one entry per member"
     if not _is_constant_of_classes(fitted):
-        return "constant must be shares of the classes, and one of them"
+        return "constant must have one share per class, and one of the classes as its label"
     try:
         Pool(fitted.pool)
         _ = fitted.regularization
@@ -97,9 +97,9 @@ def read_fitted(folder: str | Path) -> Fitted:
         if Path(folder).exists():
             state = "has none"
         hint = "make one with `edo fit` or EDOEnsemble.save"
-        inside = Path(folder) / "ensemble"
-        if (inside / FILE).exists():
-            hint = f"give {inside}"
+        subfolder = Path(folder) / "ensemble"
+        if (subfolder / FILE).exists():
+            hint = f"give {subfolder}"
         raise InputError(
             f"an ensemble is a folder with {FILE}, but {folder} {state}", hint, code="wrong-folder"
         )

@@ -38,7 +38,7 @@ _ROW_ARRAYS = (
 
 
 def check_no_people_class(classes: Sequence[str]) -> None:
-    """Refuse to decide with classes of which one has the name of the decision for people."""
+    """Refuse a class named ``people``: decisions have this name for items handed to people."""
     if PEOPLE in classes:
         raise InputError(
             f"a class is called {PEOPLE!r}, as are the decisions that are left to people",
@@ -172,6 +172,7 @@ class Pooled:
             answers=answers,
             low=low,
             high=high,
+            is_panel=True,
         )
 
     def compare(self, one: Panel, other: Panel) -> PanelComparison:

@@ -67,8 +67,8 @@ class Review:
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
-    """How much is known about items that have labels already.
+class ExistingLabels:
+    """How many labels items have already, and how many the ensemble's answer is worth.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ def review(
     count: int,
     queue: Sequence[Review] = (),
     *,
-    labelled: Labelled | None = None,
+    labelled: ExistingLabels | None = None,
 ) -> list[Review]:
     """The items that most need annotators, the most urgent first.
 
@@ -111,7 +111,7 @@ def review(
         Number of items; all of them if there are fewer.
     queue : sequence of Review, default=()
         Items of earlier shards, which compete with these.
-    labelled : Labelled, optional
+    labelled : ExistingLabels, optional
         The labels that these items have already; by default they have none.
 
     Returns
@@ -372,7 +372,7 @@ def predict_to_file(
         The table (.csv, .tsv, .parquet or .jsonl): item, ``p_<class>`` columns, entropy, spread
         and label; see `Pooled.to_table`. If items are handed to people, also the text.
     review : int, optional
-        Also write the items that most need annotators, this many, as tasks for Label Studio beside
+        Number of items that most need annotators, to be written as tasks for Label Studio beside
         `out` (``<out>-review.json``). If a decision hands items to people, only these are written,
         by default all of them.
     texts : mapping of str to str, optional
@@ -446,7 +446,7 @@ def predict_to_file(
         return result
     if texts is None and summary.queue:
         warn(
-            "annotators who review will see ids of items alone; give"
+            "annotators who review will see only the ids of items; give"
             f" {option('annotations')} or {option('texts')}"
         )
     config = write_review(summary.queue, summary.classes, tasks, texts)
@@ -529,16 +529,16 @@ class _Summary:
             if self.has_labelled_items:
                 self._refuse_labelled(pooled)
                 # The review shows 0 labels for these items beside the numbers of labelled ones.
-                labelled = Labelled(np.zeros(len(pooled.items), dtype=np.int64), strength=1.0)
+                labelled = ExistingLabels(np.zeros(len(pooled.items), dtype=np.int64), strength=1.0)
             self.queue = review(pooled, count, self.queue, labelled=labelled)
 
     def _refuse_labelled(self, pooled: Pooled) -> None:
         """Refuse new items that are among the labelled ones."""
         repeated = [item for item in pooled.items if item in self.labelled_items]
         if repeated:
-            number = are(len(repeated), len(pooled.items), noun="item")
+            subject = are(len(repeated), len(pooled.items), noun="item")
             raise InputError(
-                f"{number} among those of the fit, which"
+                f"{subject} among those of the fit, which"
                 f" {option('again')} ranks with their labels: {examples(repeated)}",
                 f"leave them out of the new items, or leave {option('again')} out",
                 code="repeated-item",
@@ -546,17 +546,17 @@ class _Summary:
 
     def to_dict(self, rows: int) -> dict[str, Any]:
         """Numbers of items and of pairs, and means over this number of rows."""
-        counts: dict[str, object] = {"items": rows}
+        totals: dict[str, object] = {"items": rows}
         if self.items_of_pairs:
-            counts["items"] = len(self.items_of_pairs)
-            counts["pairs"] = self.n_pairs
-        counts["entropy"] = self.entropy / rows
-        counts["spread"] = self.spread / rows
+            totals["items"] = len(self.items_of_pairs)
+            totals["pairs"] = self.n_pairs
+        totals["entropy"] = self.entropy / rows
+        totals["spread"] = self.spread / rows
         if self.n_unfamiliar is not None:
-            counts["unfamiliar"] = self.n_unfamiliar
+            totals["unfamiliar"] = self.n_unfamiliar
         if self.n_for_people is not None:
-            counts["people"] = self.n_for_people
-        return counts
+            totals["people"] = self.n_for_people
+        return totals
 
 
 def _in_parts(

@@ -11,7 +11,7 @@ from edokit.objective.settings import TERMS
 if TYPE_CHECKING:
     from edokit.ensemble.fitted import Reason
 
-CLEARLY = 1.96
+CLEAR_STANDARD_ERRORS = 1.96
 """A difference of more than this many standard errors is called clear."""
 
 
@@ -62,7 +62,7 @@ def describe_penalty(settings: Mapping[str, Any], counts: Mapping[str, int]) -> 
         return None
     penalty = f"L2 {settings['lambda_reg']:g}"
     if choice["folds"] is None:
-        return f"{penalty}: too few items to choose it by cross-validation."
+        return f"{penalty}: too few items, groups or items of a class for cross-validation."
     noun = _row_noun(counts)
     n_rows = counts[noun]
     n_compared = int(choice["items"])
@@ -79,7 +79,7 @@ def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) 
     if penalty is None or choice is None or choice["folds"] is None:
         return penalty
     excess = float(choice["uniform_above"])
-    margin = CLEARLY * float(choice["uniform_above_error"])
+    margin = CLEAR_STANDARD_ERRORS * float(choice["uniform_above_error"])
     comparison = "not clearly worse"
     if excess > margin + 1e-12:
         comparison = "clearly worse"

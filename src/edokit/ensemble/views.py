@@ -115,8 +115,9 @@ def warn_of_unknown(annotators: Iterable[str], people: PeopleEffects) -> None:
     unknown = [name for name in names if name not in people.annotators]
     if unknown:
         warn(
-            f"{are(len(unknown), len(names), noun='annotator')} unknown to the ensemble and gets"
-            f" the anonymous answer: {examples(unknown)}; known are {examples(people.annotators)}"
+            f"{are(len(unknown), len(names), noun='annotator')} unknown to the ensemble, so the"
+            f" anonymous answer is given: {examples(unknown)}; known are"
+            f" {examples(people.annotators)}"
         )
 
 

@@ -11,7 +11,7 @@ from edokit.analysis.fit_items import FitItems
 from edokit.analysis.human_labels import HumanLabels
 from edokit.analysis.labels.statistics import predict_labels
 from edokit.ensemble.pooled import Pooled
-from edokit.ensemble.reviews import Labelled, Review, review
+from edokit.ensemble.reviews import ExistingLabels, Review, review
 
 
 def review_again(fit_items: FitItems, count: int) -> list[Review]:
@@ -31,7 +31,7 @@ def review_again(fit_items: FitItems, count: int) -> list[Review]:
     return review(pooled, count, labelled=labelled)
 
 
-def update_by_labels(fit_items: FitItems) -> tuple[Pooled, Labelled]:
+def update_by_labels(fit_items: FitItems) -> tuple[Pooled, ExistingLabels]:
     """The ensemble's answers, updated by the labels of each item, and how many labels it has.
 
     An answer counts as the number of labels that makes the single labels likeliest.
@@ -45,4 +45,4 @@ def update_by_labels(fit_items: FitItems) -> tuple[Pooled, Labelled]:
     counts = labels.counts[:, None]
     posterior: Floats = strength * pooled.probabilities + counts * soft_labels
     posterior = posterior / (strength + counts)
-    return replace(pooled, probabilities=posterior), Labelled(labels.counts, strength)
+    return replace(pooled, probabilities=posterior), ExistingLabels(labels.counts, strength)
