@@ -133,15 +133,15 @@ def check_values(member: Member) -> None:
 
 
 def _option_types(recipe: type[Member]) -> dict[str, object]:
-    """The annotated types of the options: of a dataclass's fields, else of ``__init__``."""
-    options = known_options(recipe)
+    """The annotated types of ``n_classes`` and the options: of fields, or of ``__init__``."""
+    names = {"n_classes", *known_options(recipe)}
     types: dict[str, object] = {}
     for base in reversed(recipe.__mro__):
         annotations = dict(vars(base).get("__annotations__", {}))
         if not is_dataclass(base) and "__init__" in vars(base):
             annotations |= getattr(vars(base)["__init__"], "__annotations__", {})
         # Types of other attributes may not exist at run time.
-        known = {name: hint for name, hint in annotations.items() if name in options}
+        known = {name: hint for name, hint in annotations.items() if name in names}
         holder = SimpleNamespace(__annotations__=known)
         namespace = vars(sys.modules[base.__module__])
         types |= get_type_hints(holder, namespace, include_extras=True)
