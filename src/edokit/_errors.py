@@ -311,13 +311,13 @@ def warn(message: str, category: type[EDOWarning] = EDOWarning) -> None:
 @contextmanager
 def each_warning_once() -> Iterator[None]:
     """In this context, show each warning only once, even if several steps raise it."""
-    shown: set[str] = set()
+    shown_messages: set[str] = set()
     with warnings.catch_warnings():
         show = warnings.showwarning
 
         def show_first(message: Warning | str, *place: Any, **stream: Any) -> None:
-            if str(message) not in shown:
-                shown.add(str(message))
+            if str(message) not in shown_messages:
+                shown_messages.add(str(message))
                 show(message, *place, **stream)
 
         warnings.showwarning = show_first

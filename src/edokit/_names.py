@@ -127,9 +127,9 @@ def _variants(names: Iterable[str], key: Callable[[str], str]) -> list[str]:
     first_by_key: dict[str, str] = {}
     pairs = []
     for name in map(str, names):
-        first = first_by_key.setdefault(key(name), name)
-        if first != name:
-            pairs.append(f"{word(first)} and {word(name)}")
+        first_name = first_by_key.setdefault(key(name), name)
+        if first_name != name:
+            pairs.append(f"{word(first_name)} and {word(name)}")
     return pairs
 
 

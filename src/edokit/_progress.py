@@ -52,10 +52,10 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int, task: str, /) -> None:
         """Show that ``done`` of ``total`` steps are done, and ``task`` is next."""
-        now = time.monotonic()
-        if 0 < done < total and now - self._shown_at < _PAUSE:
+        current_time = time.monotonic()
+        if 0 < done < total and current_time - self._shown_at < _PAUSE:
             return
-        self._shown_at = now
+        self._shown_at = current_time
         if _in_notebook():
             self._show_in_notebook(done, total, task)
         elif sys.stderr.isatty():

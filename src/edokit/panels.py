@@ -361,9 +361,9 @@ class PanelComparison:
         The L1 distance; for multi-label data, its mean over labels; for an ordinal scale, the
         Wasserstein-1 distance in units of the scale.
         """
-        first = self.scale.coordinates(self.first.probabilities)
-        second = self.scale.coordinates(self.second.probabilities)
-        return np.asarray(np.abs(first - second).sum(axis=1))
+        first_coordinates = self.scale.coordinates(self.first.probabilities)
+        second_coordinates = self.scale.coordinates(self.second.probabilities)
+        return np.asarray(np.abs(first_coordinates - second_coordinates).sum(axis=1))
 
     @cached_property
     def order(self) -> Ints:
@@ -518,17 +518,18 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
 
 def _panel_size(sizes: Floats, path: Path) -> int | None:
     """The size of a panel, which is the same in all rows of its file that have one."""
-    given = np.unique(sizes[~np.isnan(sizes)])
-    if not len(given):
+    distinct_sizes = np.unique(sizes[~np.isnan(sizes)])
+    if not len(distinct_sizes):
         return None
-    if len(given) > 1 or given[0] != np.floor(given[0]):
+    if len(distinct_sizes) > 1 or distinct_sizes[0] != np.floor(distinct_sizes[0]):
         raise InputError(
-            f"the column 'size' of {path} has {examples((f'{size:g}' for size in given), 3)}, but a"
-            " panel has one size, a whole number",
+            f"the column 'size' of {path} has"
+            f" {examples((f'{size:g}' for size in distinct_sizes), 3)}, but a panel has one size,"
+            " a whole number",
             "give the number of people who are drawn, the same in every row",
             code="invalid-number",
         )
-    return int(given[0])
+    return int(distinct_sizes[0])
 
 
 def unknown_hint(known_annotators: Iterable[str]) -> str:

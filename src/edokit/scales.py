@@ -155,7 +155,9 @@ class Scale:
         """
         if not self.is_multi_label:
             return [values]
-        return [np.stack([total - chosen, chosen], axis=-1) for chosen in values.T]
+        return [
+            np.stack([total - label_values, label_values], axis=-1) for label_values in values.T
+        ]
 
     def from_tables(self, tables: Sequence[npt.NDArray[Number]]) -> npt.NDArray[Number]:
         """Return the inverse of `tables`: values [N, C]."""

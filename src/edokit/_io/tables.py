@@ -504,8 +504,10 @@ def _read_xlsx(path: Path, skip_rows: int | None, sheet: str | None) -> FileTabl
             book = load_workbook(stream, read_only=True, data_only=True)
             for worksheet in book.worksheets:
                 worksheet.reset_dimensions()  # those that the file states may be wrong
-            chosen = _choose_sheet(path, book.worksheets, sheet, can_be_named=skip_rows is not None)
-            row_by_number = dict(_sheet_rows(chosen, path, skip_rows or 0))
+            table_sheet = _choose_sheet(
+                path, book.worksheets, sheet, can_be_named=skip_rows is not None
+            )
+            row_by_number = dict(_sheet_rows(table_sheet, path, skip_rows or 0))
     except (InputError, MemoryError, OSError):
         raise
     except Exception as error:  # a damaged workbook can fail in any way
@@ -551,14 +553,14 @@ def _choose_sheet(path: Path, sheets: Sequence[Any], name: str | None, can_be_na
         warn(f"{message}; if the data are in another sheet, move it to the front")
         return sheets[0]
     if not _has_table(sheets[0]):
-        others = [sheet.title for sheet in sheets[1:] if _has_table(sheet)]
-        if others:
+        other_titles = [sheet.title for sheet in sheets[1:] if _has_table(sheet)]
+        if other_titles:
             raise open_decision(
                 f"the first sheet of {path}, {word(titles[0])}, has fewer than"
                 f" {_LEAST_COLUMNS} columns, too few for annotations; sheets with more are"
-                f" {headings(others)}",
-                f"choose one: {option('sheet', others[0])}",
-                sheet=others[0],
+                f" {headings(other_titles)}",
+                f"choose one: {option('sheet', other_titles[0])}",
+                sheet=other_titles[0],
                 code="missing-sheet",
             )
     warn(f"{message}; others are read by {option('sheet', titles[1])}")

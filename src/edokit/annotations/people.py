@@ -323,25 +323,25 @@ def contradictions(
             if str(value).strip().lower() not in UNKNOWN:
                 rows_of_value[code][str(value)] += 1
         most_frequent = [counts.most_common(1)[0] for counts in rows_of_value if counts]
-        known = sum(counts.total() for counts in rows_of_value)
+        n_known_rows = sum(counts.total() for counts in rows_of_value)
         agreeing = sum(count for _, count in most_frequent)
         levels = {value for value, _ in most_frequent}
-        if len(levels) < 2 or agreeing == known or agreeing < _NEARLY_ALL * known:
+        if len(levels) < 2 or agreeing == n_known_rows or agreeing < _NEARLY_ALL * n_known_rows:
             continue
         has_several = [len(counts) > 1 for counts in rows_of_value]
         code = has_several.index(True)
-        (value, count), (other, other_count) = rows_of_value[code].most_common(2)
+        (value, count), (other_value, other_count) = rows_of_value[code].most_common(2)
         reasons[name] = (
             f"annotator {str(annotators[code])!r} has {word(value)} in {counted(count, 'row')} and"
-            f" {word(other)} in {other_count}"
+            f" {word(other_value)} in {other_count}"
         )
     return reasons
 
 
 def unknown_attribute(name: str, names: Iterable[str]) -> InputError:
     """The error for an attribute that annotators do not have; ``names`` are those they have."""
-    known = list(names)
-    by_lower_case = {other.lower(): other for other in known}
+    known_names = list(names)
+    by_lower_case = {known_name.lower(): known_name for known_name in known_names}
     close = get_close_matches(name.lower(), by_lower_case, 1)
     suggestion = ""
     if close:
@@ -349,7 +349,7 @@ def unknown_attribute(name: str, names: Iterable[str]) -> InputError:
     return InputError(
         f"{word(name)} is not an attribute of the annotators",
         f"{suggestion}attributes are columns with the same value in all rows of an annotator:"
-        f" {headings(known) or 'none here'}",
+        f" {headings(known_names) or 'none here'}",
         code="unknown-attribute",
     )
 

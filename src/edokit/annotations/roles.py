@@ -271,7 +271,7 @@ def propose_annotator_columns(table: pa.Table, names: Mapping[str, str]) -> list
         The columns with a known role.
     """
     label_sets: dict[str, set[str]] = {}
-    others = 0
+    n_other_columns = 0
     has_distinct = False
     for name in table.column_names:
         if len(name) > _LONGEST_HEADING:
@@ -285,16 +285,18 @@ def propose_annotator_columns(table: pa.Table, names: Mapping[str, str]) -> list
         elif name in names.values() or len(labels) > _MOST_LABELS or _is_long(values):
             continue
         elif len(labels) < 2:
-            others += 1
+            n_other_columns += 1
         else:
             label_sets[name] = labels
     best: list[str] = []
     for labels in label_sets.values():
-        group = [name for name, other in label_sets.items() if _overlap(labels, other)]
+        group = [
+            name for name, other_labels in label_sets.items() if _overlap(labels, other_labels)
+        ]
         if len(group) > len(best):
             best = group
-    others += len(label_sets) - len(best)
-    if not has_distinct or len(best) < 2 or (others and len(best) < 3):
+    n_other_columns += len(label_sets) - len(best)
+    if not has_distinct or len(best) < 2 or (n_other_columns and len(best) < 3):
         return []
     return best
 

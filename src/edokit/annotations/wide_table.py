@@ -23,9 +23,9 @@ def unpivot(table: pa.Table, annotator_columns: Sequence[str]) -> tuple[pa.Table
         if name not in table.column_names:
             raise _missing_annotator_column(name, table.column_names)
     check_unique(as_names(annotator_columns), "annotator columns", "name each column once")
-    others = table.drop_columns(list(annotator_columns))
+    item_columns = table.drop_columns(list(annotator_columns))
     for name in ("annotator", "label"):
-        if name in others.column_names:
+        if name in item_columns.column_names:
             raise InputError(
                 f"the table has a column {name!r} beside the columns of annotators"
                 f" {headings(annotator_columns)}",
@@ -45,7 +45,7 @@ def unpivot(table: pa.Table, annotator_columns: Sequence[str]) -> tuple[pa.Table
     place = np.concatenate(rows).astype(np.int32)
     order = np.argsort(place, kind="stable")
     place = place[order]
-    long_table = others.take(pa.array(place))
+    long_table = item_columns.take(pa.array(place))
     for name, values in (("annotator", annotators), ("label", labels)):
         column = pa.array(np.array(values, dtype=object)[order], pa.string())
         long_table = long_table.append_column(name, column.dictionary_encode())

@@ -98,16 +98,16 @@ class Item(NamedTuple):
         """The value of this field; with None, the first of the item's ids that is not None."""
         values = {**self.fields, **self.metadata}
         if field is None:
-            what = "id"
+            field_name = "id"
             candidates = list[object](self.ids)
         else:
-            what = repr(field)
+            field_name = repr(field)
             candidates = [values.get(field)]
         for value in candidates:
             if is_plain(value):
                 return as_name(value)
         raise InputError(
-            f"item number {number} has no {what}; its fields are"
+            f"item number {number} has no {field_name}; its fields are"
             f" {examples(values, 10) or '(none)'}",
             f"name the field with its id: {option('columns', {'item': 'NAME'})}",
             code="missing-value",

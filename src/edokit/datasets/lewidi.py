@@ -195,10 +195,10 @@ class Item2023(PublishedItem):
         n_labels = len(self.annotations.split(","))
         n_groups = len(self.groups)
         if n_labels != n_annotators or n_groups not in (0, n_annotators):
-            found = counted(n_labels, "annotation")
+            label_counts = counted(n_labels, "annotation")
             if n_groups:
-                found += f" and {counted(n_groups, 'group')}"
-            return f"has {found} for {counted(n_annotators, 'annotator')}"
+                label_counts += f" and {counted(n_groups, 'group')}"
+            return f"has {label_counts} for {counted(n_annotators, 'annotator')}"
         if self.is_dialogue and parse_dialogue(self.text) is None:
             turns = ", ".join(TURNS)
             return f"has a text that is not a conversation like others: JSON with the turns {turns}"
@@ -222,10 +222,10 @@ class Item2025(PublishedItem):
     @property
     def text_names(self) -> tuple[str, str]:
         """The names of the context and of the text; in the file, they may be in any order."""
-        first, second = self.text
-        if (second, first) in SCALES:
-            return second, first
-        return first, second
+        first_name, second_name = self.text
+        if (second_name, first_name) in SCALES:
+            return second_name, first_name
+        return first_name, second_name
 
     @property
     def scale(self) -> str | None:

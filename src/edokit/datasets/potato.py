@@ -205,8 +205,8 @@ def _state_items(
     schemes_with_labels: dict[str, None] = {}
     for by_item in labels:
         for by_scheme in by_item.values():
-            for scheme, chosen in by_scheme.items():
-                if chosen:
+            for scheme, scheme_labels in by_scheme.items():
+                if scheme_labels:
                     schemes_with_labels[scheme] = None
     check_answers(source, sum(map(len, labels)), len(schemes_with_labels))
     items = []

@@ -111,15 +111,15 @@ class Source:
 
 def sources(suffix: str | None = None) -> list[Source]:
     """All kinds of sources in the order of `SOURCES`, or those whose files have this suffix."""
-    found = []
+    matching_sources = []
     for module, suffixes in SOURCES.items():
         if suffix is not None and suffix not in suffixes:
             continue
         if module == "table":
-            found.append(TABLE)
+            matching_sources.append(TABLE)
         else:
-            found.append(import_module(f"edokit.datasets.{module}").SOURCE)
-    return found
+            matching_sources.append(import_module(f"edokit.datasets.{module}").SOURCE)
+    return matching_sources
 
 
 def _content(path: Path, suffix: str) -> Any:
@@ -176,9 +176,9 @@ def recognise(path: Path) -> Source:
     for source in reversed(sources(suffix)):
         if source.recognises(path, content):
             return source
-    known = sources()
-    descriptions = ", nor ".join(source.description for source in known)
-    names = ", ".join(source.name for source in known)
+    known_sources = sources()
+    descriptions = ", nor ".join(source.description for source in known_sources)
+    names = ", ".join(source.name for source in known_sources)
     raise InputError(
         f"{path} is not a known source of annotations: neither {descriptions}",
         "unpack it if it is an archive, convert it to a table with the columns item, annotator,"

@@ -71,7 +71,7 @@ def split_items(
     names = list(shares)
     part = annotations.take(rows)
     n = len(rows)
-    wanted = whole_numbers(_checked_shares(shares), n)
+    split_sizes = whole_numbers(_checked_shares(shares), n)
     rng = np.random.default_rng(random_state)
     groups = np.arange(n)
     if part.whole_texts is not None:
@@ -83,7 +83,7 @@ def split_items(
     first_item = np.unique(groups, return_index=True)[1]
     strata = _strata(part, random_state)[first_item]
     order = np.lexsort((rng.permutation(len(sizes)), -sizes, strata))
-    split_codes = _deal(sizes, order, wanted, rng)
+    split_codes = _deal(sizes, order, split_sizes, rng)
     empty = [name for code, name in enumerate(names) if code not in split_codes]
     if empty:
         raise InputError(

@@ -160,8 +160,8 @@ def _fit_step(losses: Floats, groups: Ints | None) -> tuple[float, float, float]
     held_out_losses = np.empty(n_items)
     for fold in np.unique(folds):
         is_held_out = folds == fold
-        chosen = best_temperature(losses, ~is_held_out)
-        held_out_losses[is_held_out] = losses[chosen, is_held_out]
+        fold_best = best_temperature(losses, ~is_held_out)
+        held_out_losses[is_held_out] = losses[fold_best, is_held_out]
     return (
         float(np.exp(LOG_TEMPERATURES[best])),
         float(losses[best].mean()),

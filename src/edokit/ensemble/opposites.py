@@ -70,15 +70,18 @@ def warn_of_opposites(answers: Floats, annotations: Annotations, people: PeopleE
     """
     names: list[str] = []
     n_pairs = 0
-    for first, second in opposite_pairs(annotations):
-        first_answers = people.answers(answers, np.full(len(answers), first))
-        second_answers = people.answers(answers, np.full(len(answers), second))
+    for first_person, second_person in opposite_pairs(annotations):
+        first_answers = people.answers(answers, np.full(len(answers), first_person))
+        second_answers = people.answers(answers, np.full(len(answers), second_person))
         # Half the L1 distance is the total variation distance.
         distance = np.abs(first_answers - second_answers).sum(axis=1).mean() / 2
         if distance >= MIN_DISTANCE:
             continue
         if not names:
-            names = [str(annotations.annotators[first]), str(annotations.annotators[second])]
+            names = [
+                str(annotations.annotators[first_person]),
+                str(annotations.annotators[second_person]),
+            ]
         n_pairs += 1
     if not n_pairs:
         return

@@ -108,13 +108,13 @@ class PanelTable:
         largest = distances.max(axis=(0, 1))
         for position in np.argsort(-largest, kind="stable")[:_DIVIDED_ITEMS]:
             farthest = int(distances[:, :, position].argmax())
-            first = farthest // n_panels
-            second = farthest % n_panels
+            first_panel = farthest // n_panels
+            second_panel = farthest % n_panels
             self._divided.append(
                 DividedItem(
                     item=str(anonymous.items[position]),
-                    first_panel=self._panels[first].name,
-                    second_panel=self._panels[second].name,
+                    first_panel=self._panels[first_panel].name,
+                    second_panel=self._panels[second_panel].name,
                     distance=float(largest[position]),
                 )
             )

@@ -141,8 +141,8 @@ def _option_types(recipe: type[Member]) -> dict[str, object]:
         if not is_dataclass(base) and "__init__" in vars(base):
             annotations |= getattr(vars(base)["__init__"], "__annotations__", {})
         # Types of other attributes may not exist at run time.
-        known = {name: hint for name, hint in annotations.items() if name in names}
-        holder = SimpleNamespace(__annotations__=known)
+        option_types = {name: hint for name, hint in annotations.items() if name in names}
+        holder = SimpleNamespace(__annotations__=option_types)
         namespace = vars(sys.modules[base.__module__])
         types |= get_type_hints(holder, namespace, include_extras=True)
     return types

@@ -308,11 +308,11 @@ def _check_split_names(names: Sequence[str], n_folds: int | None) -> None:
     reserved = {f"{name}{BY_ANNOTATOR}" for name in names}
     if n_folds is not None:
         reserved |= {FIT, f"{FIT}{BY_ANNOTATOR}"}
-    taken = [name for name in names if name in reserved]
-    if taken:
+    conflicting_names = [name for name in names if name in reserved]
+    if conflicting_names:
         raise InputError(
-            f"a split is called {examples(taken)}, the name of predictions that are made of the"
-            " other splits: 'fit' of all folds, '…-pairs' by annotator",
+            f"a split is called {examples(conflicting_names)}, the name of predictions that are"
+            " made of the other splits: 'fit' of all folds, '…-pairs' by annotator",
             "give the split another name",
             code="reserved-name",
         )

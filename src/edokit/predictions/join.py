@@ -375,11 +375,13 @@ class _ModelFile:
                 f" sampled answers, {option('columns', {'answer': 'NAME'})}",
                 code="missing-column",
             )
-        kept = self._kept_items(source)
+        kept_source = self._kept_items(source)
         numbers = []
         for name in column_by_class.values():
-            numbers.append(number_column(kept.table, name, str(self.path), kept.place))
-        lines = self._lines(kept)
+            numbers.append(
+                number_column(kept_source.table, name, str(self.path), kept_source.place)
+            )
+        lines = self._lines(kept_source)
         self.classes = tuple(column_by_class)
         # Missing predictions are NaN, as are empty cells; `_complete` deals with both.
         values, _ = lines.stacked(np.column_stack(numbers), self.path)
@@ -412,15 +414,15 @@ class _ModelFile:
         texts = encode(table[ANSWER], ANSWER).names
         # `label_map` may name any answer of the file, with or without spaces around it.
         self.classes = tuple({*texts, *(name.strip() for name in texts)})
-        kept = self._kept_items(replace(source, table=table))
-        lines = self._lines(kept, sampled=True)
+        kept_source = self._kept_items(replace(source, table=table))
+        lines = self._lines(kept_source, sampled=True)
         with errors_in(self.path):
             classes = None
             if options.classes is not None:
                 classes = ordered_classes(options.classes, ())
             answers = read_answers(
                 self.path,
-                encode(kept.table[ANSWER], ANSWER),
+                encode(kept_source.table[ANSWER], ANSWER),
                 declared,
                 classes,
                 options.label_map or {},
@@ -435,7 +437,7 @@ class _ModelFile:
         with np.errstate(invalid="ignore"):
             shares = np.where(total, scale.smoothed(counts, total, options.smoothing), np.nan)
         array, rows = self._complete(shares.reshape(*lines.shape, -1), lines)
-        info = answer_info(kept, self.path, lines.member, answers.is_parsed)
+        info = answer_info(kept_source, self.path, lines.member, answers.is_parsed)
         predictions = Predictions(
             array,
             rows,

@@ -48,8 +48,8 @@ class Access:
 
 def utc_now() -> str:
     """The time to the millisecond, as ISO 8601 writes it."""
-    now = datetime.now(UTC)
-    return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    current_time = datetime.now(UTC)
+    return current_time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def known_method(method: str) -> str:

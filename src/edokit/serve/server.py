@@ -285,16 +285,16 @@ class _Log:
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
     def __call__(self, line: str) -> None:
-        now = time.monotonic()
+        current_time = time.monotonic()
         with self._lock:
             written_at = self._written_at.get(line)
-            if written_at is not None and now - written_at < _REPEAT_AFTER:
+            if written_at is not None and current_time - written_at < _REPEAT_AFTER:
                 self._left_out[line] += 1
                 return
             if len(self._written_at) >= _MOST_LINES:
                 self._written_at.clear()
                 self._left_out.clear()
-            self._written_at[line] = now
+            self._written_at[line] = current_time
             left_out = self._left_out.pop(line, 0)
         if left_out:
             line = f"{line} (and {left_out:,} times before)"

@@ -125,12 +125,12 @@ def _predict(
     """
     overall = labels.mean(axis=0)
     weighted = labels * weight[:, None]
-    others = totals(item, weighted, items)[item] - weighted
-    best = others
+    other_totals = totals(item, weighted, items)[item] - weighted
+    best = other_totals
     highest = -np.inf
     for kernel, concentration in product(kernels, _CONCENTRATIONS):
-        n_labels = others.sum(axis=1) + concentration
-        candidate = (others @ kernel + concentration * overall) / n_labels[:, None]
+        n_labels = other_totals.sum(axis=1) + concentration
+        candidate = (other_totals @ kernel + concentration * overall) / n_labels[:, None]
         candidate = np.maximum(candidate, 1e-9)
         likelihood = float(np.sum(weighted * np.log(candidate)))
         if likelihood > highest:

@@ -323,10 +323,10 @@ def stability(groupings: list[Clusters]) -> float:
     from sklearn.metrics import adjusted_rand_score
 
     values = []
-    for first, second in zip(groupings[::2], groupings[1::2], strict=True):
-        placed = (first.group >= 0) & (second.group >= 0)
+    for first_half, second_half in zip(groupings[::2], groupings[1::2], strict=True):
+        placed = (first_half.group >= 0) & (second_half.group >= 0)
         score = 0.0
-        if first.count and second.count and placed.sum() >= 2:
-            score = adjusted_rand_score(first.group[placed], second.group[placed])
+        if first_half.count and second_half.count and placed.sum() >= 2:
+            score = adjusted_rand_score(first_half.group[placed], second_half.group[placed])
         values.append(score)
     return float(np.mean(values)) if values else 0.0

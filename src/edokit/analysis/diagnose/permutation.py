@@ -82,10 +82,10 @@ def permutation_test(
             p_values = {name: float(p[0]) for name, p in p_of_tables.items()}
             p_values["any"] = _combined_p(p_of_tables["annotator"], p_of_tables["group_item"])
             for name, p in p_values.items():
-                made = len(plain_statistics) - 1
+                n_permutations = len(plain_statistics) - 1
                 if name == "views":
-                    made = len(strict_statistics) - 1
-                verdicts[name] = _verdict(p, made, risk, is_fixed)
+                    n_permutations = len(strict_statistics) - 1
+                verdicts[name] = _verdict(p, n_permutations, risk, is_fixed)
             if _OPEN not in verdicts.values():
                 break
     progress(2 * permutations, 2 * permutations, "permuting labels")
@@ -165,9 +165,9 @@ def strict_permutations(vectors: LabelVectors, rng: np.random.Generator) -> Iter
     # In each sweep, labels are shuffled within items: the first of an item then meets the second,
     # the third the fourth, and so on. A label without a partner stays.
     row = np.arange(len(labels.item))
-    last = np.cumsum(labels.per_item)[labels.item] - 1
-    position = row - (last + 1 - labels.per_item[labels.item])
-    starts = np.flatnonzero((position % 2 == 0) & (row < last))
+    last_row = np.cumsum(labels.per_item)[labels.item] - 1
+    position = row - (last_row + 1 - labels.per_item[labels.item])
+    starts = np.flatnonzero((position % 2 == 0) & (row < last_row))
     for sweep in range(_LEARNING_SWEEPS):
         values = _sweep(labels, starts, values, strictness, rng)
         gap = target - labels.sums_by_annotator(values) - _PRIOR * strictness

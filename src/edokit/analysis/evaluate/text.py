@@ -31,18 +31,18 @@ def headline(evaluation: Evaluation) -> list[str]:
 
 def _annotator_sentences(evaluation: Evaluation) -> list[str]:
     """A sentence where answers for known annotators are not better than anonymous ones."""
-    known = evaluation.pairs[0]
-    metric = known.headline_metric
+    known_score = evaluation.pairs[0]
+    metric = known_score.headline_metric
     # Without anonymous answers there is no test.
-    test = known.against.get(metric)
+    test = known_score.against.get(metric)
     if test is None or test.high < 0:
         return []
-    anonymous = evaluation.pairs[1]
+    anonymous_score = evaluation.pairs[1]
     verdict = "worse" if test.low > 0 else "not clearly better"
     return [
         f"Answers for known annotators are {verdict} than anonymous ones:"
-        f" {METRIC[metric].short} of their labels {known.headline_value:.4f} against"
-        f" {anonymous.headline_value:.4f} (difference {signed(test.low)} to"
+        f" {METRIC[metric].short} of their labels {known_score.headline_value:.4f} against"
+        f" {anonymous_score.headline_value:.4f} (difference {signed(test.low)} to"
         f" {signed(test.high)})."
     ]
 

@@ -186,6 +186,6 @@ def choice_probabilities(shares: Floats, predicted: Floats, scale: Scale) -> Flo
     out.
     """
     columns = []
-    for chosen, table in zip(scale.tables(shares), scale.tables(predicted), strict=True):
-        columns.append((chosen * table).sum(axis=1))
+    for choice_shares, table in zip(scale.tables(shares), scale.tables(predicted), strict=True):
+        columns.append((choice_shares * table).sum(axis=1))
     return np.column_stack(columns)

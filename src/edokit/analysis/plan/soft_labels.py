@@ -121,8 +121,8 @@ def _draw_items(n_items: int, groups: Ints | None, rng: np.random.Generator) -> 
     by_group = np.argsort(groups, kind="stable")
     ends = np.cumsum(np.bincount(groups))
     members = np.split(by_group, ends[:-1])
-    drawn = [members[group] for group in rng.integers(n_groups, size=n_groups)]
-    return np.concatenate(drawn)[:_MOST_ITEMS]
+    drawn_groups = [members[group] for group in rng.integers(n_groups, size=n_groups)]
+    return np.concatenate(drawn_groups)[:_MOST_ITEMS]
 
 
 @dataclass(frozen=True, eq=False)

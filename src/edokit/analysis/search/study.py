@@ -153,13 +153,13 @@ class SearchStudy:
         claimed: list[Trial] = []
         while n_waiting > 0 and len(claimed) < n_wanted:
             n_waiting -= 1
-            asked = self._study.ask()
+            next_trial = self._study.ask()
             # If others have taken all waiting trials, `ask` makes one without a place.
-            place = _place(asked) if PLACE in asked.user_attrs else end
-            if place < end and first_numbers.get(place) == asked.number:
-                claimed.append(asked)
+            place = _place(next_trial) if PLACE in next_trial.user_attrs else end
+            if place < end and first_numbers.get(place) == next_trial.number:
+                claimed.append(next_trial)
             else:
-                self._study.tell(asked, state=TrialState.FAIL)
+                self._study.tell(next_trial, state=TrialState.FAIL)
         if self._is_shared:
             _record_heartbeat(claimed)
         return claimed

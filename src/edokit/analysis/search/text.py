@@ -31,16 +31,16 @@ def front_rows(result: SearchResult) -> list[dict[str, object]]:
         if result.chosen in trials:
             trial = result.chosen
             name = f"{trial.number} ←"
-        others = None
+        equal_trials = None
         if len(trials) > 1:
-            others = f"{len(trials) - 1} more"
+            equal_trials = f"{len(trials) - 1} more"
         objective = trial.configuration.objective
         rows.append(
             {
                 "trial": name,
                 **dict(zip(columns, values, strict=True)),
                 "diversity, CE": f"{objective.diversity}, {objective.ce}",
-                "same scores": others,
+                "same scores": equal_trials,
             }
         )
     return rows

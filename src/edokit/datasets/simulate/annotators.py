@@ -269,15 +269,15 @@ def _expected_majority(p_yes: Floats, is_asked: Bools) -> float:
 
     ``p_yes`` [N, most per item] is the probability that each annotator says yes.
     """
-    n_items, most = p_yes.shape
+    n_items, most_per_item = p_yes.shape
     # p_votes[i, v]: probability of v yes among the annotators so far (Poisson binomial).
-    p_votes = np.zeros((n_items, most + 1))
+    p_votes = np.zeros((n_items, most_per_item + 1))
     p_votes[:, 0] = 1.0
-    for k in range(most):
+    for k in range(most_per_item):
         p = p_yes[:, k, None]
         p_votes[:, 1:] = p_votes[:, 1:] * (1.0 - p) + p_votes[:, :-1] * p
         p_votes[:, 0] *= 1.0 - p_yes[:, k]
-    twice_votes = 2 * np.arange(most + 1)
+    twice_votes = 2 * np.arange(most_per_item + 1)
     n_asked = is_asked.sum(axis=1)[:, None]
     wins = (twice_votes > n_asked) + 0.5 * (twice_votes == n_asked)
     return float(np.mean(np.sum(p_votes * wins, axis=1)))

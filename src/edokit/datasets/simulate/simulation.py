@@ -153,21 +153,21 @@ def simulate(
     people_stream, split_streams = _streams(random_state)
     population = draw_population(people_stream, regime)
     features = []
-    chosen_parts = []
+    person_parts = []
     for streams, n in zip(split_streams, regime.items, strict=True):
         features.append(draw_features(streams.features, n, regime.hostile_share))
-        chosen_parts.append(
+        person_parts.append(
             choose_annotators(streams.coverage, n, regime.per_item, population.activity)
         )
     train_features = features[0]
-    train_chosen = chosen_parts[0]
+    train_chosen = person_parts[0]
     assign_idle(split_streams[0].coverage, train_chosen, len(population))
     thresholds = _thresholds(population, regime, train_features, train_chosen)
     label_parts = []
     published_parts = []
     texts: list[str] = []
     names = []
-    parts = zip(SPLITS, split_streams, features, chosen_parts, strict=True)
+    parts = zip(SPLITS, split_streams, features, person_parts, strict=True)
     for split, streams, part_features, part_chosen in parts:
         part_labels, part_published = _label(
             population, thresholds, regime, part_features, part_chosen, streams
@@ -180,10 +180,10 @@ def simulate(
     groups = as_names(regime.groups[code].name for code in population.group)
     labels = np.concatenate(label_parts)
     published = np.concatenate(published_parts)
-    chosen = np.concatenate(chosen_parts)
+    person_codes = np.concatenate(person_parts)
     # A row of the table for each annotator of an item.
-    rows, columns = np.nonzero(chosen >= 0)
-    people = chosen[rows, columns]
+    rows, columns = np.nonzero(person_codes >= 0)
+    people = person_codes[rows, columns]
     table = {
         "item": as_names(names)[rows],
         "annotator": annotators[people],

@@ -196,8 +196,10 @@ class Choices:
                 labels = self._possible_labels(prefix + token)
                 if len(labels) == 1:
                     mass[labels[0]] += prefix_probability * p
-            rest = max(0.0, 1.0 - sum(listed.values()))
-            unlisted_mass = min(unlisted_mass, prefix_probability * min(*listed.values(), rest))
+            unlisted_probability = max(0.0, 1.0 - sum(listed.values()))
+            unlisted_mass = min(
+                unlisted_mass, prefix_probability * min(*listed.values(), unlisted_probability)
+            )
             own_token = str(position[0][0])
             prefix += own_token
             prefix_probability *= listed[own_token]
@@ -267,10 +269,10 @@ def example_lines(answered: Sequence[tuple[Text, str]]) -> str:
         return ""
     blocks = ["Answer as one annotator would, who answered about other texts like this:\n\n"]
     for text, answer in answered:
-        shown = text
+        shown_text = text
         if not isinstance(text, str):
-            shown = "\nContext: ".join(text)
-        blocks.append(f"Text: {shown}\nAnswer: {answer}\n\n")
+            shown_text = "\nContext: ".join(text)
+        blocks.append(f"Text: {shown_text}\nAnswer: {answer}\n\n")
     return "".join(blocks)
 
 

@@ -80,12 +80,12 @@ class Logistic:
         if scale.is_multi_label:
             return cls._fit_labels(features, targets, strength)
         n, c = targets.shape
-        seen = np.flatnonzero(targets.any(axis=0))
-        if len(seen) == 1:
+        seen_classes = np.flatnonzero(targets.any(axis=0))
+        if len(seen_classes) == 1:
             warn_of_equal_targets(n)
-            return cls(np.zeros((0, features.shape[1])), np.zeros(0), seen, c, n)
-        weights, intercepts = _optimum(features, targets[:, seen], strength)
-        return cls(weights, intercepts, seen, c, n)
+            return cls(np.zeros((0, features.shape[1])), np.zeros(0), seen_classes, c, n)
+        weights, intercepts = _optimum(features, targets[:, seen_classes], strength)
+        return cls(weights, intercepts, seen_classes, c, n)
 
     @classmethod
     def _fit_labels(cls, features: Features, targets: Floats, strength: float) -> Logistic:

@@ -325,11 +325,11 @@ class LanguageModel(Member):
             example = (texts[annotations.item_codes[row]], codes)
             ranked.setdefault(name, []).append((counts[name, tuple(codes)], example))
         # The first example of each label comes before the second of any.
-        chosen = {}
+        examples_by_name = {}
         for name, pairs in sorted(ranked.items()):
             first_pairs = sorted(pairs, key=itemgetter(0))[: self.examples]
-            chosen[name] = [example for _, example in first_pairs]
-        return chosen
+            examples_by_name[name] = [example for _, example in first_pairs]
+        return examples_by_name
 
     def forecast(
         self, texts: Sequence[Text], annotators: Annotators = None

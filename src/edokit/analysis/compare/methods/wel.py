@@ -249,12 +249,12 @@ def evolve(
         best = points[losses.argmin()]
         # Two other points for each, all three different. The second is drawn among all but two, and
         # moved on past the point itself and past the first.
-        first = (rows + rng.integers(1, count, size=count)) % count
-        second = rng.integers(count - 2, size=count)
-        second += second >= np.minimum(rows, first)
-        second += second >= np.maximum(rows, first)
-        trial_points = points[first]
-        trial_points -= points[second]
+        first_rows = (rows + rng.integers(1, count, size=count)) % count
+        second_rows = rng.integers(count - 2, size=count)
+        second_rows += second_rows >= np.minimum(rows, first_rows)
+        second_rows += second_rows >= np.maximum(rows, first_rows)
+        trial_points = points[first_rows]
+        trial_points -= points[second_rows]
         trial_points *= rng.uniform(*MUTATION)
         trial_points += best
         is_crossed = rng.random(out=draws) < CROSSOVER
