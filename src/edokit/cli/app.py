@@ -92,7 +92,7 @@ OPTION_NAMES = {
     "random_state": "seed",
     "samples": "bootstrap",
 }
-"""Parameters whose option has another name."""
+"""The name of the option for each parameter that is called otherwise in Python."""
 
 
 def make_app() -> App:
@@ -227,7 +227,8 @@ def call(app: App, words: Sequence[str]) -> int:
     _, apps, _ = app.parse_commands(list(words))
     for part in apps:
         if part.default_command is not None:
-            part.help = part.default_command.__doc__  # lists show the summary alone
+            # The app has the summary, which lists of commands show; a command's own help is longer.
+            part.help = part.default_command.__doc__
     command, bound, _ = app.parse_args(words)
     command(*bound.args, **bound.kwargs)
     is_help_requested = any(flag in words for flag in HELP)
@@ -237,9 +238,9 @@ def call(app: App, words: Sequence[str]) -> int:
 
 
 def _reasons(error: Exception, options: Options) -> list[str]:
-    """What went wrong; decisions that the input leaves open, each on a line of its own.
+    """The lines on stderr: one, or one for each decision that the input leaves open.
 
-    They end in the whole command: the words that were typed, and the options that are missing.
+    Decisions end in the whole command: the words that were typed, and the options that are missing.
     """
     for cause in _causes(error):
         if isinstance(cause, OpenDecisionsError):

@@ -93,7 +93,7 @@ class CompareFlags:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainAndTestFiles(options.TrainFiles, options.TestFiles):
-    """Annotations of test, and the split of train."""
+    """Test data, and the split of the training items."""
 
 
 def compare(

@@ -62,7 +62,7 @@ def print_table(
     notes: Iterable[str] = (),
     headline: Iterable[str] = (),
 ) -> None:
-    """A table with text on the left and numbers on the right, and lines above and below it."""
+    """A table below its title and ``headline``, which is highlighted, and above its ``notes``."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -192,20 +192,24 @@ def print_panels(
     print_table(
         f"Whose view? {answers[0].panel} and {answers[1].panel}",
         ["differ most", *(answer.panel.name for answer in answers), "distance"],
-        [_panel_row(comparison, item) for item in comparison.order[:rows]],
+        [_panel_row(comparison, position) for position in comparison.order[:rows]],
         notes,
     )
 
 
-def _panel_row(comparison: PanelComparison, item: int) -> list[str]:
-    """What each panel decides on an item, with its probability unless the data are multi-label."""
+def _panel_row(comparison: PanelComparison, position: int) -> list[str]:
+    """What each panel decides on the item at this position.
+
+    Its probability stands beside it, unless the data are multi-label.
+    """
     cells = []
     for labels, answer in zip(comparison.labels, comparison.answers, strict=True):
-        cell = str(labels[item])
+        cell = str(labels[position])
         if not comparison.scale.is_multi_label:
-            cell += f" {answer.probabilities[item].max():.2f}"
+            cell += f" {answer.probabilities[position].max():.2f}"
         cells.append(cell)
-    return [str(comparison.first.items[item]), *cells, f"{comparison.distances[item]:.3f}"]
+    distance = f"{comparison.distances[position]:.3f}"
+    return [str(comparison.first.items[position]), *cells, distance]
 
 
 def arrows(classes: Mapping[str, str]) -> str:

@@ -241,9 +241,8 @@ def simulate(
 
 def _print_description(title: str, description: dict[str, Any]) -> None:
     """The figures of `edokit.datasets.info.describe_annotations`, a column per split."""
-    # Train, dev and test in this order, then the other splits.
-    order = ["train", "dev", "test", *description["splits"]]
-    names = sorted(description["splits"], key=order.index)
+    names = [name for name in ("train", "dev", "test") if name in description["splits"]]
+    names += [name for name in description["splits"] if name not in names]
     columns = [_figures(description["splits"][name], description["classes"]) for name in names]
     rows = []
     for figure in columns[0]:

@@ -109,9 +109,9 @@ def diagnose(
             disagreement = disagreement_card(labelled_items, diagnosis=diagnosis, name=file.stem)
             disagreement.write(card)
             card_content = {"out": str(card), **disagreement.to_dict()}
-    file_options.pop("split", None)
+    file_options.pop("split", None)  # `edo run`, which is proposed, takes no split
     run = None
-    if (source / "bundle").is_dir():
+    if (source / "bundle").is_dir():  # of `edo run`; `edo fit` makes no bundle
         run = source
     diagnosis = diagnosis.with_source(file, reading_flags(file_options), run)
     _print(diagnosis, ranking, card_content, json)

@@ -388,7 +388,11 @@ class TrainFiles:
 
 
 def given_arguments(options: Any) -> dict[str, Any]:
-    """The fields of a class of options that have a value, as arguments of a function."""
+    """The fields of a class of options that have a value, as arguments of a function.
+
+    The function takes the path of ``people`` as a string, and an empty list of attributes for
+    ``no_attributes``.
+    """
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     if values.pop("no_attributes", None):
         if values["attributes"]:

@@ -95,7 +95,7 @@ def score(
     check_ending(out)
     source = reading.source(texts)
     people = trained.annotators or trained.judges
-    with output_files(out, inputs=inputs):
+    with output_files(out, inputs=inputs):  # refuses an input as the output
         items = source.read()
         annotators = source.read_annotators(people, items.items)
     if not overwrite:
@@ -132,7 +132,9 @@ def score(
     judges = None if trained.judges is None else str(trained.judges)
     console.print_predictions(predictions, out, json, labels=labels, judges=judges)
     if not json:
-        console.print_lines(f"{name}: {console.arrows(of)}" for name, of in labels.items())
+        console.print_lines(
+            f"{name}: {console.arrows(classes)}" for name, classes in labels.items()
+        )
         console.print_request_costs(predictions.member_info)
 
 

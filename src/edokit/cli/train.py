@@ -200,7 +200,7 @@ def _show_preview(preview: TrainingPreview) -> None:
 
 
 def _check_failures(trained: Trained) -> None:
-    """Refuse to succeed if members failed, with the members of each reason."""
+    """Raise an error if members failed, which names the members of each reason."""
     if not trained.failed:
         return
     members: dict[str, list[str]] = {}
@@ -254,7 +254,8 @@ def _records(trained: Trained, splits: Sequence[str]) -> list[dict[str, Any]]:
     from edokit.metrics import METRIC, headline_metric
 
     scale = next(iter(trained.predictions.values())).scale
-    metrics = dict.fromkeys([headline_metric(scale), "ce", "f1"])
+    metrics = [headline_metric(scale)]
+    metrics += [name for name in ("ce", "f1") if name not in metrics]
 
     members = trained.manifest["members"]
     has_levels = any("level" in member["targets"] for member in members)
