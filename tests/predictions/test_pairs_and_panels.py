@@ -293,11 +293,36 @@ def test_a_panel_needs_answers_for_its_annotators():
 def test_a_panel_of_pairs_gives_no_label_for_texts_that_cannot_be_read():
     rows = Rows.from_names(np.array(["a", "a", "b", "b"]), np.array(["x", "y"] * 2))
     p = np.array([[0.2, 0.8], [0.4, 0.6], [0.5, 0.5], [0.5, 0.5]])
-    pooled = Pooled(rows, ("no", "yes"), p, np.zeros(4)).panel(Panel(("x", "y")))
-    unreadable = np.array([False, True])
-    answered = replace(pooled, unreadable=unreadable)
-    assert answered.to_table()["label"].to_pylist() == ["yes", None]
-    assert [record["label"] for record in answered.to_records()] == ["yes", None]
+    answers = Pooled(rows, ("no", "yes"), p, np.zeros(4))
+    by_pair = replace(answers, unreadable=np.array([False, False, True, True]))
+    by_item = replace(answers.panel(Panel(("x", "y"))), unreadable=np.array([False, True]))
+    for answered in (by_pair.panel(Panel(("x", "y"))), by_item):
+        assert answered.to_table()["label"].to_pylist() == ["yes", None]
+        assert [record["label"] for record in answered.to_records()] == ["yes", None]
+
+
+@pytest.mark.parametrize("kind", ["panel", "mean"])
+def test_answers_for_items_keep_what_is_known_about_their_texts(kind):
+    rows = Rows.from_names(np.array(["b", "b", "a", "a"]), np.array(["x", "y"] * 2))
+    flags = np.array([True, True, False, False])
+    pooled = Pooled(
+        rows,
+        ("no", "yes"),
+        np.full((4, 2), 0.5),
+        np.zeros(4),
+        familiarity=np.array([0.1, 0.1, 0.6, 0.6]),
+        unfamiliar=flags,
+        for_people=flags,
+    )
+    if kind == "panel":
+        answered = pooled.panel(Panel(("x", "y")))
+    else:
+        answered = pooled.mean_over_annotators()
+    table = answered.to_table().to_pydict()
+    known = dict(zip(table["item"], table["familiarity"], strict=True))
+    assert known == {"a": 0.6, "b": 0.1}
+    assert dict(zip(table["item"], table["decision"], strict=True)) == {"a": "no", "b": "people"}
+    assert [record["unfamiliar"] for record in answered.to_records()] == table["unfamiliar"]
 
 
 def test_panels_part_ways_where_their_people_do():

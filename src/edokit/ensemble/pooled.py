@@ -140,6 +140,7 @@ class Pooled:
             probabilities=rows.mean(self.probabilities, weights),
             spread=rows.mean(self.spread, weights),
             answers=answers,
+            **self._text_fields(rows.by_item()),
         )
 
     def panel(self, panel: Panel) -> Pooled:
@@ -173,7 +174,25 @@ class Pooled:
             low=low,
             high=high,
             is_panel=True,
+            **self._text_fields(answer.rows),
         )
+
+    def _text_fields(self, items: Rows) -> dict[str, Any]:
+        """Return what is known about the texts of these items, by name of the field.
+
+        A flag is set for an item if it is set in any of the item's rows.
+        """
+        code_of = {str(name): code for code, name in enumerate(self.rows.items)}
+        codes = [code_of[str(name)] for name in items.items]
+        text_fields: dict[str, Any] = {}
+        if self.familiarity is not None:
+            first_rows = np.unique(self.rows.item_codes, return_index=True)[1]
+            text_fields["familiarity"] = self.familiarity[first_rows][codes]
+        for name in ("unfamiliar", "unreadable", "for_people"):
+            flags = getattr(self, name)
+            if flags is not None:
+                text_fields[name] = self.rows.mean(flags)[codes] > 0
+        return text_fields
 
     def compare(self, one: Panel, other: Panel) -> PanelComparison:
         """Compare what two panels would answer, from rows for their annotators.
