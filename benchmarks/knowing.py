@@ -16,7 +16,7 @@ from edokit._errors import EDOWarning
 from edokit.annotator_effects import AnnotatorEffects
 from edokit.folds import random_folds
 from edokit.members.contexts import with_context
-from edokit.members.recipe import MemberData, known_labels
+from edokit.members.recipe import MemberData, required_annotations
 from edokit.members.recipes._regression import ClassifierMember, Logistic
 from edokit.members.recipes.encoder import EncoderMember
 from edokit.members.recipes.linear import LinearMember
@@ -45,7 +45,7 @@ def learn_annotators(member: ClassifierMember, data: MemberData) -> AnnotatorEff
                     features[outside], targets[outside], member.strength, data.scale
                 )
                 held_out[is_inside] = model.rounded().predict(features[is_inside])
-    return AnnotatorEffects.fit(held_out, known_labels(data), data.scale)
+    return AnnotatorEffects.fit(held_out, required_annotations(data), data.scale)
 
 
 @dataclass(eq=False)

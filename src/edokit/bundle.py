@@ -588,7 +588,7 @@ class Bundle:
                 folder / MEMBERS, member_names, device=device, trust=trust, models=models
             )
             for name, loaded_models in copied.models.items():
-                bundled.take_models(name, loaded_models)
+                bundled.take_folds(name, loaded_models)
             bundled.load()  # members that use a model in the bundle; the others are taken above
             bundled.load_familiarity()  # before the folder gets its final name
             # Refitting the caller's estimator must not change the bundle.
@@ -691,7 +691,7 @@ def _copy_members(trained: LoadedMembers, out: Path) -> _CopiedMembers:
     for name, home in trained.folders.items():
         models: list[tuple[Path, Member]] = []
         needs_encoder = False
-        for source, member in trained.models(name):
+        for source, member in trained.folds(name):
             target = out / MEMBERS / source.relative_to(home)
             card = read_card(source)
             model = _pretrained_model(member)
@@ -817,7 +817,7 @@ def _member_rows(bundle: Bundle) -> list[str]:
     entries = {entry["name"]: entry for entry in bundle.members.manifest["members"]}
     rows = []
     for name in bundle.members.names:
-        _, member = next(iter(bundle.members.models(name)))
+        _, member = next(iter(bundle.members.folds(name)))
         recipe = entries[name].get("recipe", "")
         model = member.get_params().get("model") or ""
         cells = [markdown_text(str(cell)) for cell in (name, recipe, model)]

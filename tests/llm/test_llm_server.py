@@ -218,7 +218,7 @@ def unused_port() -> int:
 
 BAD = {
     "down": ("", "can't be reached", "base_url"),
-    "html": ("html", "returned another answer than was asked for", "/v1"),
+    "html": ("html", "unexpected form", "/v1"),
     "model": ("404", "gemma-3-270m", "model"),
     "key": ("401", "OPENAI_API_KEY", "environment"),
     "echo": ("400-echo", "400", ""),

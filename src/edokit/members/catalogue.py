@@ -217,7 +217,7 @@ def _downloader(encoder: KnownEncoder) -> Fetch:
     """Return a function that downloads a file from the hub, by way of its library.
 
     Nothing that the hub says chooses where a file is written. The library's own `hf_hub_download`
-    names files by headers of the response, so a mirror could have files outside the cache written.
+    names files by headers of the response, so a mirror could make it write files outside the cache.
     """
     from huggingface_hub import hf_hub_url
     from huggingface_hub.file_download import http_get

@@ -21,8 +21,8 @@ from edokit.members.training_data import FIT
 if TYPE_CHECKING:
     from edokit.predictions.core import Predictions
 
-# Details that add up over the folds of a member; a text is sent to the models of all folds, so that
-# its cost does, too.
+# Details that add up over the folds of a member. So does the cost of a text, which is sent to the
+# model of each fold.
 _SUMMED = ("requests", "answers", "failures", "tokens_in", "tokens_out", "cost", "total_cost")
 
 
@@ -67,6 +67,7 @@ def collect_predictions(
         details = fold_details([cards[job.path].get("details") or {} for job in jobs])
         # Details of a member that later steps read, such as its supervision.
         info[member] = details | soft_supervision(jobs[0].supervision)
+        # With this note, `edo fit` holds to the limit of such members, too (K ≤ min A_i).
         if jobs[0].supervision == PER_ANNOTATOR and not plan.options.ignore_annotator_limit:
             info[member]["supervision"] = PER_ANNOTATOR
     tables = {}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 UNFAMILIAR = 0.01
 """A text is unfamiliar if it ranks below this share of the held-out texts."""
 UnfamiliarPolicy = Literal["answer", "constant", "people"]
-"""What unfamiliar texts get."""
+"""What unfamiliar texts get: the usual answer, the constant answer, or a decision by people."""
 POLICIES: tuple[UnfamiliarPolicy, ...] = ("answer", "constant", "people")
 
 _LENGTH = 4

@@ -287,7 +287,7 @@ def parse_groups(
     has_numbers = is_file or len(parts) > 1 or parts[0][1] is not None
     if members is not None and has_numbers:
         raise InputError(
-            f"{option('members', members)}: the number of members is already in {text!r}",
+            f"{option('members', members)} is for one recipe without a number, not for {text!r}",
             "leave it out",
             code="conflicting-options",
         )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LoadedMembers:
-    """Members of folders that `train_members` or ``edo train`` made, ready to predict.
+    """Members from the folders of trainings, ready to predict.
 
     Parameters
     ----------
@@ -123,20 +123,20 @@ class LoadedMembers:
     def load(self) -> LoadedMembers:
         """Load all members that are not in memory yet."""
         for name in self.names:
-            self.models(name)
+            self.folds(name)
         return self
 
-    def models(self, name: str) -> Iterable[tuple[Path, Member]]:
-        """A member, or its folds, each with its folder."""
+    def folds(self, name: str) -> Iterable[tuple[Path, Member]]:
+        """The fitted folds of a member, or the member itself, each with its folder."""
         if not self._keep:
             return self._load(name)
         if name not in self._kept:
             self._kept[name] = list(self._load(name))
         return self._kept[name]
 
-    def take_models(self, name: str, models: Sequence[tuple[Path, Member]]) -> None:
-        """Use a member that is in memory already: its folds, each with its folder."""
-        self._kept[name] = list(models)
+    def take_folds(self, name: str, folds: Sequence[tuple[Path, Member]]) -> None:
+        """Use a member that is in memory already: its fitted folds, each with its folder."""
+        self._kept[name] = list(folds)
 
     def _load(self, name: str) -> Iterator[tuple[Path, Member]]:
         folder = self.folders[name] / MEMBERS / name
@@ -148,7 +148,7 @@ class LoadedMembers:
         """Addresses that members send texts to."""
         addresses: dict[str, None] = {}
         for name in self.names:
-            for _, member in self.models(name):
+            for _, member in self.folds(name):
                 if member.address:
                     addresses[member.address] = None
         return tuple(addresses)
@@ -158,7 +158,7 @@ class LoadedMembers:
         """The annotators that some of the members have learned."""
         annotators: dict[str, None] = {}
         for name in self.names:
-            for _, member in self.models(name):
+            for _, member in self.folds(name):
                 annotators |= dict.fromkeys(member.known_annotators)
             annotator = _annotator_of(self._entries[name])
             if annotator is not None:
@@ -175,7 +175,7 @@ class LoadedMembers:
         return None
 
     def load_familiarity(self) -> None:
-        """Read how familiar texts are now, before the folders are renamed."""
+        """Load the familiarity at once, for a caller that renames the folders afterwards."""
         _ = self.familiarity
 
     @property
@@ -271,7 +271,7 @@ class LoadedMembers:
             texts, _ = split_context(texts)
         predicted = []
         details = []
-        for folder, member in self.models(name):
+        for folder, member in self.folds(name):
             with _model_errors(folder):
                 if rows is None:
                     predicted.append(predict_texts(member, texts))

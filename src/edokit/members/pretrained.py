@@ -211,11 +211,14 @@ def _copy_file(path: Path, out: Path) -> None:
 
 
 def check_model(folder: Path, home: Path | None = None) -> None:
-    """Refuse a model in a bundle that holds anything but weights, settings and words."""
+    """Refuse a model in a bundle that has files other than weights, settings and vocabulary.
+
+    ``home`` is the folder that links must not leave; None: the folder of the model.
+    """
     for path in files_below(folder, home).values():
         if path.suffix not in SAFE_FILES:
             raise InputError(
-                f"{path} is not a file of weights, settings or words",
+                f"{path} is not a file of weights, settings or vocabulary",
                 "remove it",
                 code="unsupported-model",
             )
@@ -392,19 +395,19 @@ def choose_device(device: str | None) -> torch.device:
             device = "cuda"
     # Number of devices of each type.
     available = {"cpu": 1, "cuda": gpus, "mps": int(torch.backends.mps.is_available())}
-    place: torch.device | None = None
+    found_device: torch.device | None = None
     with suppress(RuntimeError):  # not the name of a device
-        place = torch.device(device)
-    if place is None or (place.index or 0) >= available.get(place.type, 0):
+        found_device = torch.device(device)
+    if found_device is None or (found_device.index or 0) >= available.get(found_device.type, 0):
         raise InputError(
             f"{option('device', device)} does not exist; devices are 'cpu', 'cuda',"
             f" 'cuda:<number>' (torch finds {gpus}) and 'mps'",
             "leave it out to use a GPU if there is one",
             code="unknown-device",
         )
-    if place.type == "cuda":
-        return torch.device("cuda", place.index or 0)
-    return place
+    if found_device.type == "cuda":
+        return torch.device("cuda", found_device.index or 0)
+    return found_device
 
 
 def _as_encoder(backbone: Any, model: str) -> nn.Module:

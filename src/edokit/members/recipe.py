@@ -73,7 +73,8 @@ class Capabilities:
         It learns from the items to train on. If not, all folds are the same fit, and all members
         of a group are the same.
     people : str, default=None
-        The option with which it learns individual annotators, and thereby from the items.
+        The option with which it learns individual annotators. A member with this option learns
+        from the items, even if the recipe is not ``trained``.
     pretrained : str, default=None
         The option that names a pretrained model: a hub id or a folder.
     separate_model : bool, default=False
@@ -289,8 +290,8 @@ def warn_of_equal_targets(n_targets: int) -> None:
     warn(f"all {n_targets} targets are the same: this member predicts the same for every text")
 
 
-def known_labels(data: MemberData) -> Annotations:
-    """The annotations, which members that learn annotators require."""
+def required_annotations(data: MemberData) -> Annotations:
+    """The annotations of the data; an error without them, for members that learn annotators."""
     if data.annotations is None:
         raise InputError(
             "a member that learns annotators needs annotations, but there are only targets",
@@ -303,7 +304,8 @@ def known_labels(data: MemberData) -> Annotations:
 def predict_texts(member: Member, texts: Sequence[Text], annotators: Annotators = None) -> Floats:
     """Probabilities [N, C] of a member, which gets contexts and annotators only if there are any.
 
-    A recipe that reads neither need not have these parameters, and none is asked about no texts.
+    So a recipe that reads neither need not have these parameters. Without texts, the member is not
+    called.
     """
     expected_shape = (len(texts), member.n_classes)
     if not len(texts):

@@ -45,7 +45,7 @@ def find_recipe(name: str) -> type[Member]:
         ) from error
     if not _is_member(recipe):
         raise InputError(
-            f"the recipe {examples([name])} is not a class with edokit.members.Member as its base",
+            f"the recipe {examples([name])} is not a subclass of edokit.members.Member",
             "see edokit/members/recipes/linear.py for an example",
             code="invalid-plugin",
         )
@@ -61,8 +61,8 @@ def _find_builtin(name: str) -> type[Member]:
     defined = [member for member in classes if member.__module__ == module.__name__]
     if len(defined) != 1:
         raise InputError(
-            f"{module.__name__} holds {len(defined)} classes",
-            "leave one recipe",
+            f"{module.__name__} defines {len(defined)} recipes, but must define exactly one",
+            "put each recipe into a file of its own",
             code="invalid-plugin",
         )
     recipe = defined[0]

@@ -75,7 +75,7 @@ def _report(progress: Progress, member: str, done: int, total: int, task: str) -
 def _run_in_workers(
     run_job: Callable[..., Outcome], placed: PlacedJobs, n_jobs: int
 ) -> Iterator[Outcome]:
-    """Run all jobs in workers; after a crash one by one, which tells the job that crashes."""
+    """Run all jobs in workers; after a crash one by one, to find the job that crashes."""
     from joblib import Parallel, delayed
 
     def run(some_jobs: PlacedJobs) -> Iterator[Outcome]:
@@ -136,10 +136,10 @@ def _free_bytes(device: str | None) -> int:
     """Memory of a GPU that members may use; 0 on other devices, where they run one by one."""
     import torch
 
-    place = choose_device(device)
-    if place.type != "cuda":
+    chosen_device = choose_device(device)
+    if chosen_device.type != "cuda":
         return 0
-    free_bytes, total_bytes = torch.cuda.mem_get_info(place)
+    free_bytes, total_bytes = torch.cuda.mem_get_info(chosen_device)
     return int(free_bytes - _SPARE_MEMORY * total_bytes)
 
 

@@ -183,7 +183,10 @@ def score_models(
 
 
 def model_names(models: Sequence[str]) -> dict[str, str]:
-    """``NAME=MODEL`` or ``MODEL`` by name; the name defaults to the last part of the id or path."""
+    """Models by name, from texts ``NAME=MODEL`` or ``MODEL``.
+
+    The name defaults to the last part of the hub id or path.
+    """
     model_of: dict[str, str] = {}
     for text in models:
         name, equals, model = text.partition("=")
@@ -192,7 +195,7 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
             model = text
         if not name or not model or name in model_of:
             raise InputError(
-                f"models must have different names, but got {text!r}",
+                f"each model needs a name of its own and a hub id or folder, but got {text!r}",
                 "write NAME=MODEL",
                 code="duplicate-name",
             )

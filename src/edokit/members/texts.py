@@ -117,7 +117,7 @@ class Texts:
     def checked(self) -> Texts:
         """Return these texts; raise an error if there are none, or one is missing or invalid."""
         if not self.texts:
-            raise InputError("no text is given to score", "give a text", code="missing-texts")
+            raise InputError("no text is given", "give at least one text", code="missing-texts")
         check_texts(self.texts)
         strings, _ = split_context(self.texts)
         missing = [item for item, text in zip(self.items, strings, strict=True) if not text.strip()]

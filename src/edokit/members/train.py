@@ -194,7 +194,7 @@ def train_plan(plan: TrainingPlan, out: Path, progress: Progress = no_progress) 
 
 
 def _resources(job: TrainingJob) -> tuple[bool, bool]:
-    """Whether a job asks a server, and whether it runs on a device; processors come first."""
+    """Whether a job asks a server, and whether it trains on a device; CPU jobs come first."""
     capabilities = find_recipe(job.recipe).capabilities
     return capabilities.endpoint, capabilities.trains_on_device
 

@@ -191,7 +191,7 @@ class _CachedCompletion(BaseModel):
 
 
 class AnswerCache:
-    """Answers by the digest of their request, each in a file that is written at once.
+    """Answers by the digest of their request, each in a file that is written atomically.
 
     Several processes may write to it, and a killed one leaves whole files only. Nobody but their
     owner may read the files: a model may repeat what it was asked.

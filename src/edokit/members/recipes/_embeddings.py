@@ -95,7 +95,7 @@ class EmbeddingServer:
         answers = self.endpoint.ask(self.requests(texts), report)
         try:
             vectors = np.array([json.loads(answer.text) for answer in answers], dtype=np.float32)
-        except ValueError as error:  # of several lengths, or damaged by the key that was removed
+        except ValueError as error:  # of different lengths, or damaged by removing a key
             raise InputError(
                 f"{self.endpoint.base_url} returned vectors of different lengths for {self.model}",
                 "check the option model",

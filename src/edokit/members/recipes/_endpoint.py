@@ -1,4 +1,4 @@
-"""Client of OpenAI-compatible chat endpoints: parallel requests, cached answers, counted costs.
+"""Client of OpenAI-compatible endpoints: parallel requests, cached answers, counted costs.
 
 The key comes from the environment and goes into one header. Texts are in requests alone: answers
 are cached under a digest of their request, and errors quote nothing that was sent.
@@ -68,7 +68,7 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 
 @dataclass(frozen=True)
 class Request:
-    """A request to a chat endpoint.
+    """A request to an endpoint, for a chat completion or an embedding.
 
     Attributes
     ----------
@@ -432,7 +432,7 @@ class Endpoint:
             return self.read(response.content)
         except (ValueError, RecursionError):
             raise _TemporaryError(
-                "returned another answer than was asked for, or absurd counts of tokens",
+                "returned an answer of an unexpected form, or impossible token counts",
                 f"check {option('base_url')}: most end in /v1",
                 may_be_charged=True,
             ) from None

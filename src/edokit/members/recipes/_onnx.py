@@ -94,9 +94,9 @@ class SentenceLayout:
         tokenizer = folder
         poolings: tuple[str, ...] = ("mean",)
         if (folder / "modules.json").is_file():
-            places = _module_folders(folder)
-            tokenizer = places["Transformer"]
-            poolings = _poolings(places["Pooling"] / "config.json")
+            folders = _module_folders(folder)
+            tokenizer = folders["Transformer"]
+            poolings = _poolings(folders["Pooling"] / "config.json")
         settings = _settings(tokenizer / "sentence_bert_config.json")
         general = _settings(folder / "config_sentence_transformers.json")
         prompts = general.get("prompts") or {}
@@ -111,20 +111,20 @@ class SentenceLayout:
 
 def _module_folders(folder: Path) -> dict[str, Path]:
     """The folder of each module by the name of its class."""
-    places: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for module in read_json(folder / "modules.json"):
-        place = Path(str(module["path"]))
-        if place.is_absolute() or ".." in place.parts:
+        module_folder = Path(str(module["path"]))
+        if module_folder.is_absolute() or ".." in module_folder.parts:
             raise UnknownLayoutError(
                 f"{folder} has a module outside of it", code="unsupported-model"
             )
-        places[str(module["type"]).rpartition(".")[2]] = folder / place
+        folders[str(module["type"]).rpartition(".")[2]] = folder / module_folder
     # Vectors are scaled to length one in any case; dropout is for training.
-    if places.keys() - {"Normalize", "Dropout"} != {"Transformer", "Pooling"}:
+    if folders.keys() - {"Normalize", "Dropout"} != {"Transformer", "Pooling"}:
         raise UnknownLayoutError(
             f"{folder} has modules that need sentence-transformers", code="unsupported-model"
         )
-    return places
+    return folders
 
 
 def _settings(path: Path) -> Mapping[str, Any]:
@@ -324,6 +324,7 @@ def load(model: str, folder: Path) -> OnnxEncoder:
 
 
 def _quantised_files(folder: Path) -> list[Path]:
+    """The quantised files for this kind of processor, by their names."""
     is_arm = platform.machine().lower() in ("arm64", "aarch64")
     files = {file for pattern in _QUANTISED for file in folder.glob(pattern)}
     fitting = []

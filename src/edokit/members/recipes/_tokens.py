@@ -251,6 +251,7 @@ def annotator_labels(
     annotations: Annotations, known_annotators: Sequence[str], n_classes: int
 ) -> tuple[Pairs, Floats]:
     """A pair for each annotation, item by item, and its label [P, C]."""
+    # The position of each annotator among the known ones, as if each had a text of their own.
     people = [[str(name)] for name in annotations.annotators]
     _, codes = pairs_of_texts(people, len(people), known_annotators)
     items = np.asarray(annotations.item_codes, dtype=np.int64)

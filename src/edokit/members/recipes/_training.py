@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -48,8 +48,8 @@ class FineTuned:
 
     def predict(
         self, texts: Sequence[Text], batch_size: int, pairs: Pairs | None = None
-    ) -> tuple[Floats, Any]:
-        """Probabilities of texts [N, C], and those of pairs [P, C], in their order."""
+    ) -> tuple[Floats, Floats | None]:
+        """Probabilities of texts [N, C] and of pairs [P, C]; None without pairs."""
         self.network.eval()
         with _network.memory_errors("eval_batch_size", batch_size):
             pooled = _network.in_batches(
@@ -213,6 +213,7 @@ class Training:
                     f"lower {option('learning_rate')}",
                     code="diverged-training",
                 )
+            # Without dev texts no epoch is better than another: the last weights are kept.
             scores: dict[str, float] = {}
             score = np.inf
             if len(data.dev_texts):
@@ -308,14 +309,14 @@ class Training:
         score = scores[criterion]
         if self.member.epoch_metric == "f1":
             score = -scores["f1"]
-        if labels is not None:
+        if labels is not None and pair_answers is not None:
             pair_scores = self._scores(pair_answers, labels, None)
             score = (score + pair_scores[criterion]) / 2
             scores |= {f"known_{name}": pair_scores[name] for name in pair_scores}
         return {f"dev_{name}": scores[name] for name in scores}, score
 
     def _scores(self, p: Floats, q: Floats, y: HardLabels | None) -> dict[str, float]:
-        """CE, F1 and, of ordinal scales, RPS of probabilities to soft and hard labels."""
+        """CE, F1 and, for ordinal scales, RPS of probabilities to soft and hard labels."""
         scale = self.data.scale
         if y is None:
             y = scale.hard(q)

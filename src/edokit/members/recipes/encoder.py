@@ -250,13 +250,13 @@ class _TorchEncoder:
 
     def __init__(self, model: str, folder: Path, device: str | None) -> None:
         _require_torch(model, folder)
-        place = choose_device(device)
+        chosen_device = choose_device(device)
         self.model = model
-        self.batch_size = _onnx.BATCH if place.type == "cpu" else LARGE_BATCH
+        self.batch_size = _onnx.BATCH if chosen_device.type == "cpu" else LARGE_BATCH
         with loading(model):
             from sentence_transformers import SentenceTransformer
 
-            self._network = SentenceTransformer(str(folder), device=str(place))
+            self._network = SentenceTransformer(str(folder), device=str(chosen_device))
             self._network.encode([SAMPLE], show_progress_bar=False)
 
     def encode(self, texts: Sequence[str]) -> Vectors:

@@ -21,7 +21,7 @@ from edokit._progress import Progress
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import label_shares, mean_over_pairs, pairs_of_texts
 from edokit.members.contexts import Context, Text, with_context
-from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, known_labels
+from edokit.members.recipe import Annotators, Capabilities, Member, MemberData, required_annotations
 from edokit.members.recipe_options import Range, check_options, check_values, known_options
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._completions import Completion
@@ -289,9 +289,7 @@ class LanguageModel(Member):
     def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> LanguageModel:
         """Read what ``save`` wrote; an endpoint on another machine must be trusted."""
         path = folder / _FILE
-        saved = read_model(
-            path, SavedModel, title="a language model of EDO's", hint="train it again"
-        )
+        saved = read_model(path, SavedModel, title="a saved language model", hint="train it again")
         if base_url := saved.options.get("base_url"):
             endpoints.refuse_address(f"the member in {folder}", str(base_url), trust)
         with errors_in(path):
@@ -312,7 +310,7 @@ class LanguageModel(Member):
 
     def _annotator_examples(self, data: MemberData, seed: int) -> dict[str, list[PromptExample]]:
         """Some of each annotator's own labels, as many different labels as possible among them."""
-        annotations = known_labels(data)
+        annotations = required_annotations(data)
         shares = label_shares(annotations, self.n_classes)
         indicators = data.scale.indicators(data.scale.hard(shares), self.n_classes)
         texts = with_context(data.texts, data.context)

@@ -33,7 +33,7 @@ from edokit.members.recipe import (
     Capabilities,
     Member,
     MemberData,
-    known_labels,
+    required_annotations,
     warn_of_equal_targets,
 )
 from edokit.members.recipes.encoder import EncoderMember
@@ -45,9 +45,10 @@ _POWERS = (1.0, 2.0, 3.0, 4.0, 6.0)
 _STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _SAMPLE = 1000  # texts of the training that choose between them
 _BLOCK = 512  # texts at a time
-# Pieces of text that a tenth of many texts share say little, and take most of the time.
-_COMMON = 10
-_FEW = 100
+# Pieces in more than a tenth of the texts, and in more than a hundred of them, are left out: they
+# say little, and take most of the time.
+_COMMON_DIVISOR = 10
+_COMMON_LEAST = 100
 _TINY = 1e-300
 _SPARSE = ("data", "indices", "indptr", "shape")  # the arrays of a sparse matrix
 # Names of the fields of a lookup in files, in the order of the fields.
@@ -82,8 +83,8 @@ class Lookup:
     labels, expected : ndarray of shape (M, C)
         Each answer as shares of the classes, and what had been expected.
     power, strength : float
-        How fast the weight of answers falls with distance, and the number of answers that the prior
-        counts for.
+        How fast the weight of answers falls with distance, and the number of answers that have as
+        much weight as the prior.
     """
 
     texts: Ints
@@ -144,9 +145,9 @@ class Lookup:
         n_annotators = int(self.annotators.max()) + 1
         # One product with a sparse table [N, A · D], in which each annotator has D columns.
         columns = self.annotators[:, None] * width + np.arange(width)
-        places = (np.repeat(self.texts, width), columns.ravel())
+        coordinates = (np.repeat(self.texts, width), columns.ravel())
         shape = (weights.shape[1], n_annotators * width)
-        table = sparse.csr_matrix((values.ravel(), places), shape)
+        table = sparse.csr_matrix((values.ravel(), coordinates), shape)
         return np.asarray(weights @ table).reshape(len(weights), n_annotators, width)
 
     def _moved(self, prior: Floats, nearest: NearestAnswers, scale: Scale) -> Floats:
@@ -186,8 +187,8 @@ class NearestMember(Member):
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
     _vectors: Any = field(init=False, repr=False)  # [N, F] of the texts of the training
     _scale: Scale = field(default=NOMINAL, init=False, repr=False)
-    _of_all: Lookup = field(init=False, repr=False)
-    _of_annotators: Lookup = field(init=False, repr=False)
+    _anonymous_lookup: Lookup = field(init=False, repr=False)
+    _annotator_lookup: Lookup = field(init=False, repr=False)
     _effects: AnnotatorEffects = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -210,7 +211,7 @@ class NearestMember(Member):
         self._corpus = data.corpus
         if self.model is None:
             counts = counts_of(texts, data.corpus)
-            limit = max(n // _COMMON, _FEW)
+            limit = max(n // _COMMON_DIVISOR, _COMMON_LEAST)
             self._tfidf = TfIdf.fit(counts, BLOCK_WEIGHTS, most=limit)
         else:
             self._encoder._corpus = data.corpus
@@ -225,12 +226,12 @@ class NearestMember(Member):
         sample = np.arange(0, n, step)
         cosines = self._cosines_to_others(sample)
         # The targets count as the answers of one annotator.
-        answers_of_all = Lookup(np.arange(n), np.zeros(n, dtype=np.int64), targets, shares)
-        self._of_all = answers_of_all.tuned(cosines, sample // step, sample, data.scale)
-        self._of_annotators = self._of_all
+        untuned_lookup = Lookup(np.arange(n), np.zeros(n, dtype=np.int64), targets, shares)
+        self._anonymous_lookup = untuned_lookup.tuned(cosines, sample // step, sample, data.scale)
+        self._annotator_lookup = self._anonymous_lookup
         self._effects = AnnotatorEffects((), np.zeros((0, c + 1)))
         if self.annotators:
-            annotations = known_labels(data)
+            annotations = required_annotations(data)
             blocks = np.split(np.arange(n), range(_BLOCK, n, _BLOCK))
             anonymous = np.concatenate(
                 [self._anonymous(self._cosines_to_others(rows)) for rows in blocks]
@@ -241,7 +242,7 @@ class NearestMember(Member):
             expected = self._effects.answers(anonymous[items], codes, data.scale)
             lookup = Lookup(items, codes, label_shares(annotations, c), expected)
             pairs = np.flatnonzero(items % step == 0)
-            self._of_annotators = lookup.tuned(cosines, items[pairs] // step, pairs, data.scale)
+            self._annotator_lookup = lookup.tuned(cosines, items[pairs] // step, pairs, data.scale)
         return self
 
     def predict_proba(
@@ -261,7 +262,7 @@ class NearestMember(Member):
             if len(known_pairs):
                 known_codes = codes[known_pairs]
                 prior = self._effects.answers(answers[known_pairs], known_codes, self._scale)
-                answers[known_pairs] = self._of_annotators.answers(
+                answers[known_pairs] = self._annotator_lookup.answers(
                     cosines, rows[known_pairs] - start, known_codes, prior, self._scale
                 )
         return mean_over_pairs(answers, positions)
@@ -282,7 +283,10 @@ class NearestMember(Member):
             arrays |= vars(self._tfidf)
         else:
             arrays["model"] = self.model
-        for name, lookup in (("everybody", self._of_all), ("own", self._of_annotators)):
+        for name, lookup in (
+            ("everybody", self._anonymous_lookup),
+            ("own", self._annotator_lookup),
+        ):
             for key, part in zip(_LOOKUP, fields(Lookup), strict=True):
                 arrays[f"{name} {key}"] = getattr(lookup, part.name)
         write_arrays(folder / _FILE, **{key: np.array(value) for key, value in arrays.items()})
@@ -307,8 +311,8 @@ class NearestMember(Member):
             member._vectors = member._vectors.toarray()
             member._encoder.use_encoder(models)
         member._effects = AnnotatorEffects(names, arrays["effects"])
-        member._of_all = Lookup(*(arrays[f"everybody {key}"] for key in _LOOKUP))
-        member._of_annotators = Lookup(*(arrays[f"own {key}"] for key in _LOOKUP))
+        member._anonymous_lookup = Lookup(*(arrays[f"everybody {key}"] for key in _LOOKUP))
+        member._annotator_lookup = Lookup(*(arrays[f"own {key}"] for key in _LOOKUP))
         return member
 
     def _embed(self, texts: Sequence[Text]) -> Any:
@@ -335,6 +339,6 @@ class NearestMember(Member):
         """Anonymous answers [B, C] from cosines [B, N]."""
         rows = np.arange(len(cosines))
         # The same mean shares are expected of all answers.
-        mean_shares = self._of_all.expected[:1].repeat(len(cosines), axis=0)
+        mean_shares = self._anonymous_lookup.expected[:1].repeat(len(cosines), axis=0)
         codes = np.zeros_like(rows)
-        return self._of_all.answers(cosines, rows, codes, mean_shares, self._scale)
+        return self._anonymous_lookup.answers(cosines, rows, codes, mean_shares, self._scale)

@@ -22,7 +22,7 @@ from edokit.members.recipe import (
     Capabilities,
     Member,
     MemberData,
-    known_labels,
+    required_annotations,
     warn_of_equal_targets,
 )
 from edokit.members.recipe_options import Range, check_options, check_values, known_options
@@ -79,7 +79,7 @@ class TransformerMember(Member):
     max_length : int, default=512
         Tokens; longer texts are cut.
     loss : {"ce", "md", "rps", "ce+rps"}, default="ce"
-        Cross-entropy, Manhattan distance or, of ordinal scales, ranked probability score to the
+        Cross-entropy, Manhattan distance or, for ordinal scales, ranked probability score to the
         targets, or the sum of two. For multi-label data, the mean over labels.
     pooling : {"first", "last", "mean", "mean+target"}, default="mean"
         Which tokens' last hidden states the classifier gets: the first, the last (in a decoder the
@@ -111,7 +111,7 @@ class TransformerMember(Member):
     Attributes
     ----------
     history_ : list of dict
-        Per epoch: epoch, loss, dev_ce, dev_f1 and, of ordinal scales, dev_rps.
+        Per epoch: epoch, loss, dev_ce, dev_f1 and, for ordinal scales, dev_rps.
     best_epoch_ : int or None
         The epoch whose weights these are, counted from 1.
     constant_ : list of float or None
@@ -209,7 +209,7 @@ class TransformerMember(Member):
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
-    ) -> Any:
+    ) -> TransformerMember:
         """Fit; the same ``random_state`` gives the same member on the same machine's CPU."""
         require_packages("fine-tuning")
         if self.adapter_rank:
@@ -231,7 +231,7 @@ class TransformerMember(Member):
         dev_pairs = None
         targets = EpochTargets(data.targets)
         if self.annotators:
-            people = known_labels(data)
+            people = required_annotations(data)
             n_classes = self.n_classes
             targets = AnnotatorTargets(data.targets, people, n_classes, random_state)
             self.annotators_ = list(map(str, people.annotators))

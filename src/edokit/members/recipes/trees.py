@@ -137,7 +137,7 @@ class PackedTrees:
 
 
 def _round_down(thresholds: Floats) -> npt.NDArray[np.float32]:
-    """The largest single-precision numbers up to these: single values compare the same."""
+    """Thresholds rounded down to single precision, so that features compare as before."""
     rounded = thresholds.astype(np.float32)
     above = rounded > thresholds
     rounded[above] = np.nextafter(rounded[above], np.float32(-np.inf))
@@ -145,17 +145,17 @@ def _round_down(thresholds: Floats) -> npt.NDArray[np.float32]:
 
 
 def _choose_pieces(tfidf: TfIdf, counts: Counts, targets: Floats, pieces: int) -> TfIdf:
-    """Keep the most frequent columns and, as many, those that explain most of the targets.
+    """Keep the most frequent columns, and as many others that explain most of the targets.
 
     A column explains a part of the variance of the targets: the number of its texts, times the
     squared distance of the mean of their targets from the mean of all.
     """
     contained = tfidf.transform(counts)
     contained.data[:] = 1.0
-    texts = np.maximum(np.asarray(contained.sum(axis=0)).ravel(), 1.0)
+    n_texts = np.maximum(np.asarray(contained.sum(axis=0)).ravel(), 1.0)
     sums = np.asarray(contained.T @ (targets - targets.mean(axis=0)))
-    scores = (sums**2).sum(axis=1) / texts
-    frequent = np.argsort(-texts, kind="stable")[: -(-pieces // 2)]
+    scores = (sums**2).sum(axis=1) / n_texts
+    frequent = np.argsort(-n_texts, kind="stable")[: -(-pieces // 2)]
     scores[frequent] = -1.0  # they are chosen already
     explaining = np.argsort(-scores, kind="stable")[: pieces // 2]
     columns = np.union1d(frequent, explaining)
