@@ -472,6 +472,12 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
 
     path = Path(path)
     name = path.stem
+    if not path.suffix and not path.exists():
+        raise InputError(
+            f"there is no file {path}",
+            f"check the spelling; for the people with a level of an attribute, write {path}=LEVEL",
+            code="missing-file",
+        )
     if path.suffix.lower() == ".txt":
         lines = read_text(path).splitlines()
         return Panel(tuple(line.strip() for line in lines if line.strip()), name=name)

@@ -303,9 +303,14 @@ class PredictOptions:
             raise _missing_bundle(ensemble)
         message = "there is nothing to pool"
         if sources:
-            message = f"{' and '.join(map(option, sources))} can't be pooled"
+            message = f"{' and '.join(map(option, sources))} can't be combined"
+            if len(sources) == 1:
+                message = f"{option(sources[0])} alone can't be pooled"
         if bundled:
-            hint = f"a bundle holds its members: pass {option('texts')} alone"
+            hint = (
+                f"a bundle holds its members: pass {option('texts')} alone, or"
+                f" {option('predictions')} alone"
+            )
         else:
             hint = (
                 f"pass either {option('predictions')}, or {option('members')} with"

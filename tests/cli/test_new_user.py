@@ -285,6 +285,8 @@ def test_one_is_not_many(tmp_path: Path) -> None:
             ["fit", "--predictions", "--annotations", "x.csv", "--out", "m"],
             "but --annotations follows",
         ),
+        (["plan", "x.csv", "--samples", "99"], "did you mean --bootstrap?"),
+        (["plan", "x.csv", "--random-state", "9"], "did you mean --seed?"),
         (["demo", "extra"], "edo: unexpected argument 'extra'."),
     ],
 )

@@ -250,6 +250,8 @@ def test_panels_come_from_files(tmp_path: Path):
     (tmp_path / "none.txt").write_text("\n")
     with raises_code("empty-panel"):
         read_panel(tmp_path / "none.txt")
+    with raises_code("missing-file", "gender=LEVEL"):  # an attribute without its level
+        read_panel("gender")
     (tmp_path / "latin.txt").write_bytes("Zoë".encode("latin1"))
     with raises_code("invalid-unicode", "latin.txt", "UTF-8"):
         read_panel(tmp_path / "latin.txt")

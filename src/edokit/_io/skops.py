@@ -85,7 +85,7 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise InputError(
             f"{path} is damaged or not a skops file: {reason}",
-            "train the member again",
+            "train the member again, or write the model again with skops.io.dump",
             code="damaged-file",
         ) from error
 

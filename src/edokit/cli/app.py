@@ -414,7 +414,10 @@ class Options:
     def misspelt(self) -> str:
         """The first flag that the command does not take and one that it does, in a sentence."""
         # The hyphens, which all flags begin with, make no two of them alike.
-        proposals = {flag.lstrip("-"): flag for flag in self.flags}
+        proposals = {
+            default_name_transform(name): argument.name for name, argument in self.by_name.items()
+        }  # as in Python: --samples is --bootstrap
+        proposals.update({flag.lstrip("-"): flag for flag in self.flags})
         for word in self.words:
             flag = word.partition("=")[0]
             if not flag.startswith("--") or flag in self.flags or flag in HELP:
