@@ -519,6 +519,19 @@ class Scale:
             return ROW_CLASSES
         return tuple(classes)
 
+    def answer_in_words(self, names: Sequence[str]) -> str | None:
+        """Return the answer with these classes or labels in words, for messages.
+
+        None if there is no such answer, such as one with two exclusive classes.
+        """
+        if self.is_multi_label:
+            if not names:
+                return "the empty set"
+            return f"the set {{{', '.join(map(repr, names))}}}"
+        if len(names) != 1:
+            return None
+        return repr(names[0])
+
     @property
     def majority_noun(self) -> str:
         """What a constant answer gives as the hard label of its annotators, for messages."""

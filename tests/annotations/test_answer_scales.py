@@ -244,3 +244,40 @@ def test_a_label_that_is_no_number_names_its_row():
     rows["label"] = ["1", "2", "1"]
     with raises_code("not-a-number", "'often'"):
         Annotations.from_table(rows, scale="ordinal", classes=["1", "2", "often"])
+
+
+MULTI_LABEL = Scale("multi-label")
+ONE_TO_THREE = Scale("ordinal", (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("scale", "hard_labels", "shares", "opposed"),
+    [
+        (Scale(), [0], [[0.4, 0.3, 0.3]], 0.6),
+        (ONE_TO_THREE, [1], [[0.2, 0.3, 0.5]], 0.5),
+        (MULTI_LABEL, [[1, 0]], [[0.9, 0.3]], 0.3),
+    ],
+)
+def test_opposed_shares_are_of_one_way_to_change_the_label(scale, hard_labels, shares, opposed):
+    opposed_shares = scale.opposed_shares(np.array(hard_labels), np.array(shares))
+    assert opposed_shares == pytest.approx([opposed])
+
+
+def test_columns_of_one_class_are_added_and_of_one_label_the_highest_counts():
+    p = np.array([[0.5, 0.25, 0.25]])
+    np.testing.assert_array_equal(Scale().merged_columns(p, [0, 1, 0], 2), [[0.75, 0.25]])
+    np.testing.assert_array_equal(MULTI_LABEL.merged_columns(p, [0, 1, 0], 2), [[0.5, 0.25]])
+
+
+def test_a_different_label_is_another_class_or_another_set():
+    assert Scale().different_label(np.array(2), 3) == 0
+    labels = np.array([1, 1])
+    np.testing.assert_array_equal(MULTI_LABEL.different_label(labels, 2), [0, 1])
+    np.testing.assert_array_equal(labels, [1, 1])
+
+
+def test_an_answer_in_words_is_a_class_or_a_set():
+    assert Scale().answer_in_words(["rude"]) == "'rude'"
+    assert Scale().answer_in_words(["rude", "warm"]) is None
+    assert MULTI_LABEL.answer_in_words([]) == "the empty set"
+    assert MULTI_LABEL.answer_in_words(["rude", "warm"]) == "the set {'rude', 'warm'}"

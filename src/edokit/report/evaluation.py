@@ -58,6 +58,11 @@ class EvaluatedItems:
     result: Evaluation | None = None
 
     @property
+    def are_pairs(self) -> bool:
+        """Whether they are pairs of an item and an annotator."""
+        return self.predictions.rows.are_pairs
+
+    @property
     def metrics(self) -> dict[str, float | None]:
         """Every metric of the ensemble."""
         if self.result is None:

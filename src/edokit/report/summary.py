@@ -151,7 +151,7 @@ def _about_items(evaluation: EvaluatedItems) -> dict[str, object]:
     return {
         "members": len(evaluation.predictions.members),
         "per_item": int(per_item),
-        "coarse": coarse and not evaluation.name.endswith("pairs"),
+        "coarse": coarse and not evaluation.are_pairs,
         "rare": rare,
         "rare_share": float(shares[rarest]),
         "sure": int(masks["sure"].sum()),
@@ -166,8 +166,8 @@ def _divided(evaluation: EvaluatedItems, annotations: Annotations) -> dict[str, 
     ensemble is hardly more divided than the annotators, and for pairs of an item and an annotator.
     """
     counts = annotations.annotations_per_item
-    has_pairs = counts > 1
-    if annotations.label_codes is None or evaluation.name.endswith("pairs") or not has_pairs.any():
+    has_several = counts > 1
+    if annotations.label_codes is None or evaluation.are_pairs or not has_several.any():
         return None
     scale = evaluation.scale
     vectors = scale.vectors(len(evaluation.pooled.classes), absolute=True)
@@ -175,10 +175,10 @@ def _divided(evaluation: EvaluatedItems, annotations: Annotations) -> dict[str, 
     def differences(p: Floats) -> Floats:
         return np.asarray(2 * (p @ (vectors**2).sum(axis=1) - ((p @ vectors) ** 2).sum(axis=1)))
 
-    expected = differences(evaluation.pooled.probabilities)[has_pairs].mean()
+    expected = differences(evaluation.pooled.probabilities)[has_several].mean()
     # Of n annotators, only pairs of two different ones count.
-    unbiased = counts[has_pairs] / (counts[has_pairs] - 1)
-    observed = (differences(annotations.soft_labels)[has_pairs] * unbiased).mean()
+    unbiased = counts[has_several] / (counts[has_several] - 1)
+    observed = (differences(annotations.soft_labels)[has_several] * unbiased).mean()
     if expected <= TOO_DIVIDED * observed:
         return None
     unit = 1.0

@@ -153,13 +153,7 @@ def only_answer(annotations: Annotations) -> str | None:
     if (shares != shares[0]).any():
         return None
     names = [name for name, share in zip(annotations.classes, shares[0], strict=True) if share > 0]
-    if annotations.scale.is_multi_label:
-        if not names:
-            return "the empty set"
-        return f"the set {{{', '.join(map(repr, names))}}}"
-    if len(names) != 1:
-        return None
-    return repr(names[0])
+    return annotations.scale.answer_in_words(names)
 
 
 def _vectors_and_lengths(annotations: Annotations, rows: Bools) -> tuple[Floats, Floats]:
