@@ -23,7 +23,7 @@ def read_sizes(texts: Sequence[str], option: str, form: str) -> tuple[int, ...]:
     sizes = options.whole_numbers(texts, option, form)
     if len(sizes) != 3:
         raise InputError(
-            f"{option} {texts[-1]} is not three numbers, the items of train, dev and test",
+            f"{option} {','.join(texts)} is not three numbers, the items of train, dev and test",
             f"write {option} 600,100,100",
             code="malformed-option",
         )

@@ -28,7 +28,10 @@ TWO_SIDED = Parameter(negative_bool="no-")
 
 def split_names(text: str) -> list[str]:
     """``"no, yes"`` as ``["no", "yes"]``; a name with a comma or blanks is in double quotes."""
-    names = next(csv.reader([text], skipinitialspace=True), [""])
+    try:
+        names = next(csv.reader([text], skipinitialspace=True), [""])
+    except csv.Error:  # a line break outside quotes
+        names = text.split(",")
     if '"' in text:
         return names
     return [name.strip() for name in names]
@@ -69,11 +72,13 @@ def numbers(texts: Sequence[str], option: str, form: str) -> dict[str, float]:
 
 
 def whole_numbers(texts: Sequence[str], option: str, form: str) -> tuple[int, ...]:
-    """``["1,3,5"]`` as ``(1, 3, 5)``; of an option that is given several times, the last."""
-    names = split_names(texts[-1])
+    """``["1,3", "5"]`` as ``(1, 3, 5)``."""
+    names = read_names(texts, option, form)
+    if not names:
+        raise InputError(f"{option} is empty", f"write {option} 1,3,5", code="empty-option")
     if not all(name.isdecimal() for name in names):
         raise InputError(
-            f"{option} {texts[-1]} is not a list of whole numbers",
+            f"{option} {','.join(names)} is not a list of whole numbers",
             f"write {option} 1,3,5",
             code="malformed-option",
         )
