@@ -21,6 +21,15 @@ def test_the_digest_names_the_data() -> None:
     assert data_of(small_people()).digest != data_of(small_people(seed=1)).digest
 
 
+def test_the_digest_names_the_annotators_of_items_with_the_same_id_in_two_splits() -> None:
+    later = Texts(("a",), ("soon",), (("ann",),))
+    digests = set()
+    for annotators in (("ann",), ("ann", "ben")):
+        new = Texts(("a",), ("now",), (annotators,))
+        digests.add(data_of(small_people(), unlabelled={"new": new, "later": later}).digest)
+    assert len(digests) == 2
+
+
 def test_data_without_splits_is_all_train() -> None:
     assert set(data_of(small_people(splits=False)).splits) == {"train"}
 

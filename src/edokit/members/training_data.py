@@ -189,7 +189,10 @@ class TrainingData:
         if labels.item_groups is not None:
             content["item_groups"] = labels.item_groups  # folds depend on them
         if self.unlabelled:
-            content["asked"] = dict(zip(self.items[n:], self.item_annotators[n:], strict=True))
+            asked = list(zip(self.items[n:], self.item_annotators[n:], strict=True))
+            content["asked"] = dict(asked)
+            if len(content["asked"]) < len(asked):
+                content["asked"] = asked  # items of different splits have the same id
         text = json.dumps(content, default=np.ndarray.tolist)
         return digest_text(text)[:32]
 
