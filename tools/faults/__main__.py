@@ -128,7 +128,7 @@ def _disks_and_files(
 
 
 def _in_processes(case: Case) -> Case:
-    return replace(case, argv=lambda out: [*case.argv(out), "--jobs", 2], wanted={})
+    return replace(case, argv=lambda out: [*case.argv(out), "--jobs", 2], expected={})
 
 
 def write(page: Path, tally: Tally, minutes: float) -> None:

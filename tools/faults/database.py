@@ -35,7 +35,7 @@ def database_away(
         argv=lambda out, argv=case.argv: [*argv(out), *MORE],
         finished=nothing,
         finishes=0,
-        wanted={},
+        expected={},
     )
     undisturbed(zygote, case, out)
     with running_server() as server:

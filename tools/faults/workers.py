@@ -56,7 +56,7 @@ def dask_worker_dies(
             yield _with(case, "--engine", engine), kill
 
     for case in cases:
-        _some_die(zygote, replace(case, wanted={}), out, tally, "Dask worker dies", cluster, times)
+        _some_die(zygote, replace(case, expected={}), out, tally, "Dask worker dies", cluster, times)
 
 
 def own_worker_dies(
@@ -79,7 +79,7 @@ def own_worker_dies(
         pair = nullcontext((_with(case, "--jobs", 2), kill))
         _some_die(
             zygote,
-            replace(case, wanted={}),
+            replace(case, expected={}),
             out,
             tally,
             "own worker dies",
