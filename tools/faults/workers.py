@@ -56,7 +56,9 @@ def dask_worker_dies(
             yield _with(case, "--engine", engine), kill
 
     for case in cases:
-        _some_die(zygote, replace(case, expected={}), out, tally, "Dask worker dies", cluster, times)
+        _some_die(
+            zygote, replace(case, expected={}), out, tally, "Dask worker dies", cluster, times
+        )
 
 
 def own_worker_dies(
