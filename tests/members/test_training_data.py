@@ -48,6 +48,14 @@ def test_items_in_no_split_are_named_and_neither_trained_on_nor_predicted() -> N
     assert not set(used) & set(nowhere)
 
 
+def test_members_that_learn_nothing_need_items_in_a_split() -> None:
+    people = replace(small_people(), splits=np.full(72, "", dtype=object))
+    with raises_code("empty-split", "no item is in a split"):
+        check_splits(data_of(people), None, learns=False)
+    with raises_code("empty-split", "'train', which is empty"):
+        check_splits(data_of(people), None)
+
+
 def test_data_without_texts_is_refused() -> None:
     with raises_code("missing-texts"):
         data_of(Annotations.from_matrix([[0, 1]]))

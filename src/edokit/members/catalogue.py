@@ -245,7 +245,7 @@ def _downloader(encoder: KnownEncoder) -> Fetch:
         # Errors may also come from the libraries below: requests, httpx, the system.
         except Exception as error:
             if isinstance(error, OSError | ValueError):
-                # The server refused, or sent another file: there is nothing to go on from.
+                # The server refused or sent another file, or the disk failed: start anew.
                 partial.unlink(missing_ok=True)
             reason = str(_first_cause(error)).strip().split("\n")[0] or type(error).__name__
             raise InputError(

@@ -278,9 +278,11 @@ def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -
     _check_split_names(names, n_folds)
     needed_rows = data.where(TRAIN) if learns else data.where(*names)
     if not len(needed_rows):
+        problem = "no item is in a split to predict"
+        if learns:
+            problem = "members train on the split 'train', which is empty"
         raise InputError(
-            f"members train on the split 'train', which is empty; the splits are"
-            f" {examples(names, 20) or 'unnamed'}",
+            f"{problem}; the splits are {examples(names, 20) or 'unnamed'}",
             "name the splits train, dev and test, or make them with `edo data split`",
             code="empty-split",
         )
