@@ -160,6 +160,19 @@ def test_labels_that_need_a_decision_are_asked_for_once(tmp_path: Path) -> None:
     assert len(answer("data", "info", source, *apart)["classes"]) == 4
 
 
+@pytest.mark.parametrize("command", [("data", "info"), ("run", "--out", "run")])
+def test_every_decision_is_listed_once_below_the_name_of_the_file(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    source = tmp_path / "rows.csv"
+    lines = ["a,x,no,no", "a,y,no,no", "b,x,no,yes", "b,y,yes,yes"]
+    source.write_text("\n".join(["item,annotator,label,hard_label", *lines]), encoding="utf-8")
+    answered = edo(*command, source, "--classes", "no")
+    assert answered.returncode == 2
+    assert "rows.csv: 2 decisions are open" in answered.stderr
+    assert "\n2. item 'b' has hard label 'yes'" in answered.stderr
+
+
 def test_split_gives_every_item_one_split(tmp_path: Path) -> None:
     rows = ["item,annotator,label,text"]
     for i in range(60):

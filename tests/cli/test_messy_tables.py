@@ -103,6 +103,7 @@ def test_in_python_the_same_are_arguments(tmp_path: Path) -> None:
     ("words", "hint"),
     [
         (["--time", "10"], "--time 10 has no unit"),
+        (["--time", "10x"], "--time 10x is not a time of at least one second"),
         (["--scale", "1-5"], "--scale ordinal:1,2,3,4,5"),
         (["--colum", "item=Nr"], "did you mean --column?"),
         (["--by", "gendre"], "did you mean 'Gender'?"),

@@ -63,8 +63,11 @@ def read_or_ask_all(
             except NothingLeftError:  # a consequence of a trial remedy, not of the table
                 break
             except InputError as error:
-                # If columns were proposed, this error may follow from a wrong proposal.
-                if "columns" not in first_error.remedy:
-                    decisions.append(Decision(error._message, error._hint, code=error.code))
+                message = error._message.removeprefix(f"{path}: ")  # stands above all decisions
+                decision = Decision(message, error._hint, code=error.code)
+                # If columns were proposed, this error may follow from a wrong proposal. It is known
+                # already if `read` has listed all decisions.
+                if "columns" not in first_error.remedy and decision not in decisions:
+                    decisions.append(decision)
                 break
     raise OpenDecisionsError(decisions, path, arguments) from None

@@ -248,9 +248,7 @@ def _reasons(error: Exception, options: Options) -> list[str]:
             if len(cause.decisions) > 1:
                 rendered = [options.render(line) for line in cause.lines]
                 closing = cause.closing(command or options.render(cause.remedy_text))
-                lines = [f"edo: {rendered[0]}"]
-                lines += [f"  {line}" for line in rendered[1:]]
-                return [*lines, closing]
+                return [f"edo: {rendered[0]}", *rendered[1:], closing]
             if command and cause.remedy:
                 text = options.render(cause.text)
                 if not text.endswith("?"):

@@ -76,7 +76,7 @@ class RunOptions:
         with suppress(ValueError):
             seconds = pd.Timedelta(self.time).total_seconds()
         if not seconds >= 1:
-            problem = "must be at least one second"
+            problem = "is not a time of at least one second"
             if str(self.time).strip().replace(".", "", 1).isdecimal():
                 problem = "has no unit"
             raise InputError(
