@@ -72,7 +72,7 @@ COMMANDS = {
     "data get": "Download a dataset from its official repository, or copy it; verify checksums.",
     "data simulate": "Simulate annotators of short posts, whose true label distribution is known.",
     "models get": "Download a sentence encoder into the hub's cache; verify digests, resume.",
-    "models list": "List the sentence encoders known by short names: size, licence, whether here.",
+    "models list": "List the sentence encoders with short names: size, licence, which are here.",
     "members add": "Make a fitted pipeline (skops) or a text classifier a member of a folder.",
     "predictions join": "Put one file per model side by side, items matched by id.",
     "predictions info": "Show items, members, classes and how far the members are from each other.",

@@ -77,14 +77,14 @@ class FitFlags:
     class_weights : bool, optional
         Weigh the classes in the cross-entropy by inverse frequency.
     max_members : int, optional
-        Largest size (K_max); only members with the lowest cross-entropy on the fit data compete.
-        By default all do.
+        Largest number of members (K_max), those with the lowest cross-entropy on the fit data. By
+        default all members.
     epochs : int, optional
         Gumbel: passes over the items.
     learning_rate : float, optional
         Gumbel: step size of Adam (η).
     min_members : int, optional
-        Gumbel: smallest size (K_min).
+        Gumbel: smallest number of members (K_min).
     no_people : bool
         Do not estimate how annotators and their attributes differ from the pool; `edo predict` then
         answers for nobody in particular.

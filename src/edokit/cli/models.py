@@ -44,7 +44,7 @@ def get(
 
 
 def list(*, json: options.Json = False) -> None:
-    """List the sentence encoders known by short names: size, licence, whether here."""
+    """List the sentence encoders with short names: size, licence, which are here."""
     from edokit.members.catalogue import describe_encoders
 
     encoders = describe_encoders()

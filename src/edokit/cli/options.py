@@ -133,8 +133,8 @@ Overwrite = Annotated[
 By = Annotated[
     list[str] | None,
     Parameter(
-        help="Also for each value of this item column, e.g. lang (repeatable); agreement: by"
-        " how the votes of an item are divided.",
+        help="Also for each value of this item column, e.g. lang (repeatable); agreement stands for"
+        " the division of an item's votes.",
         metavar="COLUMN",
     ),
 ]
@@ -386,7 +386,7 @@ class TrainFiles:
     Parameters
     ----------
     train_split : list of str, optional
-        The split of the training items: the constant answer has their shares.
+        The split of the training items. The constant answer is the shares of their labels.
     """
 
     train_split: Names = None
