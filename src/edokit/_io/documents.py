@@ -43,7 +43,7 @@ def read_json(path: str | Path, largest: float = LARGEST_DOCUMENT) -> Any:
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """The documents of a JSON Lines file, each with the number of its line from 1.
 
-    Empty lines count, but have no document.
+    Empty lines are counted, but skipped.
     """
     budget = MemoryBudget(path)
     try:

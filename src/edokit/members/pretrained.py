@@ -108,7 +108,7 @@ def _from_hub(model: str, **download_options: Any) -> Path:
     offline = not os.environ.get(DOWNLOAD)
     try:
         download_options["local_files_only"] = offline
-        # Weights in *.bin are pickles, downloaded only where there are no safetensors.
+        # Weights in *.bin are pickles: they are downloaded only if safetensors are missing.
         patterns = [*_UNUSED, "*.bin"]
         folder = Path(snapshot_download(model, **download_options, ignore_patterns=patterns))
         if not offline and not any(folder.glob("*.safetensors")):

@@ -357,7 +357,7 @@ class Predictions:
         answers = self.anonymous()
         place_by_item = answers.rows.positions(self.rows.by_item())
         places = place_by_item[self.rows.item_codes]
-        is_missing = places < 0  # −1 stands for an item without an anonymous answer
+        is_missing = places < 0  # −1: the item lacks an anonymous answer
         if is_missing.any():
             raise InputError(
                 f"item {self.items[is_missing][0]!r} lacks an anonymous answer",

@@ -189,7 +189,7 @@ class Batches:
         if (self._items + 1) * members * (members - 1) // 2 <= _KEPT_DISTANCES:
             if self._all_distances is None:
                 parts = [self._distances_to_later(k, slice(None)) for k in range(members - 1)]
-                # A single member has no distances: the empty array stands for them.
+                # With a single member there are no parts to concatenate but the empty array.
                 empty = np.empty((self._items + 1, 0))
                 self._all_distances = np.concatenate([empty, *parts], axis=1)
             row, column = np.triu_indices(members, 1)

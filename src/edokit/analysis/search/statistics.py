@@ -17,8 +17,8 @@ from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel, warn_if_sampled
 
-# The last digits of a fit depend on how many configurations are in its batch. Rounded to so many
-# digits, results don't, and a search that was interrupted within a generation continues alike.
+# The last digits of a fit depend on how many configurations are in its batch. Results rounded to
+# this many digits don't, and a search that was interrupted within a generation continues alike.
 _DIGITS = 12
 
 

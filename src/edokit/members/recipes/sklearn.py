@@ -235,7 +235,7 @@ class SklearnMember(Member):
 
 
 class _ClassTargets:
-    """Targets of which each item has one class: what scikit-learn learns, and its answers."""
+    """Targets with one class per item: what scikit-learn learns, and its answers."""
 
     scale = NOMINAL  # the points of an ordinal scale are treated as classes
     fewest_learned = 2
@@ -268,7 +268,7 @@ class _ClassTargets:
 
 
 class _LabelTargets:
-    """Targets of which each item has any number of labels, each with its own classifier."""
+    """Targets with any number of labels per item, each with its own classifier."""
 
     scale = Scale("multi-label")
     fewest_learned = 1

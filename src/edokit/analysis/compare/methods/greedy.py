@@ -10,7 +10,7 @@ from edokit.metrics.formulas import CLIP
 
 ROUNDS = 100
 DECIMALS = 6
-"""Losses that agree to so many decimals are tied."""
+"""Losses that agree to this many decimals are tied."""
 
 
 @register_method("greedy", "forward selection with replacement, as AutoGluon does it", order=60)
