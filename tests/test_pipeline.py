@@ -200,8 +200,8 @@ def test_a_group_costs_the_time_of_all_its_members(
         folder=Path("no-run"),
         pool_options=RunOptions,
     )
-    chosen = [group.name for group in pipeline._RunSteps.choose(run, seconds=10.0)]
-    assert chosen == (["soft", "pair"] if fits else ["soft"])
+    groups = pipeline._RunSteps.groups_in_time(run, first_member_seconds=10.0)
+    assert [group.name for group in groups] == (["soft", "pair"] if fits else ["soft"])
     assert run.out_of_time == ([] if fits else ["pair"])
 
 

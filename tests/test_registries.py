@@ -118,7 +118,7 @@ def test_a_new_recipe_is_one_file_and_trains(shelve: Shelve, tmp_path: Path) -> 
 
 def test_a_file_of_recipes_holds_one_class(shelve: Shelve) -> None:
     shelve(recipes, "empty_one", '"""Nothing."""\n')
-    with raises_code("invalid-plugin", "empty_one", "0 classes"):
+    with raises_code("invalid-plugin", "empty_one", "0 recipes"):
         find_recipe("empty_one")
 
 

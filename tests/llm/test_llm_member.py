@@ -433,7 +433,7 @@ def test_a_damaged_file_is_one_error(server: Serve, tmp_path: Path) -> None:
     server(by_word)
     for content in ("{}", "[]", '{"options": {"model": 3}, "classes": ["a"]}'):
         (tmp_path / "llm.json").write_text(content)
-        with raises_code("wrong-content", "EDO"):
+        with raises_code("wrong-content", "llm.json"):
             LanguageModel.load(tmp_path)
 
 
