@@ -159,7 +159,8 @@ class SearchStudy:
             if place < end and first_numbers.get(place) == next_trial.number:
                 claimed.append(next_trial)
             else:
-                self._study.tell(next_trial, state=TrialState.FAIL)
+                # Another worker may have given it up already.
+                self._study.tell(next_trial, state=TrialState.FAIL, skip_if_finished=True)
         if self._is_shared:
             _record_heartbeat(claimed)
         return claimed
